@@ -1,0 +1,233 @@
+"""The tasks of lesson 04: split, merge, spread lengths, the module, PyTorch's weights."""
+
+import torch
+from torch import nn
+
+from mha_course import multihead
+from mha_course.checks.task import AnswerError, Case, Task
+
+__all__ = ["TASKS", "VERSION"]
+
+VERSION = 1  # of the exercise set: counted up when a task's statement or signature changes
+
+SIZES = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads")
+LIBRARY = (
+    "torch.nn.modules.activation.MultiheadAttention",
+    "torch.nn.functional.multi_head_attention_forward",
+)
+
+
+def _digits(num_words, num_hiddens):
+    """The lesson's example: 12 is word 1, feature 2."""
+    return (10 * torch.arange(num_words)[:, None] + torch.arange(num_hiddens)).double()
+
+
+def split_cases(draw):
+    """Cases for `transpose_qkv`."""
+    return [
+        Case("the lesson's example", {"X": _digits(3, 4)[None], "num_heads": 2}),
+        Case(
+            "2 sequences, 5 words, 3 heads of width 7", {"X": draw.normal(2, 5, 21), "num_heads": 3}
+        ),
+        Case("as many words as heads", {"X": draw.normal(2, 3, 15), "num_heads": 3}),
+        Case("one head", {"X": draw.normal(3, 2, 5), "num_heads": 1}),
+        Case(
+            "X is a transposed tensor, so it is not contiguous",
+            {"X": draw.normal(3, 10, 7).transpose(1, 2), "num_heads": 5},
+        ),
+    ]
+
+
+def merge_cases(draw):
+    """Cases for `transpose_output`: what `transpose_qkv` returns for the cases above."""
+    return [
+        Case(
+            case.name.replace("X is", "X comes from"),
+            {"X": multihead.transpose_qkv(**case.inputs), "num_heads": case.inputs["num_heads"]},
+        )
+        for case in split_cases(draw)
+    ]
+
+
+def spread_cases(draw):
+    """Cases for `spread_valid_lens`."""
+    return [
+        Case("one length a sequence", {"valid_lens": torch.tensor([3, 5]), "num_heads": 3}),
+        Case(
+            "one length a query",
+            {"valid_lens": torch.tensor([[1, 2, 3, 3], [1, 2, 5, 0]]), "num_heads": 3},
+        ),
+        Case("as many queries as heads", {"valid_lens": draw.integers(0, 9, 3, 2), "num_heads": 2}),
+        Case("one head", {"valid_lens": draw.integers(0, 9, 5), "num_heads": 1}),
+    ]
+
+
+def spread_valid_lens(valid_lens, num_heads):
+    """A right answer to `04-spread_valid_lens`."""
+    return valid_lens.repeat_interleave(num_heads, dim=0)
+
+
+def _module_case(draw, name, sizes, batch, lengths, valid_lens=None, bias=False, dropout=0.0):
+    inputs = dict(zip(SIZES, sizes, strict=True)) | {"dropout": dropout, "bias": bias}
+    key_size, query_size, value_size, num_hiddens, _ = sizes
+    widths = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": num_hiddens}
+    for projection, width in widths.items():
+        inputs[f"{projection}.weight"] = draw.normal(num_hiddens, width, scale=width**-0.5)
+        if bias:
+            inputs[f"{projection}.bias"] = draw.normal(num_hiddens)
+    num_queries, num_keys = lengths
+    inputs["queries"] = draw.normal(batch, num_queries, query_size)
+    inputs["keys"] = draw.normal(batch, num_keys, key_size)
+    inputs["values"] = draw.normal(batch, num_keys, value_size)
+    if valid_lens is not None:
+        inputs["valid_lens"] = torch.tensor(valid_lens)
+    return Case(name, inputs)
+
+
+def module_cases(draw):
+    """Cases for `MultiHeadAttention`."""
+
+    def case(*args, **options):
+        return _module_case(draw, *args, **options)
+
+    return [
+        case("1 sequence, 2 heads", (4, 4, 4, 4, 2), 1, (3, 3)),
+        case("2 sequences, 3 heads of width 5", (15, 15, 15, 15, 3), 2, (7, 7)),
+        case("5 queries, 7 keys, three input widths", (2, 3, 5, 14, 2), 3, (5, 7)),
+        case("sequences of unequal length", (6, 6, 6, 6, 3), 2, (5, 5), valid_lens=[5, 2]),
+        case("one length a query", (6, 6, 6, 6, 3), 2, (2, 5), valid_lens=[[1, 4], [3, 5]]),
+        case("a sequence of length 0", (6, 6, 6, 6, 3), 3, (2, 4), valid_lens=[4, 0, 1]),
+        case("with biases", (6, 6, 6, 6, 2), 2, (4, 5), valid_lens=[5, 3], bias=True),
+        case("dropout=1.0", (6, 6, 6, 6, 2), 2, (4, 5), bias=True, dropout=1.0),
+    ]
+
+
+def run_module(answer, inputs):
+    """Make the learner's module, give it the case's weights, and run it.
+
+    With dropout, in eval mode and in training: dropout of 1 leaves nothing of the values there.
+    """
+    module = answer(*(inputs[size] for size in SIZES), inputs["dropout"], inputs["bias"])
+    if not isinstance(module, nn.Module):
+        raise AnswerError("MultiHeadAttention has to be a subclass of nn.Module.")
+    module.double()
+    load_parameters(module, inputs)
+    arguments = [inputs[name] for name in ("queries", "keys", "values")]
+    if "valid_lens" in inputs:
+        arguments.append(inputs["valid_lens"])
+    output = module.eval()(*arguments)
+    if not inputs["dropout"]:
+        return output
+    return {"the output in eval mode": output, "the output in training": module.train()(*arguments)}
+
+
+def load_parameters(module, inputs):
+    """Copy every W_….weight and W_….bias among the inputs into the parameter of that name.
+
+    Raises: AnswerError naming the parameter that is missing or has another shape.
+    """
+    parameters = dict(module.named_parameters())
+    for name, wanted in inputs.items():
+        if not name.startswith("W_"):
+            continue
+        if name not in parameters:
+            listed = ", ".join(parameters) or "none at all"
+            raise AnswerError(
+                f"The module has no parameter {name}. Its parameters: {listed}. Four nn.Linear "
+                "named W_q, W_k, W_v, W_o are asked for, with a bias each if bias=True."
+            )
+        if parameters[name].shape != wanted.shape:
+            raise AnswerError(
+                f"{name} has shape {tuple(parameters[name].shape)}, expected "
+                f"{tuple(wanted.shape)} (nn.Linear keeps (out, in))."
+            )
+        with torch.no_grad():
+            parameters[name].copy_(wanted)
+
+
+def loading_cases(draw):
+    """Cases for `load_torch_weights`."""
+    cases = []
+    for bias, name in ((True, "with biases"), (False, "without biases")):
+        inputs = {"num_hiddens": 6, "num_heads": 3}
+        inputs["in_proj_weight"] = draw.normal(18, 6)
+        inputs["out_proj.weight"] = draw.normal(6, 6)
+        if bias:
+            inputs |= {"in_proj_bias": draw.normal(18), "out_proj.bias": draw.normal(6)}
+        cases.append(Case(name, inputs))
+    return cases
+
+
+class FourProjections(nn.Module):
+    """The parameters of the course's `MultiHeadAttention`, which is all that loading needs."""
+
+    def __init__(self, num_hiddens, bias):
+        super().__init__()
+        for name in ("W_q", "W_k", "W_v", "W_o"):
+            setattr(self, name, nn.Linear(num_hiddens, num_hiddens, bias=bias, dtype=torch.float64))
+
+
+def run_loading(answer, inputs):
+    """Load a made reference with the learner's function; return the weights that arrived."""
+    bias = "in_proj_bias" in inputs
+    reference = nn.MultiheadAttention(
+        inputs["num_hiddens"], inputs["num_heads"], bias=bias, batch_first=True, dtype=torch.float64
+    )
+    attention = FourProjections(inputs["num_hiddens"], bias)
+    with torch.no_grad():
+        for name, parameter in reference.named_parameters():
+            parameter.copy_(inputs[name])
+    answer(attention, reference)
+    result = {name: X.detach().clone() for name, X in attention.named_parameters()}
+    result["reference is left as it was"] = all(
+        torch.equal(X, inputs[name]) for name, X in reference.named_parameters()
+    )
+    with torch.no_grad():
+        for parameter in reference.parameters():
+            parameter.zero_()
+    result["attention has numbers of its own, apart from the reference's"] = all(
+        torch.equal(X, result[name]) for name, X in attention.named_parameters()
+    )
+    return result
+
+
+def load_torch_weights(attention, reference):
+    """A right answer to `04-load_torch_weights`."""
+    with torch.no_grad():
+        for kind in ("weight", "bias"):
+            packed = getattr(reference, f"in_proj_{kind}")
+            if packed is not None:
+                for name, part in zip(("W_q", "W_k", "W_v"), packed.chunk(3), strict=True):
+                    attention.get_parameter(f"{name}.{kind}").copy_(part)
+                attention.get_parameter(f"W_o.{kind}").copy_(getattr(reference.out_proj, kind))
+
+
+TASKS = [
+    Task(
+        "04-transpose_qkv",
+        multihead.transpose_qkv,
+        split_cases,
+        forbidden=("mha_course.multihead.transpose_qkv", "d2l.torch.transpose_qkv"),
+    ),
+    Task(
+        "04-transpose_output",
+        multihead.transpose_output,
+        merge_cases,
+        forbidden=("mha_course.multihead.transpose_output", "d2l.torch.transpose_output"),
+    ),
+    Task("04-spread_valid_lens", spread_valid_lens, spread_cases),
+    Task(
+        "04-MultiHeadAttention",
+        multihead.MultiHeadAttention,
+        module_cases,
+        run=run_module,
+        returns=("the output",),
+        kind="class",
+        forbidden=(
+            "mha_course.multihead.MultiHeadAttention",
+            "d2l.torch.MultiHeadAttention",
+            *LIBRARY,
+        ),
+    ),
+    Task("04-load_torch_weights", load_torch_weights, loading_cases, run=run_loading),
+]

@@ -1,0 +1,83 @@
+"""Run an answer on a case without letting it disturb anything, and watch what it calls."""
+
+import random
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+
+__all__ = ["Borrowed", "changed_inputs", "copy_inputs", "quiet_state", "watch_calls"]
+
+
+class Borrowed(Exception):
+    """Raised inside an answer that calls what the task asks it to write; quotes the name."""
+
+
+def copy_inputs(inputs):
+    """Return the inputs with every tensor copied, so that an answer cannot change the case."""
+    return {name: X.clone() if torch.is_tensor(X) else X for name, X in inputs.items()}
+
+
+def changed_inputs(given, inputs, allowed=()):
+    """Return the names of the tensors in `given` that no longer equal those in `inputs`."""
+    return [
+        name
+        for name, X in inputs.items()
+        if torch.is_tensor(X) and name not in allowed and not torch.equal(given[name], X)
+    ]
+
+
+@contextmanager
+def quiet_state():
+    """Leave the global random generators and torch's defaults as they were found."""
+    python, numpy_state, dtype = random.getstate(), np.random.get_state(), torch.get_default_dtype()
+    grad = torch.is_grad_enabled()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy_state)
+            torch.set_default_dtype(dtype)
+            torch.set_grad_enabled(grad)
+
+
+@contextmanager
+def watch_calls(forbidden):
+    """Raise Borrowed as soon as one of the `forbidden` dotted names is called.
+
+    Functions written in Python are recognised by the module and name they were defined with, so
+    another name for them changes nothing; torch's built-in ones by their last name.
+    """
+    profile_before = sys.getprofile()
+
+    def on_event(frame, event, arg):
+        if event == "call":
+            name = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}"
+            if any(name == f or name.startswith(f + ".") for f in forbidden):
+                sys.setprofile(profile_before)
+                raise Borrowed(name)
+
+    if not forbidden:
+        yield
+        return
+    built_in = {f.rsplit(".", 1)[1] for f in forbidden if f.startswith("torch.")}
+    sys.setprofile(on_event)
+    try:
+        with _RefuseTorch(built_in):
+            yield
+    finally:
+        sys.setprofile(profile_before)
+
+
+class _RefuseTorch(TorchFunctionMode):
+    def __init__(self, names):
+        super().__init__()
+        self.names = names
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if getattr(func, "__name__", None) in self.names:
+            raise Borrowed(f"torch.{func.__name__}")
+        return func(*args, **(kwargs or {}))

@@ -1,0 +1,94 @@
+"""What a task is: a right answer, the inputs it is tried on, and what it may not call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+__all__ = ["AnswerError", "Case", "Draw", "Task"]
+
+
+class AnswerError(Exception):
+    """Raised by a task's `run` when the answer cannot be run at all; its text goes to the learner.
+
+    For instance: a module without a parameter of the name that the task asks for.
+    """
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs for an answer.
+
+    name: what is special about it, in the learner's words: "3 sequences of unequal length".
+    inputs: the arguments by name, in the order in which the answer takes them. Tensors are
+        float64 unless they count something. The answer must leave them as they are, unless the
+        task's `changes` names them.
+    """
+
+    name: str
+    inputs: dict[str, Any]
+
+
+def call(answer, inputs):
+    """Run an answer that is a function of the case's inputs, in their order."""
+    return answer(*inputs.values())
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of an exercise set.
+
+    id: lesson number and the name that the learner defines, "04-transpose_qkv".
+    reference: a right answer. Expected values are what it returns on the same inputs.
+    cases: draws the cases from a `Draw`; easy ones first, since the first that fails is shown.
+    run: calls an answer with a case's inputs and returns the values that are compared: a tensor,
+        a number, or a tuple or dict of these. It never compares anything itself, so it can run
+        where the student's code runs while the comparison happens elsewhere.
+    returns: the names of what is compared, one for each element if it is a tuple.
+    kind: what the answer has to be, "function" or "class".
+    tolerance: the largest |yours - expected| / max(1, |expected|) that is right in float64.
+    forbidden: dotted names of functions and classes that the answer may not call. A torch
+        function is recognised by its last name, whatever alias it is called through.
+    changes: the names of inputs that the answer is meant to change.
+    secret: do not show expected values, because here they are the answer.
+    """
+
+    id: str
+    reference: Callable
+    cases: Callable[["Draw"], list[Case]]
+    run: Callable[[Callable, dict[str, Any]], Any] = call
+    returns: tuple[str, ...] = ("result",)
+    kind: str = "function"
+    tolerance: float = 1e-9
+    forbidden: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    secret: bool = False
+
+    @property
+    def name(self):
+        """The name that the learner defines: "transpose_qkv"."""
+        return self.id.split("-", 1)[1]
+
+
+class Draw:
+    """Random inputs from a generator of their own, so that the global one is left alone.
+
+    Shapes: as asked for. Everything is float64 or int64. Equal seeds give equal draws.
+    """
+
+    def __init__(self, seed=0):
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def normal(self, *shape, scale=1.0):
+        """Independent normal numbers of mean 0, standard deviation `scale`."""
+        return scale * torch.randn(*shape, generator=self._generator, dtype=torch.float64)
+
+    def integers(self, low, high, *shape):
+        """Whole numbers from low to high, both included."""
+        return torch.randint(low, high + 1, shape, generator=self._generator)
+
+    def lengths(self, batch_size, num_keys, low=1):
+        """One length a sequence, (B,), in low..S: the first two are S and low, so they differ."""
+        lengths = self.integers(low, num_keys, batch_size)
+        return torch.cat([torch.tensor([num_keys, low]), lengths])[:batch_size]

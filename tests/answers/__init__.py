@@ -1,0 +1,5 @@
+"""Right answers of unusual kinds and wrong answers, a module for each lesson.
+
+RIGHT and WRONG map each task id to {label: answer}. `tests/test_checks.py` requires that every
+right one passes and that every wrong one is rejected.
+"""

@@ -1,0 +1,330 @@
+"""Answers to the tasks of lesson 04."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from mha_course.attention import scaled_dot_product_attention
+
+
+def split(X, num_heads):
+    return X.reshape(*X.shape[:2], num_heads, -1).permute(0, 2, 1, 3).flatten(0, 1)
+
+
+def split_by_loop(X, num_heads):
+    d = X.shape[2] // num_heads
+    rows = [sequence[:, h * d : (h + 1) * d] for sequence in X for h in range(num_heads)]
+    return torch.stack(rows)
+
+
+def split_by_einsum(X, num_heads):
+    return torch.einsum("blhd->bhld", X.unflatten(-1, (num_heads, -1))).flatten(0, 1)
+
+
+def merge(X, num_heads):
+    return X.unflatten(0, (-1, num_heads)).transpose(1, 2).flatten(2)
+
+
+def merge_by_loop(X, num_heads):
+    sequences = X.split(num_heads)
+    return torch.stack([torch.cat(list(heads), dim=-1) for heads in sequences])
+
+
+def merge_in_place(X, num_heads):
+    return X.transpose_(1, 2).reshape(-1, X.shape[1] * num_heads, X.shape[2]).transpose(1, 2)
+
+
+class Module(nn.Module):
+    """A right answer whose parts can be replaced by wrong ones."""
+
+    split, merge = staticmethod(split), staticmethod(merge)
+    drop_in_eval = False
+
+    def __init__(self, key_size, query_size, value_size, num_hiddens, num_heads, dropout=0, bias=0):
+        super().__init__()
+        self.num_heads, self.dropout = num_heads, nn.Dropout(dropout)
+        self.W_q = nn.Linear(query_size, num_hiddens, bias=bool(bias))
+        self.W_k = nn.Linear(key_size, num_hiddens, bias=bool(bias))
+        self.W_v = nn.Linear(value_size, num_hiddens, bias=bool(bias))
+        self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=bool(bias))
+
+    def spread(self, valid_lens):
+        return valid_lens.repeat_interleave(self.num_heads, dim=0)
+
+    def attend(self, q, k, v, valid_lens):
+        weights = scaled_dot_product_attention(q, k, v, valid_lens)[1]
+        return self.dropout(weights) @ v
+
+    def finish(self, output):
+        return self.W_o(output)
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        projections = zip((self.W_q, self.W_k, self.W_v), (queries, keys, values), strict=True)
+        q, k, v = (self.split(W(X), self.num_heads) for W, X in projections)
+        spread = None if valid_lens is None else self.spread(valid_lens)
+        return self.finish(self.merge(self.attend(q, k, v, spread), self.num_heads))
+
+
+def softmax_attention(q, k, v, valid_lens, fill, scale, keep):
+    """Attention with the parts that people get wrong: fill value, scale, which keys are kept."""
+    scores = q @ k.transpose(1, 2) * scale
+    if valid_lens is not None:
+        lens = valid_lens[:, None, None] if valid_lens.dim() == 1 else valid_lens[:, :, None]
+        scores = scores.masked_fill(~keep(torch.arange(k.shape[1]), lens), fill)
+    return scores.softmax(-1) @ v
+
+
+def variant(base=Module, **parts):
+    return type("MultiHeadAttention", (base,), parts)
+
+
+def with_attention(fill=-torch.inf, scale=None, keep=torch.lt, mend=torch.nan_to_num):
+    def attend(self, q, k, v, valid_lens):
+        by = q.shape[-1] ** -0.5 if scale is None else scale(q, self.num_heads)
+        output = softmax_attention(q, k, v, valid_lens, fill, by, keep)
+        output = mend(output)
+        return output * (1 - self.dropout.p) if self.training else output  # dropout is 0 or 1
+
+    return variant(attend=attend)
+
+
+class LoopOfHeads(Module):
+    def forward(self, queries, keys, values, valid_lens=None):
+        heads = []
+        for q, k, v in zip(
+            self.W_q(queries).chunk(self.num_heads, -1),
+            self.W_k(keys).chunk(self.num_heads, -1),
+            self.W_v(values).chunk(self.num_heads, -1),
+            strict=True,
+        ):
+            heads.append(self.attend(q, k, v, valid_lens))
+        return self.W_o(torch.cat(heads, -1))
+
+
+class Fused(Module):
+    def forward(self, queries, keys, values, valid_lens=None):
+        q, k, v = (
+            W(X).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for W, X in ((self.W_q, queries), (self.W_k, keys), (self.W_v, values))
+        )
+        mask = None
+        if valid_lens is not None:
+            lens = valid_lens.reshape(len(valid_lens), 1, -1, 1)
+            mask = torch.arange(keys.shape[1]) < lens
+        dropout = self.dropout.p if self.training else 0.0
+        output = F.scaled_dot_product_attention(q, k, v, mask, dropout_p=dropout)
+        return self.W_o(output.transpose(1, 2).flatten(2))
+
+
+class HeadsInList(nn.Module):
+    def __init__(self, key_size, query_size, value_size, num_hiddens, num_heads, dropout=0, bias=0):
+        super().__init__()
+        self.W_q = [nn.Linear(query_size, num_hiddens // num_heads) for _ in range(num_heads)]
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        return torch.cat([W(queries) for W in self.W_q], -1)
+
+
+def load(attention, reference, parts=(0, 1, 2), transpose=False, out=True, bias=True):
+    with torch.no_grad():
+        linears = (attention.W_q, attention.W_k, attention.W_v)
+        weights = reference.in_proj_weight.chunk(3)
+        for linear, part in zip(linears, parts, strict=True):
+            linear.weight.copy_(weights[part].T if transpose else weights[part])
+            if reference.in_proj_bias is not None and bias:
+                linear.bias.copy_(reference.in_proj_bias.chunk(3)[part])
+        if out:
+            attention.W_o.weight.copy_(reference.out_proj.weight)
+            if bias and reference.out_proj.bias is not None:
+                attention.W_o.bias.copy_(reference.out_proj.bias)
+
+
+def load_by_state_dict(attention, reference):
+    state = {}
+    for name, X in reference.state_dict().items():
+        kind = name.removeprefix("in_proj_").removeprefix("out_proj.")
+        names = ("W_q", "W_k", "W_v") if name.startswith("in") else ("W_o",)
+        state |= {f"{n}.{kind}": x for n, x in zip(names, X.chunk(len(names)), strict=True)}
+    attention.load_state_dict(state)
+
+
+def load_by_data(attention, reference):
+    d = reference.embed_dim
+    for i, name in enumerate(("W_q", "W_k", "W_v")):
+        linear = getattr(attention, name)
+        linear.weight.data[:] = reference.in_proj_weight.data[i * d : (i + 1) * d]
+        if linear.bias is not None:
+            linear.bias.data[:] = reference.in_proj_bias.data[i * d : (i + 1) * d]
+    attention.W_o.load_state_dict(reference.out_proj.state_dict())
+
+
+def load_new_parameters(attention, reference):
+    for i, name in enumerate(("W_q", "W_k", "W_v")):
+        linear = getattr(attention, name)
+        linear.weight = nn.Parameter(reference.in_proj_weight.detach().chunk(3)[i].clone())
+        if reference.in_proj_bias is not None:
+            linear.bias = nn.Parameter(reference.in_proj_bias.detach().chunk(3)[i].clone())
+    attention.W_o.load_state_dict(reference.out_proj.state_dict())
+
+
+def load_shared(attention, reference):
+    attention.W_q.weight.data = reference.in_proj_weight.data.chunk(3)[0]
+    load(attention, reference, parts=(0, 1, 2))
+
+
+def load_only_weights_in_wrong_place(attention, reference):
+    attention.W_q, attention.W_k = attention.W_k, attention.W_q
+    load(attention, reference)
+    attention.W_q, attention.W_k = attention.W_k, attention.W_q
+
+
+RIGHT = {
+    "04-transpose_qkv": {
+        "loop": split_by_loop,
+        "einsum": split_by_einsum,
+        "stack of chunks": lambda X, H: torch.stack(X.chunk(H, -1), 1).flatten(0, 1),
+        "view and transpose": lambda X, H: (
+            X.contiguous().view(*X.shape[:2], H, -1).transpose(1, 2).flatten(0, 1)
+        ),
+        "movedim": lambda X, H: X.unflatten(-1, (H, -1)).movedim(2, 1).flatten(0, 1),
+        "float32": lambda X, H: split(X, H).float(),
+        "not contiguous": lambda X, H: split(X, H).mT.contiguous().mT,
+    },
+    "04-transpose_output": {
+        "loop": merge_by_loop,
+        "einsum": lambda X, H: torch.einsum("bhld->blhd", X.unflatten(0, (-1, H))).flatten(2),
+        "cat of strides": lambda X, H: torch.cat([X[h::H] for h in range(H)], dim=-1),
+        "contiguous view": lambda X, H: (
+            X.reshape(-1, H, *X.shape[1:])
+            .permute(0, 2, 1, 3)
+            .contiguous()
+            .view(-1, X.shape[1], H * X.shape[2])
+        ),
+    },
+    "04-spread_valid_lens": {
+        "indexing": lambda lens, H: lens[torch.arange(len(lens) * H) // H],
+        "stack": lambda lens, H: torch.stack([lens] * H, dim=1).flatten(0, 1),
+        "loop": lambda lens, H: torch.stack([row for row in lens for _ in range(H)]),
+        "expand": lambda lens, H: (
+            lens.unsqueeze(1).expand(-1, H, *lens.shape[1:]).reshape(-1, *lens.shape[1:])
+        ),
+        "int32": lambda lens, H: lens.int().repeat_interleave(H, 0),
+    },
+    "04-MultiHeadAttention": {
+        "plain": Module,
+        "loop of heads": LoopOfHeads,
+        "fused": Fused,
+        "own softmax with -inf, NaN mended": with_attention(),
+        "split by loop, merge by loop": variant(
+            split=staticmethod(split_by_loop), merge=staticmethod(merge_by_loop)
+        ),
+    },
+    "04-load_torch_weights": {
+        "copy_": load,
+        "state dict": load_by_state_dict,
+        "data": load_by_data,
+        "new parameters": load_new_parameters,
+    },
+}
+
+WRONG = {
+    "04-transpose_qkv": {
+        "reshape to (B, H, L, d)": lambda X, H: X.reshape(X.shape[0], H, X.shape[1], -1).flatten(
+            0, 1
+        ),
+        "reshape to (B * H, L, d)": lambda X, H: X.reshape(X.shape[0] * H, X.shape[1], -1),
+        "view on what was permuted": lambda X, H: (
+            X.unflatten(-1, (H, -1)).transpose(1, 2).view(-1, X.shape[1], X.shape[2] // H)
+        ),
+        "features interleaved": lambda X, H: (
+            X.reshape(*X.shape[:2], -1, H).permute(0, 3, 1, 2).flatten(0, 1)
+        ),
+        "heads in front of the batch": lambda X, H: torch.cat(X.chunk(H, -1), 0),
+        "four axes": lambda X, H: X.unflatten(-1, (H, -1)).transpose(1, 2),
+        "words and features swapped": lambda X, H: split(X, H).mT,
+        "heads beside words": lambda X, H: X.unflatten(-1, (H, -1)).flatten(0, 1),
+        "words in wrong order": lambda X, H: split(X, H).flip(1),
+        "X centred in place": lambda X, H: split(X.sub_(0.0).add_(1e-3), H),
+        "half": lambda X, H: split(X, H).half(),
+    },
+    "04-transpose_output": {
+        "reshape to (B, L, H * d)": lambda X, H: X.reshape(-1, X.shape[1], H * X.shape[2]),
+        "no swap": lambda X, H: X.unflatten(0, (-1, H)).reshape(X.shape[0] // H, X.shape[1], -1),
+        "interleaved": lambda X, H: X.unflatten(0, (-1, H)).permute(0, 2, 3, 1).flatten(2),
+        "heads in front of the batch": lambda X, H: (
+            X.unflatten(0, (H, -1)).permute(1, 2, 0, 3).flatten(2)
+        ),
+        "summed": lambda X, H: X.unflatten(0, (-1, H)).sum(1),
+        "averaged": lambda X, H: X.unflatten(0, (-1, H)).mean(1).repeat(1, 1, H),
+        "changes X in place": merge_in_place,
+        "heads in reverse": lambda X, H: torch.cat([X[h::H] for h in reversed(range(H))], -1),
+    },
+    "04-spread_valid_lens": {
+        "repeat": lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1)),
+        "repeat everything": lambda lens, H: lens.repeat(H),
+        "no axis": lambda lens, H: lens.repeat_interleave(H),
+        "last axis": lambda lens, H: lens.repeat_interleave(H, dim=-1),
+        "unchanged": lambda lens, H: lens,
+        "floats": lambda lens, H: lens.double().repeat_interleave(H, dim=0),
+        "at least 1": lambda lens, H: lens.clamp(min=1).repeat_interleave(H, dim=0),
+        "list": lambda lens, H: [x for x in lens.tolist() for _ in range(H)],
+    },
+    "04-MultiHeadAttention": {
+        "split without permute": variant(
+            split=staticmethod(lambda X, H: X.reshape(X.shape[0] * H, X.shape[1], -1))
+        ),
+        "merge without permute": variant(
+            merge=staticmethod(lambda X, H: X.reshape(X.shape[0] // H, X.shape[1], -1))
+        ),
+        "interleaved": variant(
+            split=staticmethod(
+                lambda X, H: X.reshape(*X.shape[:2], -1, H).permute(0, 3, 1, 2).flatten(0, 1)
+            )
+        ),
+        "lengths by repeat": variant(
+            spread=lambda self, lens: lens.repeat(self.num_heads, *[1] * (lens.dim() - 1))
+        ),
+        "lengths ignored": variant(spread=lambda self, lens: None),
+        "no W_o": variant(finish=lambda self, output: output),
+        "W_o twice": variant(finish=lambda self, output: self.W_o(self.W_o(output))),
+        "scaled by the width of all heads": with_attention(
+            scale=lambda q, H: (q.shape[-1] * H) ** -0.5
+        ),
+        "not scaled": with_attention(scale=lambda q, H: 1.0),
+        "divided by d": with_attention(scale=lambda q, H: 1 / q.shape[-1]),
+        "NaN for length 0": with_attention(mend=lambda output: output),
+        "uniform for length 0": with_attention(fill=-1e9),
+        "small fill": with_attention(fill=1e-9),
+        "one key too many": with_attention(keep=torch.le),
+        "inverted mask": with_attention(keep=torch.ge),
+        "dropout never": variant(
+            attend=lambda self, q, k, v, lens: scaled_dot_product_attention(q, k, v, lens)[0]
+        ),
+        "dropout in eval": variant(
+            attend=lambda self, q, k, v, lens: scaled_dot_product_attention(
+                q, k, v, lens, dropout=self.dropout.p
+            )[0]
+        ),
+        "dropout on the output": variant(
+            attend=lambda self, q, k, v, lens: scaled_dot_product_attention(q, k, v, lens)[0],
+            finish=lambda self, output: self.dropout(self.W_o(output)),
+        ),
+        "heads in a list": HeadsInList,
+        "returns weights too": variant(finish=lambda self, output: (self.W_o(output), None)),
+        "a function": lambda *sizes: Module(*sizes),
+    },
+    "04-load_torch_weights": {
+        "nothing": lambda attention, reference: None,
+        "transposed": lambda a, r: load(a, r, transpose=True),
+        "keys and queries swapped": lambda a, r: load(a, r, parts=(1, 0, 2)),
+        "keys and values swapped": lambda a, r: load(a, r, parts=(0, 2, 1)),
+        "W_o forgotten": lambda a, r: load(a, r, out=False),
+        "biases forgotten": lambda a, r: load(a, r, bias=False),
+        "memory shared": load_shared,
+        "packed by head": load_only_weights_in_wrong_place,
+        "without no_grad": lambda a, r: a.W_q.weight.copy_(r.in_proj_weight.chunk(3)[0]),
+        "copies the other way": lambda a, r: r.in_proj_weight.data.copy_(
+            torch.cat([a.W_q.weight, a.W_k.weight, a.W_v.weight])
+        ),
+    },
+}

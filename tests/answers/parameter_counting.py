@@ -1,0 +1,348 @@
+"""Answers to the tasks of lesson 05."""
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+
+def parameters(*modules):
+    return sum(p.numel() for module in modules for p in module.parameters())
+
+
+def attention(d, bias=True):
+    return 4 * d * (d + bool(bias))
+
+
+def attention_by_module(num_hiddens, bias=True):
+    return parameters(nn.MultiheadAttention(num_hiddens, 1, bias=bias, device="meta"))
+
+
+def attention_by_loop(num_hiddens, bias=True):
+    count = 0
+    for _projection in ("W_q", "W_k", "W_v", "W_o"):
+        for _output in range(num_hiddens):
+            count += num_hiddens
+            if bias:
+                count += 1
+    return count
+
+
+def attention_by_head(num_hiddens, bias=True):
+    widths = [1] * num_hiddens  # as many heads as features: three columns and a row of W_o each
+    weights = sum(3 * num_hiddens * width + width * num_hiddens for width in widths)
+    return weights + (4 * num_hiddens if bias else 0)
+
+
+def attention_as_tensor(num_hiddens, bias=True):
+    return torch.tensor(num_hiddens).square() * 4 + 4 * num_hiddens * bool(bias)
+
+
+def block(d, f):
+    return attention(d) + 2 * d * f + f + d + 4 * d
+
+
+def block_by_module(num_hiddens, ffn_num_hiddens):
+    return parameters(nn.TransformerEncoderLayer(num_hiddens, 1, ffn_num_hiddens, device="meta"))
+
+
+def block_by_real_layers(num_hiddens, ffn_num_hiddens):
+    layers = [nn.Linear(num_hiddens, num_hiddens) for _ in range(4)]
+    layers += [nn.Linear(num_hiddens, ffn_num_hiddens), nn.Linear(ffn_num_hiddens, num_hiddens)]
+    return parameters(*layers, nn.LayerNorm(num_hiddens), nn.LayerNorm(num_hiddens))
+
+
+def block_multiplied_out(num_hiddens, ffn_num_hiddens):
+    d, f = np.int64(num_hiddens), np.int64(ffn_num_hiddens)
+    return 4 * d**2 + 9 * d + f * (2 * d + 1)
+
+
+def bert(V, d, layers, f, max_len=512, segments=2):
+    return (V + max_len + segments + 2) * d + layers * block(d, f) + d * (d + 1)
+
+
+def bert_by_parts(vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_len=512, segments=2):
+    parts = {
+        "tables": [vocab_size * num_hiddens, max_len * num_hiddens, segments * num_hiddens],
+        "norm": [num_hiddens, num_hiddens],
+        "blocks": [block(num_hiddens, ffn_num_hiddens) for _ in range(num_layers)],
+        "pooler": [num_hiddens**2, num_hiddens],
+    }
+    return sum(number for part in parts.values() for number in part)
+
+
+def bert_by_modules(vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_len=512, segments=2):
+    d = num_hiddens
+    with torch.device("meta"):
+        tables = [nn.Embedding(rows, d) for rows in (vocab_size, max_len, segments)]
+        blocks = [nn.TransformerEncoderLayer(d, 1, ffn_num_hiddens) for _ in range(num_layers)]
+        return parameters(*tables, nn.LayerNorm(d), *blocks, nn.Linear(d, d))
+
+
+def bert_in_floats(V, d, layers, f, max_len=512.0, segments=2.0):
+    return 1.0 * bert(V, d, layers, f, max_len, segments)
+
+
+def flops(n, d):
+    return 8 * n * d**2 + 4 * n**2 * d
+
+
+def flops_factored(num_tokens, num_hiddens):
+    return 4 * num_tokens * num_hiddens * (2 * num_hiddens + num_tokens)
+
+
+def flops_by_products(num_tokens, num_hiddens):
+    n, d = num_tokens, num_hiddens
+    shapes = [(n, d, d)] * 4 + [(n, d, n), (n, n, d)]
+    return sum(2 * rows * inner * columns for rows, inner, columns in shapes)
+
+
+def flops_by_counter(num_tokens, num_hiddens):
+    X, W = torch.ones(num_tokens, num_hiddens), torch.ones(num_hiddens, num_hiddens)
+    with FlopCounterMode(display=False) as counter:
+        q, k, v = X @ W, X @ W, X @ W
+        (torch.softmax(q @ k.T, dim=-1) @ v) @ W
+    return counter.get_total_flops()
+
+
+def flops_in_floats(num_tokens, num_hiddens):
+    return float(flops(num_tokens, num_hiddens))
+
+
+def cache(n, layers, heads, width, bytes_per_number=2, batch_size=1):
+    return 2 * batch_size * n * layers * heads * width * bytes_per_number
+
+
+def cache_by_tensors(n, layers, heads, width, bytes_per_number=2, batch_size=1):
+    with torch.device("meta"):
+        keys, values = (torch.empty(batch_size, heads, n, width) for _ in range(2))
+    return layers * (keys.numel() + values.numel()) * bytes_per_number
+
+
+def cache_by_prod(*sizes):
+    defaults = (None,) * 4 + (2, 1)
+    return np.prod([2, *sizes, *defaults[len(sizes) :]])
+
+
+def cache_in_bits(n, layers, heads, width, bytes_per_number=2, batch_size=1):
+    bits = 8 * bytes_per_number
+    return sum(2 * bits * heads * width * n * batch_size for _layer in range(layers)) / 8
+
+
+def width_first_refuse(num_hiddens, num_heads):
+    if num_hiddens % num_heads:
+        raise ValueError(f"{num_heads} heads do not divide a width of {num_hiddens}")
+    return num_hiddens // num_heads
+
+
+def width_by_divmod(num_hiddens, num_heads):
+    width, left = divmod(num_hiddens, num_heads)
+    if left != 0:
+        raise ValueError("cannot split", num_hiddens, num_heads, left)
+    return width
+
+
+class HeadsDoNotFit(ValueError):
+    pass
+
+
+def width_by_multiplying_back(num_hiddens, num_heads):
+    width = num_hiddens / num_heads
+    if int(width) * num_heads == num_hiddens:
+        return width
+    raise HeadsDoNotFit(f"{num_hiddens=}, {num_heads=}: {width} is not a whole number")
+
+
+def width_by_search(num_hiddens, num_heads):
+    for width in range(1, num_hiddens + 1):
+        if width * num_heads == num_hiddens:
+            return torch.tensor(width)
+    raise ValueError(f"no whole width gives {num_hiddens} with {num_heads} heads")
+
+
+def width_by_assert(num_hiddens, num_heads):
+    assert num_hiddens % num_heads == 0, f"{num_heads} does not divide {num_hiddens}"
+    return num_hiddens // num_heads
+
+
+def refusing(message, condition=lambda d, h: d % h, error=ValueError):
+    """A `head_width` with another condition, message or kind of error."""
+
+    def head_width(num_hiddens, num_heads):
+        if condition(num_hiddens, num_heads):
+            raise error(message.format(d=num_hiddens, h=num_heads))
+        return num_hiddens // num_heads
+
+    return head_width
+
+
+def width_returns_the_error(num_hiddens, num_heads):
+    if num_hiddens % num_heads:
+        return ValueError(f"{num_hiddens} and {num_heads}")
+    return num_hiddens // num_heads
+
+
+def width_prints(num_hiddens, num_heads):
+    if num_hiddens % num_heads == 0:
+        return num_hiddens // num_heads
+
+
+def borrowed(name):
+    def answer(*sizes):
+        from mha_course import counting
+
+        return getattr(counting, name)(*sizes)
+
+    return answer
+
+
+RIGHT = {
+    "05-count_attention": {
+        "formula": attention,
+        "a module": attention_by_module,
+        "a loop": attention_by_loop,
+        "head by head": attention_by_head,
+        "a tensor without axes": attention_as_tensor,
+        "a float": lambda d, bias=True: 4.0 * d * (d + bool(bias)),
+    },
+    "05-count_block": {
+        "formula": block,
+        "a module": block_by_module,
+        "real layers": block_by_real_layers,
+        "multiplied out, numpy": block_multiplied_out,
+    },
+    "05-count_bert": {
+        "formula": bert,
+        "by parts": bert_by_parts,
+        "modules": bert_by_modules,
+        "floats": bert_in_floats,
+    },
+    "05-attention_flops": {
+        "formula": flops,
+        "factored": flops_factored,
+        "by products": flops_by_products,
+        "PyTorch's counter": flops_by_counter,
+        "floats": flops_in_floats,
+    },
+    "05-cache_bytes": {
+        "formula": cache,
+        "tensors": cache_by_tensors,
+        "numpy": cache_by_prod,
+        "bits": cache_in_bits,
+    },
+    "05-head_width": {
+        "refuses first": width_first_refuse,
+        "divmod, message in pieces": width_by_divmod,
+        "own kind of ValueError, float": width_by_multiplying_back,
+        "search, tensor": width_by_search,
+    },
+}
+
+WRONG = {
+    "05-count_attention": {
+        "no biases": lambda d, bias=True: 4 * d * d,
+        "biases always": lambda d, bias=True: 4 * d * (d + 1),
+        "no biases by default": lambda d, bias=False: attention(d, bias),
+        "without W_o": lambda d, bias=True: 3 * d * (d + bool(bias)),
+        "W_o without bias": lambda d, bias=True: 4 * d * d + 3 * d * bool(bias),
+        "times 8 heads": lambda d, bias=True: 8 * attention(d, bias),
+        "one head of 8": lambda d, bias=True: attention(d, bias) // 8,
+        "one bias a matrix": lambda d, bias=True: 4 * (d * d + bool(bias)),
+        "one bias vector": lambda d, bias=True: 4 * d * d + d * bool(bias),
+        "d**4": lambda d, bias=True: d**4 + 4 * d * bool(bias),
+        "megabytes": lambda d, bias=True: 4 * attention(d, bias),
+        "a string": lambda d, bias=True: f"{attention(d, bias):,}",
+        "borrowed": borrowed("count_attention"),
+    },
+    "05-count_block": {
+        "no LayerNorm": lambda d, f: block(d, f) - 4 * d,
+        "one LayerNorm": lambda d, f: block(d, f) - 2 * d,
+        "LayerNorm without shift": lambda d, f: block(d, f) - 2 * d,
+        "LayerNorm of two numbers": lambda d, f: block(d, f) - 4 * d + 4,
+        "three LayerNorms": lambda d, f: block(d, f) + 2 * d,
+        "LayerNorm of the inner width": lambda d, f: block(d, f) - 2 * d + 2 * f,
+        "attention without biases": lambda d, f: block(d, f) - 4 * d,
+        "feed-forward without biases": lambda d, f: block(d, f) - d - f,
+        "both biases as wide as f": lambda d, f: block(d, f) - d + f,
+        "both biases as wide as d": lambda d, f: block(d, f) + d - f,
+        "f taken as 4 d": lambda d, f: block(d, 4 * d),
+        "only one of the two layers": lambda d, f: block(d, f) - d * f - d,
+        "no attention": lambda d, f: block(d, f) - attention(d),
+        "borrowed": borrowed("count_block"),
+    },
+    "05-count_bert": {
+        "no pooler": lambda *sizes: bert(*sizes) - sizes[1] * (sizes[1] + 1),
+        "pooler without bias": lambda *sizes: bert(*sizes) - sizes[1],
+        "no LayerNorm of the embeddings": lambda *sizes: bert(*sizes) - 2 * sizes[1],
+        "biases in the tables": lambda *sizes: bert(*sizes) + 3 * sizes[1],
+        "no positions": lambda V, d, n, f, m=512, s=2: bert(V, d, n, f, 0, s),
+        "512 positions always": lambda V, d, n, f, m=512, s=2: bert(V, d, n, f, 512, s),
+        "no segments": lambda V, d, n, f, m=512, s=2: bert(V, d, n, f, m, 0),
+        "two segments always": lambda V, d, n, f, m=512, s=2: bert(V, d, n, f, m, 2),
+        "another default length": lambda V, d, n, f, m=1024, s=2: bert(V, d, n, f, m, s),
+        "another default of segments": lambda V, d, n, f, m=512, s=1: bert(V, d, n, f, m, s),
+        "one block": lambda V, d, n, f, m=512, s=2: bert(V, d, 1, f, m, s),
+        "12 blocks": lambda V, d, n, f, m=512, s=2: bert(V, d, 12, f, m, s),
+        "a block too many": lambda V, d, n, f, m=512, s=2: bert(V, d, n + 1, f, m, s),
+        "an output layer for the vocabulary": lambda V, d, *more: bert(V, d, *more) + V * d + V,
+        "embeddings in each block": lambda V, d, n, f, m=512, s=2: n * bert(V, d, 1, f, m, s),
+        "blocks without LayerNorms": lambda *sizes: bert(*sizes) - 4 * sizes[1] * sizes[2],
+        "no defaults": lambda V, d, n, f, m, s: bert(V, d, n, f, m, s),
+        "borrowed": borrowed("count_bert"),
+    },
+    "05-attention_flops": {
+        "multiply-adds": lambda n, d: flops(n, d) // 2,
+        "projections only": lambda n, d: 8 * n * d**2,
+        "pairs only": lambda n, d: 4 * n**2 * d,
+        "without W_o": lambda n, d: flops(n, d) - 2 * n * d**2,
+        "without the weighted sums": lambda n, d: flops(n, d) - 2 * n**2 * d,
+        "one projection": lambda n, d: 2 * n * d**2 + 4 * n**2 * d,
+        "pairs as multiply-adds": lambda n, d: 8 * n * d**2 + 2 * n**2 * d,
+        "times the heads": lambda n, d: 8 * n * d**2 + 8 * 4 * n**2 * d,
+        "a head of 64 only": lambda n, d: 8 * n * d**2 + 4 * n**2 * 64,
+        "n and d swapped": lambda n, d: flops(d, n),
+        "softmax counted": lambda n, d: flops(n, d) + 3 * n**2,
+        "biases counted": lambda n, d: flops(n, d) + 4 * n * d,
+        "exactly 2k - 1 a sum": lambda n, d: flops(n, d) - 4 * n * d - n * n - n * d,
+        "per token": lambda n, d: flops(n, d) // n,
+        "borrowed": borrowed("attention_flops"),
+    },
+    "05-cache_bytes": {
+        "keys only": lambda *sizes: cache(*sizes) // 2,
+        "numbers, not bytes": lambda *sizes: cache(*sizes[:4], 1, *sizes[5:]),
+        "bits": lambda *sizes: 8 * cache(*sizes),
+        "2 bytes always": lambda *sizes: cache(*sizes[:4], 2, *sizes[5:]),
+        "4 bytes by default": lambda n, m, h, w, bytes_per_number=4, batch_size=1: cache(
+            n, m, h, w, bytes_per_number, batch_size
+        ),
+        "one sequence always": lambda *sizes: cache(*sizes[:5]),
+        "no layers": lambda *sizes: cache(sizes[0], 1, *sizes[2:]),
+        "no heads": lambda *sizes: cache(*sizes[:2], 1, *sizes[3:]),
+        "one word": lambda *sizes: cache(1, *sizes[1:]),
+        "pairs of words": lambda *sizes: sizes[0] * cache(*sizes),
+        "width over heads": lambda n, m, h, w, *more: cache(n, m, 1, w, *more),
+        "queries kept too": lambda *sizes: cache(*sizes) * 3 // 2,
+        "kilobytes": lambda *sizes: cache(*sizes) / 1024,
+        "borrowed": borrowed("cache_bytes"),
+    },
+    "05-head_width": {
+        "cut silently": lambda d, h: d // h,
+        "a fraction": lambda d, h: d / h,
+        "rounded": lambda d, h: round(d / h),
+        "an assert": width_by_assert,
+        "TypeError": refusing("{d} {h}", error=TypeError),
+        "message without numbers": refusing("the heads do not divide the width"),
+        "message with the width only": refusing("cannot split {d}"),
+        "message with the heads only": refusing("{h} heads do not fit"),
+        "condition the wrong way round": refusing("{d} {h}", lambda d, h: h % d),
+        "odd widths refused": refusing("{d} {h}", lambda d, h: d % 2 or d % h),
+        "only too many heads refused": refusing("{d} {h}", lambda d, h: h > d),
+        "only odd remainders refused": refusing("{d} {h}", lambda d, h: d % h % 2),
+        "always refused": refusing("{d} {h}", lambda d, h: True),
+        "the error is returned": width_returns_the_error,
+        "nothing is returned": width_prints,
+        "the word ValueError": lambda d, h: "ValueError" if d % h else d // h,
+        "full width": lambda d, h: d,
+        "borrowed": borrowed("head_width"),
+    },
+}

@@ -1,0 +1,491 @@
+"""Right and wrong answers to the tasks of lesson 03, for the tests of its checks."""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+from mha_course.attention import scaled_dot_product_attention
+
+
+def head_with_lesson_2(X, W_q, W_k, W_v):
+    return scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v)[0]
+
+
+def head_fused(X, W_q, W_k, W_v):
+    return F.scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v)
+
+
+def head_einsum(X, W_q, W_k, W_v):
+    q, k = (torch.einsum("blm,md->bld", X, W) for W in (W_q, W_k))
+    weights = torch.einsum("bid,bjd->bij", q, k).div(q.shape[-1] ** 0.5).softmax(-1)
+    return torch.einsum("bij,bjm,mv->biv", weights, X, W_v)
+
+
+def head_averages_first(X, W_q, W_k, W_v):
+    both = W_q @ W_k.T / math.sqrt(W_q.shape[1])
+    return torch.softmax(X @ both @ X.mT, dim=-1) @ X @ W_v
+
+
+def head_in_loops(X, W_q, W_k, W_v):
+    output = X.new_zeros(*X.shape[:2], W_v.shape[1])
+    for b, tokens in enumerate(X):
+        for i, asks in enumerate(tokens):
+            scores = torch.stack([asks @ W_q @ (x @ W_k) for x in tokens]) / W_q.shape[1] ** 0.5
+            parts = (scores - scores.max()).exp()
+            for share, x in zip(parts / parts.sum(), tokens, strict=True):
+                output[b, i] += share * (x @ W_v)
+    return output
+
+
+def head_transposed_view(X, W_q, W_k, W_v):
+    root = W_q.shape[1] ** 0.25
+    weights = torch.softmax((X @ W_k / root) @ (X @ W_q / root).mT, dim=1)  # (B, S, L)
+    return ((X @ W_v).mT @ weights).mT
+
+
+def head_float32(X, W_q, W_k, W_v):
+    return head_with_lesson_2(*(tensor.float() for tensor in (X, W_q, W_k, W_v)))
+
+
+def naive_softmax(scores):
+    return scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
+
+
+def wrong_head(scale=None, softmax=None, weights=None):
+    """A head with one step replaced."""
+
+    def one_head(X, W_q, W_k, W_v):
+        scores = (X @ W_q) @ (X @ W_k).mT
+        scores = scores / math.sqrt(W_q.shape[1]) if scale is None else scale(scores, X, W_q)
+        shares = scores.softmax(dim=-1) if softmax is None else softmax(scores)
+        return (shares if weights is None else weights(shares, W_q)) @ (X @ W_v)
+
+    return one_head
+
+
+def loop_plain(X, W_q, W_k, W_v, W_o):
+    heads = []
+    for h in range(len(W_q)):
+        heads.append(head_with_lesson_2(X, W_q[h], W_k[h], W_v[h]))
+    return torch.cat(heads, dim=-1) @ W_o
+
+
+def loop_fused(X, W_q, W_k, W_v, W_o):
+    q, k, v = (X[:, None] @ W for W in (W_q, W_k, W_v))  # (B, H, L, d)
+    heads = F.scaled_dot_product_attention(q, k, v)
+    return heads.transpose(1, 2).flatten(2) @ W_o
+
+
+def loop_einsum(X, W_q, W_k, W_v, W_o):
+    H, _, d_v = W_v.shape
+    q, k, v = (torch.einsum("blm,hmd->hbld", X, W) for W in (W_q, W_k, W_v))
+    shares = (q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1)
+    return torch.einsum("hbij,hbjv,hvm->bim", shares, v, W_o.reshape(H, d_v, -1))
+
+
+def loop_sum(X, W_q, W_k, W_v, W_o):
+    output, d_v = 0, W_v.shape[-1]
+    for h, matrices in enumerate(zip(W_q, W_k, W_v, strict=True)):
+        output = output + head_averages_first(X, *matrices) @ W_o[h * d_v : (h + 1) * d_v]
+    return output
+
+
+def loop_wide(X, W_q, W_k, W_v, W_o):
+    q, k, v = (X @ torch.cat(list(W), dim=1) for W in (W_q, W_k, W_v))
+    parts = (t.chunk(len(W_q), dim=-1) for t in (q, k, v))
+    heads = [scaled_dot_product_attention(*qkv)[0] for qkv in zip(*parts, strict=True)]
+    return torch.cat(heads, dim=2) @ W_o
+
+
+def loop_vmap(X, W_q, W_k, W_v, W_o):
+    heads = torch.vmap(head_averages_first, in_dims=(None, 0, 0, 0), out_dims=2)
+    return heads(X, W_q, W_k, W_v).flatten(2) @ W_o
+
+
+def loop_preallocated(X, W_q, W_k, W_v, W_o):
+    B, L, _ = X.shape
+    H, _, d_v = W_v.shape
+    wide = X.new_empty(B, L, H * d_v)
+    for h in range(H):
+        wide[:, :, h * d_v : (h + 1) * d_v] = head_in_loops(X, W_q[h], W_k[h], W_v[h])
+    return F.linear(wide, W_o.T)
+
+
+def loop_float32(*inputs):
+    return loop_plain(*(tensor.float() for tensor in inputs))
+
+
+def wrong_loop(join=None, head=head_with_lesson_2, pick=lambda h, H: (h, h, h)):
+    """The loop with another join, another head, or other matrices for head h."""
+
+    def loop_of_heads(X, W_q, W_k, W_v, W_o):
+        H = len(W_q)
+        heads = []
+        for h in range(H):
+            i, j, k = pick(h, H)
+            heads.append(head(X, W_q[i], W_k[j], W_v[k]))
+        return torch.cat(heads, dim=-1) @ W_o if join is None else join(heads, W_o)
+
+    return loop_of_heads
+
+
+def loop_of_slices(X, W_q, W_k, W_v, W_o):
+    """The input cut into H pieces, each head blind to the rest."""
+    H = len(W_q)
+    cuts = [piece.shape[-1] for piece in X.tensor_split(H, dim=-1)]
+    heads, start = [], 0
+    for h, width in enumerate(cuts):
+        rows = slice(start, start + width)
+        heads.append(head_with_lesson_2(X[..., rows], W_q[h][rows], W_k[h][rows], W_v[h][rows]))
+        start += width
+    return torch.cat(heads, dim=-1) @ W_o
+
+
+def loop_of_one_softmax(X, W_q, W_k, W_v, W_o):
+    """Scores of all heads added, one softmax for all."""
+    q, k, v = (X[:, None] @ W for W in (W_q, W_k, W_v))
+    shares = (q @ k.mT / q.shape[-1] ** 0.5).mean(dim=1, keepdim=True).softmax(dim=-1)
+    return (shares @ v).transpose(1, 2).flatten(2) @ W_o
+
+
+def loop_softmax_over_heads(X, W_q, W_k, W_v, W_o):
+    q, k, v = (X[:, None] @ W for W in (W_q, W_k, W_v))
+    shares = (q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=1)
+    return (shares @ v).transpose(1, 2).flatten(2) @ W_o
+
+
+def sum_slices(heads, W_o):
+    H, B, L, d_v = heads.shape
+    output = heads.new_zeros(B, L, W_o.shape[1])
+    for h in range(H):
+        output += heads[h] @ W_o[h * d_v : (h + 1) * d_v]
+    return output
+
+
+def sum_concatenated(heads, W_o):
+    return torch.cat(tuple(heads), dim=-1) @ W_o
+
+
+def sum_einsum(heads, W_o):
+    return torch.einsum("hblv,hvm->blm", heads, W_o.reshape(len(heads), heads.shape[-1], -1))
+
+
+def sum_bmm(heads, W_o):
+    H, B, L, d_v = heads.shape
+    parts = torch.bmm(heads.reshape(H, B * L, d_v), torch.stack(W_o.chunk(H)))
+    return parts.sum(0).view(B, L, -1)
+
+
+def sum_backwards(heads, W_o):
+    d_v = heads.shape[-1]
+    parts = [heads[h] @ W_o[h * d_v :][:d_v] for h in reversed(range(len(heads)))]
+    return torch.stack(parts, dim=-1).sum(dim=-1)
+
+
+def sum_padded(heads, W_o):
+    """Each head with zeros in the others' places."""
+    H, _, _, d_v = heads.shape
+    return sum(
+        F.pad(head, (h * d_v, (H - 1 - h) * d_v)) @ W_o for h, head in enumerate(heads.unbind())
+    )
+
+
+def sum_float32(heads, W_o):
+    return sum_slices(heads.float(), W_o.float())
+
+
+def sum_first_rows(heads, W_o):
+    return sum(head @ W_o[: heads.shape[-1]] for head in heads)
+
+
+def sum_mean(heads, W_o):
+    return sum_slices(heads, W_o) / len(heads)
+
+
+def sum_columns(heads, W_o):
+    """The columns of W_o as if they belonged to heads."""
+    return torch.stack(heads.unbind(), dim=-1).flatten(2) @ W_o
+
+
+def sum_every_hth_row(heads, W_o):
+    H = len(heads)
+    return sum(heads[h] @ W_o[h::H] for h in range(H))
+
+
+def sum_reversed_rows(heads, W_o):
+    return sum_slices(heads.flip(0), W_o)
+
+
+def sum_only_last(heads, W_o):
+    d_v = heads.shape[-1]
+    for h in range(len(heads)):
+        output = heads[h] @ W_o[h * d_v : (h + 1) * d_v]
+    return output
+
+
+def sum_not_added(heads, W_o):
+    return heads @ torch.stack(W_o.chunk(len(heads))).unsqueeze(1)
+
+
+def sum_words_mixed(heads, W_o):
+    """Reshaped straight from (H, B, L, d_v)."""
+    H, B, L, d_v = heads.shape
+    return heads.reshape(B, L, H * d_v) @ W_o
+
+
+def sum_transposed_block(heads, W_o):
+    W = W_o.reshape(heads.shape[-1], len(heads), -1).transpose(0, 1)
+    return (heads @ W[:, None]).sum(dim=0)
+
+
+def sum_off_by_one(heads, W_o):
+    d_v = heads.shape[-1]
+    return sum(
+        head[..., :-1] @ W_o[h * d_v : (h + 1) * d_v - 1] if d_v > 1 else head * 0 @ W_o[:d_v]
+        for h, head in enumerate(heads)
+    )
+
+
+def neighbours_one_hot(num_features, num_positions):
+    d_model = num_features + num_positions
+    W_q, W_k = torch.zeros(2, 2, d_model, num_positions)
+    W_v = torch.zeros(2, d_model, num_features)
+    for h, step in enumerate((-1, 1)):
+        for i in range(num_positions):
+            W_k[h, num_features + i, i] = 1.0
+            if 0 <= i + step < num_positions:
+                W_q[h, num_features + i, i + step] = 60.0
+        for f in range(num_features):
+            W_v[h, f, f] = 1.0
+    return W_q, W_k, W_v
+
+
+def neighbours_of_two_numbers(num_features, num_positions):
+    """-(j - target)^2 = 2 j target - j^2 - target^2, and the last term is the same for all keys."""
+    i = torch.arange(num_positions, dtype=torch.float64)
+    zeros = torch.zeros(num_features, 2, dtype=torch.float64)
+    key = torch.cat([zeros, torch.stack([i, i**2], dim=1)])
+    queries = [torch.stack([2 * (i + step), -torch.ones_like(i)], dim=1) for step in (-1, 1)]
+    W_q = torch.stack([torch.cat([zeros, 20 * query]) for query in queries])
+    W_v = torch.eye(num_features + num_positions, num_features).double().expand(2, -1, -1)
+    return W_q, key.expand(2, -1, -1), W_v
+
+
+def neighbours_on_a_circle(num_features, num_positions):
+    turn = 2 * math.pi * torch.arange(num_positions).double() / (num_positions + 2)
+    step = 2 * math.pi / (num_positions + 2)
+
+    def points(angle):
+        return F.pad(torch.stack([angle.cos(), angle.sin()], 1), (0, 0, num_features, 0))
+
+    W_q = 1000 * torch.stack([points(turn - step), points(turn + step)])
+    W_k = points(turn).repeat(2, 1, 1)
+    return W_q, W_k, torch.eye(num_features + num_positions, num_features).repeat(2, 1, 1)
+
+
+def neighbours_keys_shifted(num_features, num_positions):
+    """Queries say where they are, keys whose neighbour they are; the ends wrap around."""
+    here = torch.eye(num_positions, dtype=torch.float64)
+    pad = (0, 0, num_features, 0)
+    W_q = F.pad(500 * here, pad).repeat(2, 1, 1)
+    W_k = torch.stack([F.pad(here.roll(step, dims=1), pad) for step in (1, -1)])
+    return W_q, W_k, torch.eye(num_features + num_positions, num_features).repeat(2, 1, 1)
+
+
+def neighbours_of_full_width(num_features, num_positions):
+    """d_k = d_model: the place of the content stays empty, and weights are parameters."""
+    d_model = num_features + num_positions
+    W_q, W_k = torch.zeros(2, d_model, d_model), torch.eye(d_model).repeat(2, 1, 1)
+    W_q[0].diagonal(-1)[num_features:] = 90.0
+    W_q[1].diagonal(1)[num_features:] = 90.0
+    W_v = torch.eye(d_model)[:, :num_features].repeat(2, 1, 1)
+    return [torch.nn.Parameter(W) for W in (W_q, W_k, W_v)]
+
+
+def neighbours_straddling(num_features, num_positions):
+    """A small content part in the keys, far too weak to matter."""
+    W_q, W_k, W_v = neighbours_one_hot(num_features, num_positions)
+    W_k[:, :num_features] += 0.01
+    return W_q, W_k, W_v
+
+
+def changed_neighbours(change):
+    """The weights of `neighbours_one_hot` after `change(W_q, W_k, W_v, num_features)`."""
+
+    def neighbour_weights(num_features, num_positions):
+        return change(*neighbours_one_hot(num_features, num_positions), num_features)
+
+    return neighbour_weights
+
+
+def positions_in_front(W_q, W_k, W_v, d):
+    return tuple(W.roll(-d, dims=1) for W in (W_q, W_k, W_v))
+
+
+def copies_positions(W_q, W_k, W_v, d):
+    L = W_q.shape[1] - d
+    wrong = torch.zeros_like(W_v)
+    for f in range(d):
+        wrong[:, d + f % L, f] = 1
+    return W_q, W_k, wrong
+
+
+def content_in_both(W_q, W_k, W_v, d):
+    W_q, W_k = W_q.clone(), W_k.clone()
+    width = min(d, W_q.shape[2])
+    W_q[:, range(width), range(width)] = 60.0
+    W_k[:, range(width), range(width)] = 1.0
+    return W_q, W_k, W_v
+
+
+RIGHT = {
+    "03-one_head": {
+        "lesson 2": head_with_lesson_2,
+        "fused": head_fused,
+        "einsum": head_einsum,
+        "averages the words, then projects": head_averages_first,
+        "loops": head_in_loops,
+        "keys in rows, result not contiguous": head_transposed_view,
+        "float32": head_float32,
+    },
+    "03-loop_of_heads": {
+        "plain": loop_plain,
+        "fused": loop_fused,
+        "einsum": loop_einsum,
+        "a sum": loop_sum,
+        "one wide product": loop_wide,
+        "vmap": loop_vmap,
+        "written into place": loop_preallocated,
+        "float32": loop_float32,
+    },
+    "03-output_as_sum": {
+        "slices": sum_slices,
+        "concatenated": sum_concatenated,
+        "einsum": sum_einsum,
+        "bmm": sum_bmm,
+        "backwards": sum_backwards,
+        "padded": sum_padded,
+        "float32": sum_float32,
+    },
+    "03-neighbour_weights": {
+        "one-hot, float32": neighbours_one_hot,
+        "d_k = 2": neighbours_of_two_numbers,
+        "on a circle": neighbours_on_a_circle,
+        "the keys shifted": neighbours_keys_shifted,
+        "parameters of full width": neighbours_of_full_width,
+        "a little content": neighbours_straddling,
+    },
+}
+
+WRONG = {
+    "03-one_head": {
+        "not scaled": wrong_head(scale=lambda s, X, W: s),
+        "divided by d_k": wrong_head(scale=lambda s, X, W: s / W.shape[1]),
+        "divided by the root of d_model": wrong_head(scale=lambda s, X, W: s / W.shape[0] ** 0.5),
+        "divided by the root of L": wrong_head(scale=lambda s, X, W: s / X.shape[1] ** 0.5),
+        "multiplied": wrong_head(scale=lambda s, X, W: s * W.shape[1] ** 0.5),
+        "scaled after softmax": wrong_head(
+            scale=lambda s, X, W: s, weights=lambda a, W: a / W.shape[1] ** 0.5
+        ),
+        "softmax over queries": wrong_head(softmax=lambda s: s.softmax(dim=1)),
+        "softmax over the batch": wrong_head(softmax=lambda s: s.softmax(dim=0)),
+        "overflows": wrong_head(softmax=naive_softmax),
+        "sigmoid": wrong_head(softmax=torch.sigmoid),
+        "no softmax": wrong_head(softmax=lambda s: s),
+        "normalised, no softmax": wrong_head(softmax=lambda s: s / s.sum(-1, keepdim=True)),
+        "causal": wrong_head(softmax=lambda s: s.tril().softmax(dim=-1)),
+        "weights transposed": wrong_head(weights=lambda a, W: a.mT),
+        "queries and keys swapped": lambda X, q, k, v: head_fused(X, k, q, v),
+        "no projection of values": lambda X, q, k, v: head_fused(X, q, k, torch.eye(len(v)).to(v)),
+        "keys with W_q": lambda X, q, k, v: head_fused(X, q, q, v),
+        "output and weights": lambda X, q, k, v: scaled_dot_product_attention(X @ q, X @ k, X @ v),
+        "X @ W.T": lambda X, q, k, v: head_fused(X, q.T, k.T, v.T),
+        "the first sequence only": lambda X, q, k, v: head_fused(X[:1], q, k, v),
+        "across the batch": lambda X, q, k, v: head_fused(X.transpose(0, 1), q, k, v).transpose(
+            0, 1
+        ),
+    },
+    "03-loop_of_heads": {
+        "no W_o": wrong_loop(join=lambda heads, W: torch.cat(heads, dim=-1)),
+        "heads added": wrong_loop(join=lambda heads, W: sum(heads) @ W[: heads[0].shape[-1]]),
+        "heads averaged": wrong_loop(
+            join=lambda heads, W: torch.cat([sum(heads) / len(heads)] * len(heads), -1) @ W
+        ),
+        "joined along the batch": wrong_loop(join=lambda heads, W: torch.cat(heads) @ W),
+        "interleaved": wrong_loop(join=lambda heads, W: torch.stack(heads, -1).flatten(2) @ W),
+        "stacked and reshaped": wrong_loop(
+            join=lambda heads, W: torch.stack(heads).reshape(*heads[0].shape[:2], -1) @ W
+        ),
+        "stacked after the batch": wrong_loop(
+            join=lambda heads, W: torch.stack(heads, 1).reshape(*heads[0].shape[:2], -1) @ W
+        ),
+        "heads in reverse": wrong_loop(join=lambda heads, W: torch.cat(heads[::-1], -1) @ W),
+        "the last head only": wrong_loop(
+            join=lambda heads, W: torch.cat(heads[-1:] * len(heads), -1) @ W
+        ),
+        "one head left out": wrong_loop(
+            join=lambda heads, W: torch.cat([*heads[:-1], 0 * heads[-1]], -1) @ W
+        ),
+        "head 0's matrices for all": wrong_loop(pick=lambda h, H: (0, 0, 0)),
+        "keys of the next head": wrong_loop(pick=lambda h, H: (h, (h + 1) % H, h)),
+        "values of head 0": wrong_loop(pick=lambda h, H: (h, h, 0)),
+        "queries and keys swapped": wrong_loop(head=lambda X, q, k, v: head_fused(X, k, q, v)),
+        "not scaled": wrong_loop(head=wrong_head(scale=lambda s, X, W: s)),
+        "divided by the root of d_model": wrong_loop(
+            head=wrong_head(scale=lambda s, X, W: s / W.shape[0] ** 0.5)
+        ),
+        "softmax over queries": wrong_loop(head=wrong_head(softmax=lambda s: s.softmax(dim=1))),
+        "scaled by heads": wrong_loop(join=lambda heads, W: torch.cat(heads, -1) @ W / len(heads)),
+        "X cut into slices": loop_of_slices,
+        "one softmax for all heads": loop_of_one_softmax,
+        "softmax over heads": loop_softmax_over_heads,
+        "W_o transposed": wrong_loop(join=lambda heads, W: torch.cat(heads, -1) @ W.T),
+        "X added": lambda X, *W: X + loop_plain(X, *W),
+    },
+    "03-output_as_sum": {
+        "the first rows for all": sum_first_rows,
+        "the mean": sum_mean,
+        "features interleaved": sum_columns,
+        "every H-th row": sum_every_hth_row,
+        "rows in reverse": sum_reversed_rows,
+        "overwritten": sum_only_last,
+        "not added": sum_not_added,
+        "reshaped without a transpose": sum_words_mixed,
+        "blocks of the wrong size": sum_transposed_block,
+        "off by one": sum_off_by_one,
+        "heads added, then W_o": lambda heads, W: (
+            sum(heads) @ W.reshape(len(heads), heads.shape[-1], -1).sum(0)
+        ),
+        "a sum of the concatenation": lambda heads, W: sum_concatenated(heads, W).sum(dim=0),
+        "W_o transposed": lambda heads, W: sum_concatenated(heads, W.T),
+    },
+    "03-neighbour_weights": {
+        "heads swapped": changed_neighbours(lambda q, k, v, d: (q.flip(0), k, v)),
+        "queries and keys swapped": changed_neighbours(lambda q, k, v, d: (k, q, v)),
+        "both look back": changed_neighbours(lambda q, k, v, d: (q[[0, 0]], k, v)),
+        "too weak": changed_neighbours(lambda q, k, v, d: (q / 60, k, v)),
+        "too weak for many positions": changed_neighbours(lambda q, k, v, d: (q / 4, k, v)),
+        "each token itself": changed_neighbours(lambda q, k, v, d: (60 * k, k, v)),
+        "positions first": changed_neighbours(positions_in_front),
+        "copies positions": changed_neighbours(copies_positions),
+        "copies nothing": changed_neighbours(lambda q, k, v, d: (q, k, 0 * v)),
+        "copies ten times": changed_neighbours(lambda q, k, v, d: (q, k, 10 * v)),
+        "features in reverse": changed_neighbours(lambda q, k, v, d: (q, k, v.flip(2))),
+        "content in both": changed_neighbours(content_in_both),
+        "two steps": changed_neighbours(lambda q, k, v, d: (q.roll((-1, 1), (1, 2)), k, v)),
+        "infinite": changed_neighbours(lambda q, k, v, d: (q * math.inf, k, v)),
+        "negative": changed_neighbours(lambda q, k, v, d: (-q, k, v)),
+        "heads on the last axis": changed_neighbours(
+            lambda q, k, v, d: tuple(W.permute(1, 2, 0) for W in (q, k, v))
+        ),
+        "(out, in) as nn.Linear keeps it": changed_neighbours(
+            lambda q, k, v, d: (q.mT, k.mT, v.mT)
+        ),
+        "one W_v for both": changed_neighbours(lambda q, k, v, d: (q, k, v[0])),
+        "two tensors": changed_neighbours(lambda q, k, v, d: (q, k)),
+        "whole numbers": changed_neighbours(lambda q, k, v, d: (q.long(), k.long(), v.long())),
+        "two widths": changed_neighbours(lambda q, k, v, d: (q, k[..., 1:], v)),
+        "nothing": lambda num_features, num_positions: None,
+    },
+}
