@@ -6,6 +6,7 @@ from dataclasses import dataclass
 __all__ = ["Feedback"]
 
 GOOD, BAD = "#2e7d32", "#c62828"
+BLOCK = "display: inline-block; vertical-align: top; margin-right: 3em"
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,7 +49,7 @@ class Feedback:
         parts = [f"<p>{line}</p>" for line in (first, *map(_escape, self.remarks))]
         for heading, text in self.details:
             block = f"<p><em>{_escape(heading)}</em></p><pre>{_escape(text)}</pre>"
-            parts.append(f'<div style="display: inline-block; vertical-align: top; margin-right: 3em">{block}</div>')
+            parts.append(f'<div style="{BLOCK}">{block}</div>')
         style = f"border-left: 4px solid {colour}; padding: 2px 12px"
         return f'<div role="status" style="{style}">{"".join(parts)}</div>'
 

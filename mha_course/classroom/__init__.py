@@ -1,0 +1,3 @@
+"""For those who write the course and those who teach with it."""
+
+__all__ = []
