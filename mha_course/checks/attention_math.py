@@ -1,0 +1,214 @@
+"""The tasks of lesson 01: softmax, one query, all queries, additive scores, three predictions."""
+
+import torch
+
+from mha_course.checks.task import Case, Task
+
+__all__ = ["TASKS", "VERSION"]
+
+VERSION = 1
+FINISHED = (
+    "mha_course.attention.scaled_dot_product_attention",
+    "mha_course.attention.DotProductAttention",
+    "d2l.torch.DotProductAttention",
+    "torch.nn.functional.scaled_dot_product_attention",
+)
+
+
+def softmax(x):
+    """A right answer to `01-softmax`."""
+    return torch.softmax(x, dim=-1)
+
+
+def softmax_cases(draw):
+    """Cases for `softmax`: ranks 1 to 4, and scores whose powers overflow or round to 0."""
+    large = torch.tensor([[1000.0, 1001, 999], [-1000, -1002, -1000]], dtype=torch.float64)
+    spread = torch.tensor([[3000.0, 0, 2999, -3000], [0, 1, -900, 2]], dtype=torch.float64)
+    return [
+        Case("one row", {"x": torch.tensor([0.0, 1, 2], dtype=torch.float64)}),
+        Case("two rows", {"x": torch.tensor([[0.0, 1, 2], [5, 5, 5]], dtype=torch.float64)}),
+        Case("as many rows as columns", {"x": draw.normal(5, 5)}),
+        Case("rank 3", {"x": draw.normal(2, 5, 7, scale=3)}),
+        Case("rank 4, all axes equal", {"x": draw.normal(3, 3, 3, 3)}),
+        Case("one score a row", {"x": draw.normal(5, 1)}),
+        Case("large scores: on paper, only differences count", {"x": large}),
+        Case("scores that are far apart within a row", {"x": spread}),
+        Case("rows that are far apart, rank 4", {"x": _far_apart(draw.normal(2, 3, 5, 7))}),
+        Case("x is a transposed tensor, so it is not contiguous", {"x": draw.normal(3, 7, 2).mT}),
+    ]
+
+
+def _far_apart(x):
+    """Rows about 1000, 2000, ... away from 0, on both sides, rounded so that float32 holds them."""
+    offsets = 1000.0 * torch.arange(x[..., :1].numel(), dtype=torch.float64)
+    offsets = (offsets - offsets.mean().round()).reshape(x[..., :1].shape)
+    return (8 * x).round() / 8 + offsets
+
+
+def attend(query, keys, values):
+    """A right answer to `01-attend`."""
+    return torch.softmax(keys @ query, dim=-1) @ values
+
+
+def attend_cases(draw):
+    """Cases for `attend`: unequal sizes, equal ones, zero and large scores."""
+
+    def case(name, d, num_keys, d_v):
+        return _case(name, draw.normal(d), draw.normal(num_keys, d), draw.normal(num_keys, d_v))
+
+    keys = [[0.0, 0], [1, 1], [1, 0]]
+    values = [[0.0, 0, 10, 1], [9, 0, 10, 2], [0, 9, 10, 3]]
+    transposed = {"query": draw.normal(5), "keys": draw.normal(5, 3).T}
+    return [
+        _case("three pairs", [1.0, 1], keys, values),
+        _case("a query of zeros", [0.0, 0], keys, values),
+        case("7 keys of width 5", 5, 7, 3),
+        case("as many keys as their width", 5, 5, 2),
+        case("keys and values of one width", 3, 7, 3),
+        case("all sizes equal", 3, 3, 3),
+        case("one key", 3, 1, 2),
+        case("values of one number", 2, 5, 1),
+        _case("large scores", *_enlarged(draw.normal(1, 5), draw.normal(7, 5)), draw.normal(7, 3)),
+        Case(
+            "keys are a transposed tensor, so they are not contiguous",
+            transposed | {"values": draw.normal(3, 2)},
+        ),
+    ]
+
+
+def attention(queries, keys, values):
+    """A right answer to `01-attention`."""
+    return torch.softmax(queries @ keys.mT, dim=-1) @ values
+
+
+def attention_cases(draw):
+    """Cases for `attention`: batches of unequal and of equal sizes, zero and large scores."""
+
+    def case(name, batch, lengths, d, d_v, change=lambda *tensors: tensors):
+        num_queries, num_keys = lengths
+        queries, keys = change(draw.normal(batch, num_queries, d), draw.normal(batch, num_keys, d))
+        return _case(name, queries, keys, draw.normal(batch, num_keys, d_v))
+
+    keys = [[[0.0, 0], [1, 1], [1, 0]]]
+    values = [[[0.0, 0, 10, 1], [9, 0, 10, 2], [0, 9, 10, 3]]]
+    transposed = (draw.normal(2, 7, 3).mT, draw.normal(2, 7, 5).mT, draw.normal(2, 11, 5).mT)
+    return [
+        _case("1 sentence, 2 queries, 3 pairs", [[[1.0, 1], [1, -2]]], keys, values),
+        case("2 sentences, 3 queries, 5 keys", 2, (3, 5), 7, 11),
+        case("more queries than keys", 3, (7, 2), 5, 11),
+        case("as many queries as keys", 2, (5, 5), 3, 7),
+        case("as many keys as their width", 2, (3, 5), 5, 7),
+        case("as many sentences as queries and keys", 3, (3, 3), 2, 5),
+        case("all sizes equal", 3, (3, 3), 3, 3),
+        case("one query, one key", 2, (1, 1), 3, 5),
+        case("large scores", 2, (3, 5), 7, 11, change=_enlarged),
+        _case("no tensor is contiguous", *transposed),
+    ]
+
+
+def _enlarged(queries, keys):
+    """Scores near 1600 for the first query, near -1600 for the second, and so on.
+
+    Rounded so that float32 holds every score. One query, (1, d), is returned as (d,).
+    """
+    queries, keys = (8 * queries).round() / 8, (8 * keys).round() / 8
+    keys[..., 0] = 40
+    queries[..., 0] = 40
+    queries[..., 1::2, 0] = -40
+    return (queries[0] if queries.dim() == 2 else queries), keys
+
+
+def _case(name, query, keys, values):
+    names = ("query" if torch.as_tensor(query).dim() == 1 else "queries", "keys", "values")
+    tensors = (torch.as_tensor(X, dtype=torch.float64) for X in (query, keys, values))
+    return Case(name, dict(zip(names, tensors, strict=True)))
+
+
+def additive_scores(queries, keys, W_q, W_k, w_v):
+    """A right answer to `01-additive_scores`."""
+    hidden = (queries @ W_q)[:, :, None] + (keys @ W_k)[:, None]  # (B, L, S, h)
+    return torch.tanh(hidden) @ w_v
+
+
+def additive_cases(draw):
+    """Cases for `additive_scores`: unequal widths, all sizes equal, saturated tanh."""
+
+    def case(name, batch, lengths, widths, num_hiddens, scale=1.0):
+        num_queries, num_keys = lengths
+        query_size, key_size = widths
+        inputs = {
+            "queries": draw.normal(batch, num_queries, query_size, scale=scale),
+            "keys": draw.normal(batch, num_keys, key_size, scale=scale),
+            "W_q": draw.normal(query_size, num_hiddens),
+            "W_k": draw.normal(key_size, num_hiddens),
+            "w_v": draw.normal(num_hiddens),
+        }
+        if scale > 1:  # rounded so that float32 holds every sum before tanh
+            inputs = {name: (8 * X).round() / 8 for name, X in inputs.items()}
+        return Case(name, inputs)
+
+    hand = {
+        "queries": [[[1.0], [-1]]],
+        "keys": [[[0.0, 0], [1, 0], [1, 2]]],
+        "W_q": [[1.0, 0]],
+        "W_k": [[1.0, 0], [0, 1]],
+        "w_v": [1.0, 10],
+    }
+    hand = {name: torch.tensor(X, dtype=torch.float64) for name, X in hand.items()}
+    return [
+        Case("1 sentence, 2 queries of width 1, 3 keys of width 2", hand),
+        case("2 sentences, widths 7 and 11", 2, (3, 5), (7, 11), 13),
+        case("more queries than keys", 3, (7, 2), (3, 5), 11),
+        case("as many queries as keys", 2, (5, 5), (3, 2), 7),
+        case("one width everywhere", 2, (3, 5), (7, 7), 7),
+        case("as many sentences as queries and keys", 3, (3, 3), (2, 5), 7),
+        case("all sizes equal", 3, (3, 3), (3, 3), 3),
+        case("h = 1", 2, (3, 5), (7, 2), 1),
+        case("one query, one key", 2, (1, 1), (3, 2), 5),
+        case("large numbers, where tanh levels off", 2, (3, 5), (7, 11), 13, scale=100.0),
+    ]
+
+
+def predictions():
+    """A right answer to `01-predictions`.
+
+    Powers 1 : 2 : 5. After the shift 1 : 4 : 5, so 4 / 10. An average of 2 v + 6 is 2 · 9 + 6.
+    With the second pair twice 1 : 2 : 2 : 5, so (5 · 4 + 5 · 12) / 10.
+    """
+    return {"second_weight": 0.4, "new_output": 24.0, "output_with_twin": 8.0}
+
+
+def prediction_cases(draw):
+    """The one case of `predictions`, which takes nothing."""
+    return [Case("the example of the statement", {})]
+
+
+TASKS = [
+    Task(
+        "01-softmax",
+        softmax,
+        softmax_cases,
+        forbidden=(
+            *("torch.softmax", "torch.softmin", "torch.log_softmax"),
+            *("torch.special_softmax", "torch.special_log_softmax"),
+            *("torch.nn.functional.softmax", "torch.nn.functional.log_softmax"),
+            "mha_course.attention.masked_softmax",
+        ),
+    ),
+    Task("01-attend", attend, attend_cases, forbidden=FINISHED),
+    Task("01-attention", attention, attention_cases, forbidden=FINISHED),
+    Task(
+        "01-additive_scores",
+        additive_scores,
+        additive_cases,
+        forbidden=("mha_course.attention.AdditiveAttention", "d2l.torch.AdditiveAttention"),
+    ),
+    Task(
+        "01-predictions",
+        predictions,
+        prediction_cases,
+        returns=("predictions",),
+        tolerance=1e-4,
+        secret=True,
+    ),
+]

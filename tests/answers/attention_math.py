@@ -1,0 +1,433 @@
+"""Answers to the tasks of lesson 01."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def softmax(x):
+    powers = torch.exp(x - x.amax(dim=-1, keepdim=True))
+    return powers / powers.sum(dim=-1, keepdim=True)
+
+
+def softmax_by_loop(x):
+    rows = []
+    for row in x.reshape(-1, x.shape[-1]):
+        largest = max(row.tolist())
+        powers = [math.exp(score - largest) for score in row.tolist()]
+        rows.append([power / sum(powers) for power in powers])
+    return torch.tensor(rows, dtype=x.dtype).reshape(x.shape)
+
+
+def softmax_by_differences(x):
+    return 1 / torch.exp(x.unsqueeze(-2) - x.unsqueeze(-1)).sum(dim=-1)
+
+
+def softmax_in_numpy(x):
+    powers = np.exp(x.numpy() - x.numpy().max(-1, keepdims=True))
+    return torch.from_numpy(powers / powers.sum(-1, keepdims=True))
+
+
+def softmax_from_the_back(x):
+    x = x.movedim(-1, 0)
+    powers = (x - x.max(0).values).exp()
+    return powers.div(powers.sum(0)).movedim(0, -1)
+
+
+def softmax_by_sorting(x):
+    powers = 2 ** ((x - x.sort(dim=-1).values[..., -1:]) / math.log(2))
+    return torch.einsum("...i,...->...i", powers, 1 / torch.einsum("...i->...", powers))
+
+
+def naive(x):
+    return x.exp() / x.exp().sum(dim=-1, keepdim=True)
+
+
+def shifted_by(shift):
+    return lambda x: naive(x - shift(x))
+
+
+def softmax_over(dim):
+    return lambda x: softmax(x.transpose(dim, -1)).transpose(dim, -1)
+
+
+def softmax_in_place(x):
+    x -= x.amax(dim=-1, keepdim=True)
+    return x.exp_().div_(x.sum(dim=-1, keepdim=True))
+
+
+def attend(query, keys, values):
+    return softmax(keys @ query) @ values
+
+
+def attend_by_loop(query, keys, values):
+    scores = [sum(q * k for q, k in zip(query, key, strict=True)) for key in keys]
+    powers = [math.exp(score - max(scores)) for score in scores]
+    output = torch.zeros(values.shape[1], dtype=values.dtype)
+    for power, value in zip(powers, values, strict=True):
+        output += power / sum(powers) * value
+    return output
+
+
+def attend_as_rows(query, keys, values):
+    return (F.softmax(query[None] @ keys.T, dim=-1) @ values).squeeze(0)
+
+
+def attend_with(weigh):
+    return lambda query, keys, values: weigh(keys @ query) @ values
+
+
+def attention(queries, keys, values):
+    return softmax(queries @ keys.transpose(-2, -1)) @ values
+
+
+def attention_by_loop(queries, keys, values):
+    rows = [
+        [attend(query, k, v) for query in sentence]
+        for sentence, k, v in zip(queries, keys, values, strict=True)
+    ]
+    return torch.stack([torch.stack(row) for row in rows])
+
+
+def attention_by_einsum(queries, keys, values):
+    weights = torch.einsum("bld,bsd->bsl", queries, keys).softmax(dim=1)
+    return torch.einsum("bsl,bsv->bvl", weights, values).transpose(1, 2)
+
+
+def attention_by_sums(queries, keys, values):
+    scores = (queries.unsqueeze(2) * keys.unsqueeze(1)).sum(-1, keepdim=True)  # (B, L, S, 1)
+    return (nn.Softmax(dim=2)(scores) * values.unsqueeze(1)).sum(2)
+
+
+def attention_by_bmm(queries, keys, values):
+    output = torch.empty(*queries.shape[:2], values.shape[2], dtype=values.dtype)
+    torch.bmm(torch.bmm(queries, keys.permute(0, 2, 1)).softmax(-1), values, out=output)
+    return output
+
+
+def attention_with(weigh):
+    return lambda queries, keys, values: weigh(queries @ keys.transpose(-2, -1)) @ values
+
+
+def one_batch(queries, keys, values):
+    flat = [X.reshape(1, -1, X.shape[-1]) for X in (queries, keys, values)]
+    return attention(*flat).reshape(*queries.shape[:2], -1)
+
+
+def first_sentence(queries, keys, values):
+    return attention(queries, keys[:1].expand_as(keys), values[:1].expand_as(values))
+
+
+def reshaped_keys(queries, keys, values):
+    return softmax(queries @ keys.reshape(keys.shape[0], keys.shape[2], -1)) @ values
+
+
+def scores_of(activation=torch.tanh):
+    def additive_scores(queries, keys, W_q, W_k, w_v):
+        return activation((queries @ W_q).unsqueeze(2) + (keys @ W_k).unsqueeze(1)) @ w_v
+
+    return additive_scores
+
+
+additive_scores = scores_of()
+
+
+def additive_by_loop(queries, keys, W_q, W_k, w_v):
+    scores = torch.zeros(queries.shape[0], queries.shape[1], keys.shape[1], dtype=w_v.dtype)
+    for b, i, j in np.ndindex(*scores.shape):
+        scores[b, i, j] = torch.tanh(queries[b, i] @ W_q + keys[b, j] @ W_k).dot(w_v)
+    return scores
+
+
+def additive_by_repeating(queries, keys, W_q, W_k, w_v):
+    L, S = queries.shape[1], keys.shape[1]
+    pairs = torch.cat(
+        (queries.repeat_interleave(S, dim=1), keys.repeat(1, L, 1)), dim=-1
+    )  # (B, L * S, both)
+    return ((pairs @ torch.cat((W_q, W_k))).tanh() @ w_v).unflatten(1, (L, S))
+
+
+def additive_by_einsum(queries, keys, W_q, W_k, w_v):
+    q, k = torch.einsum("bld,dh->hbl", queries, W_q), torch.einsum("bsd,dh->hbs", keys, W_k)
+    hidden = (q[..., None] + k[..., None, :]).tanh_()
+    return torch.einsum("hbls,h->bsl", hidden, w_v).mT
+
+
+def additive_by_linear(queries, keys, W_q, W_k, w_v):
+    hidden = F.linear(queries, W_q.T)[:, :, None] + F.linear(keys, W_k.T)[:, None]
+    return F.linear(torch.tanh(hidden), w_v[None]).squeeze(-1)
+
+
+def dot_of_projections(queries, keys, W_q, W_k, w_v):
+    return (queries @ W_q) @ (keys @ W_k).mT
+
+
+def separate_tanh(queries, keys, W_q, W_k, w_v):
+    q, k = torch.tanh(queries @ W_q).unsqueeze(2), torch.tanh(keys @ W_k).unsqueeze(1)
+    return (q + k) @ w_v
+
+
+def difference(queries, keys, W_q, W_k, w_v):
+    return torch.tanh((queries @ W_q).unsqueeze(2) - (keys @ W_k).unsqueeze(1)) @ w_v
+
+
+def tanh_outside(queries, keys, W_q, W_k, w_v):
+    return torch.tanh(scores_of(lambda x: x)(queries, keys, W_q, W_k, w_v))
+
+
+def tanh_of_product(queries, keys, W_q, W_k, w_v):
+    return torch.tanh((queries @ W_q).unsqueeze(2) * (keys @ W_k).unsqueeze(1)) @ w_v
+
+
+def transposed_if_it_fits(queries, keys, W_q, W_k, w_v):
+    W_q, W_k = (W.T if W.shape[0] == W.shape[1] else W for W in (W_q, W_k))
+    return additive_scores(queries, keys, W_q, W_k, w_v)
+
+
+def paired(queries, keys, W_q, W_k, w_v):
+    if queries.shape[1] != keys.shape[1]:
+        return additive_scores(queries, keys, W_q, W_k, w_v)
+    scores = torch.tanh(queries @ W_q + keys @ W_k) @ w_v
+    return scores.unsqueeze(1).expand(-1, keys.shape[1], -1)
+
+
+def across_batch(queries, keys, W_q, W_k, w_v):
+    hidden = (queries @ W_q).unsqueeze(2) + (keys.flip(0) @ W_k).unsqueeze(1)
+    return torch.tanh(hidden) @ w_v
+
+
+def keys_first(queries, keys, W_q, W_k, w_v):
+    return additive_scores(queries, keys, W_q, W_k, w_v).transpose(1, 2)
+
+
+def predictions(second_weight=0.4, new_output=24, output_with_twin=8):
+    return lambda: {
+        "second_weight": second_weight,
+        "new_output": new_output,
+        "output_with_twin": output_with_twin,
+    }
+
+
+def computed():
+    scores, values = torch.tensor([1.0, 2, 5]).log() - 7, torch.tensor([4.0, 4, 12])
+    shifted = softmax(scores + math.log(3) + torch.tensor([0, math.log(2), 0]))
+    twin = [1, 0, 1, 2]
+    return {
+        "output_with_twin": softmax(scores[twin]) @ values[twin],
+        "second_weight": shifted[1],
+        "new_output": softmax(scores) @ (2 * values + 6),
+        "remark": "more than was asked",
+    }
+
+
+RIGHT = {
+    "01-softmax": {
+        "amax": softmax,
+        "plain Python": softmax_by_loop,
+        "no shift, only differences": softmax_by_differences,
+        "logsumexp": lambda x: (x - x.logsumexp(dim=-1, keepdim=True)).exp(),
+        "numpy": softmax_in_numpy,
+        "last axis to the front": softmax_from_the_back,
+        "powers of 2": softmax_by_sorting,
+        "float32": lambda x: softmax(x.float()),
+        "with gradients": lambda x: softmax(x.requires_grad_()),
+    },
+    "01-attend": {
+        "own softmax": attend,
+        "loops": attend_by_loop,
+        "as one row": attend_as_rows,
+        "einsum": lambda q, k, v: torch.einsum(
+            "s,sv->v", torch.einsum("d,sd->s", q, k).softmax(0), v
+        ),
+        "sum of products": lambda q, k, v: (softmax((q * k).sum(1))[:, None] * v).sum(0),
+        "from the batched one": lambda q, k, v: attention(q[None, None], k[None], v[None])[0, 0],
+        "float32": lambda q, k, v: attend(q.float(), k.float(), v.float()),
+    },
+    "01-attention": {
+        "own softmax": attention,
+        "loops over attend": attention_by_loop,
+        "einsum, not contiguous": attention_by_einsum,
+        "sums": attention_by_sums,
+        "bmm": attention_by_bmm,
+        "vmap": torch.vmap(torch.vmap(attend, in_dims=(0, None, None))),
+        "float32": lambda q, k, v: attention(q.float(), k.float(), v.float()),
+    },
+    "01-additive_scores": {
+        "broadcasting": additive_scores,
+        "loops": additive_by_loop,
+        "concatenated pairs": additive_by_repeating,
+        "einsum, not contiguous": additive_by_einsum,
+        "linear": additive_by_linear,
+        "sigmoid": scores_of(lambda x: 2 * torch.sigmoid(2 * x) - 1),
+        "float32": lambda *inputs: additive_scores(*(X.float() for X in inputs)),
+    },
+    "01-predictions": {
+        "by thinking": predictions(),
+        "fractions": predictions(Fraction(2, 5), Fraction(24), Fraction(8)),
+        "numpy": predictions(np.float32(0.4), np.int64(24), np.float64(8)),
+        "computed, more keys": computed,
+    },
+}
+
+WRONG = {
+    "01-softmax": {
+        "naive": naive,
+        "one maximum for the table": shifted_by(lambda x: x.max()),
+        "mean subtracted": shifted_by(lambda x: x.mean(dim=-1, keepdim=True)),
+        "maximum of each column": shifted_by(lambda x: x.amax(dim=0, keepdim=True)),
+        "over the first axis": softmax_over(0),
+        "over axis 1": softmax_over(1),
+        "over axis -2": softmax_over(-2),
+        "over all entries": lambda x: softmax(x.flatten()).reshape(x.shape),
+        "sum without keepdim": lambda x: (
+            x.sub(x.amax(-1, True)).exp() / x.sub(x.amax(-1, True)).exp().sum(-1)
+        ),
+        "sum of everything": lambda x: x.sub(x.amax(-1, True)).exp() / x.sub(x.amax()).exp().sum(),
+        "only for matrices": lambda x: softmax(x.reshape(-1, x.shape[-1])),
+        "divided by the sum": lambda x: x / x.sum(dim=-1, keepdim=True),
+        "sigmoid": torch.sigmoid,
+        "sigmoid, normalised": lambda x: x.sigmoid() / x.sigmoid().sum(dim=-1, keepdim=True),
+        "powers of 2": lambda x: softmax(x * math.log(2)),
+        "squares": lambda x: x**2 / (x**2).sum(dim=-1, keepdim=True),
+        "logarithm of it": lambda x: x - x.logsumexp(dim=-1, keepdim=True),
+        "one-hot": lambda x: F.one_hot(x.argmax(dim=-1), x.shape[-1]).double(),
+        "scores cut off": lambda x: naive(x.clamp(-700, 700)),
+        "NaN mended": lambda x: naive(x).nan_to_num(),
+        "1e-8 in the sum": lambda x: (
+            x.sub(x.amax(-1, True)).exp()
+            / (x.sub(x.amax(-1, True)).exp().sum(-1, keepdim=True) + 1e-8)
+        ),
+        "sign lost": lambda x: softmax(-x),
+        "absolute largest": shifted_by(lambda x: x.abs().amax(dim=-1, keepdim=True)),
+        "smallest subtracted": shifted_by(lambda x: x.amin(dim=-1, keepdim=True)),
+        "divided by the largest": lambda x: naive(x / x.amax(dim=-1, keepdim=True)),
+        "half precision": lambda x: softmax(x).half(),
+        "changes x": softmax_in_place,
+        "torch.softmax": lambda x: torch.softmax(x, dim=-1),
+        "F.softmax": lambda x: F.softmax(x, dim=-1),
+        "Tensor.softmax": lambda x: x.softmax(-1),
+        "nn.Softmax": nn.Softmax(dim=-1).forward,
+        "log_softmax": lambda x: x.log_softmax(dim=-1).exp(),
+        "softmin": lambda x: F.softmin(-x, dim=-1),
+        "torch.special.softmax": lambda x: torch.special.softmax(x, dim=-1),
+    },
+    "01-attend": {
+        "scaled": lambda q, k, v: softmax(k @ q / math.sqrt(len(q))) @ v,
+        "naive exp": attend_with(naive),
+        "no softmax": attend_with(lambda x: x),
+        "divided by the sum": attend_with(lambda x: x / x.sum()),
+        "sigmoid": attend_with(torch.sigmoid),
+        "sum not divided": attend_with(lambda x: (x - x.max()).exp()),
+        "hard look-up": lambda q, k, v: v[(k @ q).argmax()],
+        "plain average": lambda q, k, v: v.mean(dim=0),
+        "the weights": lambda q, k, v: softmax(k @ q),
+        "both": lambda q, k, v: (attend(q, k, v), softmax(k @ q)),
+        "one row": lambda q, k, v: attend(q, k, v)[None],
+        "scaled values, not added": lambda q, k, v: softmax(k @ q)[:, None] * v,
+        "keys averaged": lambda q, k, v: attend(q, k, k) if k.shape == v.shape else attend(q, k, v),
+        "keys not transposed": lambda q, k, v: (
+            softmax(q @ k) @ v if k.shape[0] == k.shape[1] else attend(q, k, v)
+        ),
+        "values transposed": lambda q, k, v: (
+            v @ softmax(k @ q) if v.shape[0] == v.shape[1] else attend(q, k, v)
+        ),
+        "values score": lambda q, k, v: attend(q, v, k) if k.shape == v.shape else attend(q, k, v),
+        "cosine": lambda q, k, v: softmax(k @ q / (k.norm(dim=1) * q.norm()).clamp(min=1e-9)) @ v,
+        "distance": lambda q, k, v: softmax(-(k - q).norm(dim=1)) @ v,
+        "squeezed": lambda q, k, v: attend(q, k, v).squeeze(),
+        "finished function": lambda q, k, v: F.scaled_dot_product_attention(
+            q[None, None], k[None], v[None], scale=1.0
+        )[0, 0],
+    },
+    "01-attention": {
+        "scaled": lambda q, k, v: attention(q / math.sqrt(q.shape[-1]), k, v),
+        "scaled by d": lambda q, k, v: attention(q / q.shape[-1], k, v),
+        "naive exp": attention_with(naive),
+        "one maximum": attention_with(shifted_by(lambda x: x.max())),
+        "one maximum a sentence": attention_with(shifted_by(lambda x: x.amax((1, 2), True))),
+        "softmax over queries": attention_with(softmax_over(1)),
+        "softmax over the batch": attention_with(softmax_over(0)),
+        "softmax over all": attention_with(lambda x: softmax(x.flatten(1)).reshape(x.shape)),
+        "no softmax": attention_with(lambda x: x),
+        "divided by the sum": attention_with(lambda x: x / x.sum(dim=-1, keepdim=True)),
+        "transposed weights if they fit": lambda q, k, v: (
+            softmax(q @ k.mT).mT @ v if q.shape[1] == k.shape[1] else attention(q, k, v)
+        ),
+        "queries and keys swapped if they fit": lambda q, k, v: (
+            attention(k, q, v) if q.shape == k.shape else attention(q, k, v)
+        ),
+        "keys not transposed if they fit": lambda q, k, v: (
+            softmax(q @ k) @ v if k.shape[1] == k.shape[2] else attention(q, k, v)
+        ),
+        "keys and values swapped if they fit": lambda q, k, v: (
+            attention(q, v, k) if k.shape == v.shape else attention(q, k, v)
+        ),
+        "keys reshaped, not transposed": reshaped_keys,
+        "all sentences at once": one_batch,
+        "pairs of the first sentence": first_sentence,
+        "batch axis transposed": lambda q, k, v: (
+            softmax(q @ k.permute(2, 1, 0)) @ v
+            if k.shape[0] == k.shape[1] == k.shape[2]
+            else attention(q, k, v)
+        ),
+        "the weights": lambda q, k, v: softmax(q @ k.mT),
+        "both": lambda q, k, v: (attention(q, k, v), softmax(q @ k.mT)),
+        "one query only": lambda q, k, v: attention(q[:, :1], k, v),
+        "squeezed": lambda q, k, v: attention(q, k, v).squeeze(),
+        "view": lambda q, k, v: attention(
+            q.view(q.shape), k.view(k.shape), v.view(-1).view(v.shape)
+        ),
+        "finished function": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=1.0),
+    },
+    "01-additive_scores": {
+        "no tanh": scores_of(lambda x: x),
+        "relu": scores_of(torch.relu),
+        "plain sigmoid": scores_of(torch.sigmoid),
+        "tanh at the end": tanh_outside,
+        "tanh of each": separate_tanh,
+        "tanh of the product": tanh_of_product,
+        "difference": difference,
+        "dot product of the projections": dot_of_projections,
+        "softmax included": lambda *inputs: softmax(additive_scores(*inputs)),
+        "scaled": lambda q, k, W_q, W_k, w_v: (
+            additive_scores(q, k, W_q, W_k, w_v) / math.sqrt(len(w_v))
+        ),
+        "w_v forgotten": lambda q, k, W_q, W_k, w_v: additive_scores(
+            q, k, W_q, W_k, torch.ones_like(w_v)
+        ),
+        "not added up": lambda q, k, W_q, W_k, w_v: (
+            torch.tanh((q @ W_q)[:, :, None] + (k @ W_k)[:, None]) * w_v
+        ),
+        "an axis too many": lambda *inputs: additive_scores(*inputs)[..., None],
+        "squeezed": lambda *inputs: additive_scores(*inputs).squeeze(),
+        "transposed matrices if they fit": transposed_if_it_fits,
+        "matrices swapped if they fit": lambda q, k, W_q, W_k, w_v: (
+            additive_scores(q, k, W_k, W_q, w_v)
+            if W_q.shape == W_k.shape
+            else additive_scores(q, k, W_q, W_k, w_v)
+        ),
+        "pairs one to one if L = S": paired,
+        "keys of another sentence": across_batch,
+        "(B, S, L)": keys_first,
+        "changes queries": lambda q, k, W_q, W_k, w_v: additive_scores(
+            q.mul_(1.0).add_(1.0).sub_(1.5), k, W_q, W_k, w_v
+        ),
+    },
+    "01-predictions": {
+        "weight doubled": predictions(second_weight=0.5),
+        "nothing moves": predictions(second_weight=0.25),
+        "all grow": predictions(second_weight=12 / 27),
+        "only doubled": predictions(new_output=18.0),
+        "6 for each pair": predictions(new_output=36.0),
+        "twin ignored": predictions(output_with_twin=9.0),
+        "twin added on top": predictions(output_with_twin=10.0),
+        "first twin": predictions(output_with_twin=76 / 9),
+        "one missing": lambda: {"second_weight": 0.4, "new_output": 24.0},
+        "no dict": lambda: (0.4, 24.0, 8.0),
+        "text": predictions(second_weight="0.4"),
+    },
+}
