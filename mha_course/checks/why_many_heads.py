@@ -60,16 +60,16 @@ def head_cases(draw):
     digits = torch.arange(12, dtype=torch.float64).reshape(1, 2, 6) - 6
     return [
         Case(
-            "2 tokens, d_k = 4, all scores are 0, so each token gets the average",
+            "2 words, d_k = 4, all scores are 0, so each word gets the average",
             {"X": tokens, "W_q": zero(2, 4), "W_k": one(2, 4), "W_v": eye},
         ),
         Case(
-            "2 tokens, d_k = 4",
+            "2 words, d_k = 4",
             {"X": tokens / 4, "W_q": one(2, 4), "W_k": eye.repeat(1, 2), "W_v": eye[:1].T},
         ),
-        case("2 sequences, 5 tokens, d_model = 7, d_k = 3, d_v = 11", 2, 5, 7, 3, 11),
-        case("as many tokens as sequences and features", 3, 3, 3, 3, 3),
-        case("1 token: nothing but its own value", 2, 1, 5, 3, 2),
+        case("2 sequences, 5 words, d_model = 7, d_k = 3, d_v = 11", 2, 5, 7, 3, 11),
+        case("as many words as sequences and features", 3, 3, 3, 3, 3),
+        case("1 word: nothing but its own value", 2, 1, 5, 3, 2),
         case("X is a transposed tensor", 3, 7, 5, 2, 3, X=draw.normal(3, 5, 7).transpose(1, 2)),
         Case(
             "scores in the thousands",
@@ -98,8 +98,8 @@ def loop_cases(draw):
     transposed["X"] = draw.normal(3, 7, 5).transpose(1, 2)
     transposed["W_o"] = draw.normal(7, 4).T
     return [
-        Case("2 tokens, 2 heads, all scores are 0, so each head averages", by_hand),
-        Case("3 sequences, 5 tokens, 2 heads, d_v = 11", _loop_inputs(draw, 3, 5, 7, 2, 3, 11)),
+        Case("2 words, 2 heads, all scores are 0, so each head averages", by_hand),
+        Case("3 sequences, 5 words, 2 heads, d_v = 11", _loop_inputs(draw, 3, 5, 7, 2, 3, 11)),
         Case("5 heads, d_k = 11, d_v = 3", _loop_inputs(draw, 2, 7, 13, 5, 11, 3)),
         Case("all sizes are 3", _loop_inputs(draw, 3, 3, 3, 3, 3, 3)),
         Case("one head", _loop_inputs(draw, 2, 3, 5, 1, 2, 7)),
@@ -118,8 +118,8 @@ def sum_cases(draw):
 
     turned = {"heads": draw.normal(3, 5, 2, 7).permute(2, 0, 1, 3), "W_o": draw.normal(5, 14).T}
     return [
-        Case("1 token, 2 heads of width 2", {"heads": digits, "W_o": rows}),
-        case("3 heads, 2 sequences, 5 tokens, d_v = 7, d_model = 11", 3, 2, 5, 7, 11),
+        Case("1 word, 2 heads of width 2", {"heads": digits, "W_o": rows}),
+        case("3 heads, 2 sequences, 5 words, d_v = 7, d_model = 11", 3, 2, 5, 7, 11),
         case("all sizes are 3", 3, 3, 3, 3, 3),
         case("one head", 1, 3, 2, 5, 7),
         Case("heads and W_o are not contiguous", turned),
@@ -132,11 +132,11 @@ def neighbour_cases(draw):
     def case(B, L, d, content=None):
         content = draw.normal(B, L, d).tanh() if content is None else content
         inputs = {"num_features": d, "num_positions": L, "content": content}
-        return Case(f"{L} positions, features a token: {d}", inputs)
+        return Case(f"{L} positions, features a word: {d}", inputs)
 
     digits = torch.tensor([[[1.0], [-1.0], [0.5]]], dtype=torch.float64)
     sign = torch.sign(draw.normal(2, 13, 11))  # as large as contents get
-    same = sign[:, :1, :7].repeat(1, 7, 1)  # tokens alike: only their position tells them apart
+    same = sign[:, :1, :7].repeat(1, 7, 1)  # words alike: only their position tells them apart
     return [
         case(1, 3, 1, digits),
         case(2, 5, 3),
@@ -150,7 +150,7 @@ def neighbour_cases(draw):
 def run_neighbours(answer, inputs):
     """Run a right attention with the learner's weights; return where its two heads look.
 
-    Where a token has no such neighbour, 1 and 0 stand in for whatever the head does.
+    Where a word has no such neighbour, 1 and 0 stand in for whatever the head does.
     """
     d, content = inputs["num_features"], inputs["content"]
     W_q, W_k, W_v = _checked(answer(d, inputs["num_positions"]), d, inputs["num_positions"])
