@@ -1,0 +1,109 @@
+"""The command `mha-course`. Nothing heavy is imported before the command that needs it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from mha_course.clone import CourseError, find_root
+
+__all__ = ["main"]
+
+
+def main(argv=None):
+    """Run one command and return its exit code; 2 with a plain sentence is a mistake of usage."""
+    args, rest = _parser().parse_known_args(argv)
+    if rest and args.command is not _lab:
+        _parser().error(f"unrecognized arguments: {' '.join(rest)}")
+    args.rest = rest
+    try:
+        return args.command(args) or 0
+    except CourseError as error:
+        message = str(error)
+    except ModuleNotFoundError as error:
+        if (error.name or "mha_course").startswith("mha_course"):
+            raise
+        message = f"The package {error.name} is missing. `mha-course doctor` says how to mend it."
+    except KeyboardInterrupt:
+        return 130
+    print(message, file=sys.stderr)
+    return 2
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="mha-course", description="The course at your fingertips")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name, command, text):
+        sub = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        sub.set_defaults(command=command)
+        return sub
+
+    add("lab", _lab, "open JupyterLab on your copies in work/; more arguments go to jupyter lab")
+    reset = add("reset", _reset, "put a fresh copy of a lesson and its exercise beside yours")
+    reset.add_argument("nb", metavar="NN", help="a lesson, as 04")
+    add("doctor", _doctor, "say what is installed, what is missing and how to mend it")
+    add("release", _release, "make exercises/ from solutions/")
+    run = add("run", _run, "execute lessons and their solutions in place")
+    run.add_argument("nb", metavar="NB", nargs="+", help="a lesson, as 04, or a notebook file")
+    for name, command, text in (
+        ("edit", _edit, "write a lesson and its solution as text into .edit/"),
+        ("save", _save, "write the edited text back into the notebooks and run them"),
+    ):
+        sub = add(name, command, text)
+        sub.add_argument("nb", metavar="NB", help="a lesson, as 04")
+        sub.add_argument("--force", action="store_true", help="even if changes are lost")
+    return parser
+
+
+def _lab(args):
+    from mha_course import lab
+
+    root = find_root()
+    for line in lab.prepare(root):
+        print(line, flush=True)
+    return lab.serve(root, args.rest)
+
+
+def _reset(args):
+    from mha_course import lab
+
+    print("\n".join(lab.reset(find_root(), args.nb)))
+
+
+def _doctor(args):
+    from mha_course import doctor
+
+    return doctor.main()
+
+
+def _release(args):
+    from mha_course.classroom import release
+
+    try:
+        changed = release.main(find_root())
+    except ValueError as error:
+        raise CourseError(f"No exercise was written. {error}") from error
+    print("\n".join(map(str, changed)) or "exercises/ is up to date")
+
+
+def _run(args):
+    from mha_course.classroom import execute
+
+    return execute.run(args.nb)
+
+
+def _edit(args):
+    from mha_course.classroom import edit
+
+    return edit.edit(find_root(), args.nb, args.force)
+
+
+def _save(args):
+    from mha_course.classroom import edit
+
+    return edit.save(find_root(), args.nb, args.force)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,191 @@
+"""What `mha-course doctor` finds, and that it runs where nothing is installed."""
+
+import json
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from mha_course import clone, doctor
+
+PACKAGE = Path(doctor.__file__).parent
+
+
+def finding(name):
+    return next(found for found in doctor.report() if found.name == name)
+
+
+_import_error = doctor._import_error
+
+
+@pytest.fixture(autouse=True)
+def no_import(monkeypatch):
+    """The slow imports in a process of their own are left out where they are not the point."""
+    monkeypatch.setattr(doctor, "_import_error", lambda name: "")
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Make a package look as if it were not installed."""
+    find = doctor.find_spec
+
+    def hide(missing):
+        monkeypatch.setattr(doctor, "find_spec", lambda n: None if n == missing else find(n))
+
+    return hide
+
+
+def test_every_requirement_of_the_course_is_looked_at():
+    needed = {
+        Requirement(text).name for text in metadata.requires("mha-course") if "extra ==" not in text
+    }
+    assert needed == set(doctor.PACKAGES)
+
+
+def test_a_python_that_is_too_old(monkeypatch):
+    monkeypatch.setattr(doctor.sys, "version_info", (3, 10, 4, "final", 0))
+    found = finding("Python")
+    assert found.status == "missing" and "3.10.4" in found.message and "3.11" in found.mend
+
+
+@pytest.mark.parametrize("name", doctor.PACKAGES)
+def test_a_package_that_is_not_installed(without, name):
+    without(name)
+    found = finding(name)
+    assert found.status == "missing" and found.message == "not installed"
+    assert "-m pip install" in found.mend or "clone" in found.mend
+
+
+def test_a_version_out_of_range(monkeypatch):
+    real = metadata.version
+    monkeypatch.setattr(
+        doctor.metadata, "version", lambda name: "1.0.3" if name == "d2l" else real(name)
+    )
+    found = finding("d2l")
+    assert (found.status, found.message) == ("missing", "1.0.3 is installed, ==0.17.0 is needed")
+
+
+def test_torch_that_does_not_import(monkeypatch):
+    monkeypatch.setattr(doctor, "_import_error", lambda name: "OSError: libtorch.so is gone")
+    found = finding("torch")
+    assert found.status == "missing" and "libtorch.so is gone" in found.message
+    assert "--force-reinstall" in found.mend and "+cpu" not in found.mend
+
+
+def test_the_reason_of_a_failed_import_is_its_last_line():
+    assert _import_error("json") == ""
+    assert _import_error("no_such_thing").startswith("ModuleNotFoundError")
+
+
+def test_d2l_without_torchvision_is_fine(without):
+    without("torchvision")
+    found = finding("torchvision")
+    assert found.status == "note" and "stands in for it" in found.message and not found.mend
+
+
+def kernel(tmp_path, monkeypatch, text):
+    """Let Jupyter find one kernel named python3, with this kernel.json, and no other."""
+    folder = tmp_path / "kernels" / "python3"
+    folder.mkdir(parents=True)
+    (folder / "kernel.json").write_text(text)
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
+    return finding("kernel")
+
+
+def spec(program):
+    return json.dumps({"argv": [program, "-m", "x"], "display_name": "x", "language": "python"})
+
+
+def test_kernel_of_this_python(tmp_path, monkeypatch):
+    assert kernel(tmp_path, monkeypatch, spec(sys.executable)).status == "ok"
+
+
+def test_kernel_by_plain_name(tmp_path, monkeypatch):
+    assert kernel(tmp_path, monkeypatch, spec("python")).status == "ok"
+
+
+def test_kernel_whose_interpreter_is_gone(tmp_path, monkeypatch):
+    found = kernel(tmp_path, monkeypatch, spec(str(tmp_path / "old" / "python")))
+    assert found.status == "missing" and "is missing" in found.message
+    assert "-m ipykernel install" in found.mend
+
+
+def test_kernel_of_another_python(tmp_path, monkeypatch):
+    other = tmp_path / "bin" / Path(sys.executable).name
+    other.parent.mkdir()
+    other.write_bytes(b"")
+    other.chmod(0o755)
+    found = kernel(tmp_path, monkeypatch, spec(str(other)))
+    assert found.status == "missing" and f"another Python, {other}" in found.message
+
+
+def test_kernel_that_cannot_be_read(tmp_path, monkeypatch):
+    assert kernel(tmp_path, monkeypatch, "{").status == "missing"
+
+
+def test_no_kernel_at_all(monkeypatch):
+    from jupyter_client import kernelspec
+
+    def nothing(self, name):
+        raise kernelspec.NoSuchKernel(name)
+
+    monkeypatch.setattr(kernelspec.KernelSpecManager, "get_kernel_spec", nothing)
+    assert finding("kernel").status == "missing"
+
+
+def test_outside_a_clone(monkeypatch):
+    def nowhere():
+        raise clone.CourseError("not here")
+
+    monkeypatch.setattr(doctor, "find_root", nowhere)
+    assert finding("notebooks").status == "missing"
+    assert doctor.main() == 1
+
+
+def test_notebooks_and_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "find_root", lambda: tmp_path)
+    assert finding("notebooks").status == "missing"
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "00_start_here.ipynb").touch()
+    assert finding("notebooks").status == "ok" and finding("work").status == "ok"
+    (tmp_path / "work").write_text("a file")
+    assert finding("work").status == "missing"
+
+
+def test_findings_are_printed_with_what_mends_them(capsys, monkeypatch):
+    findings = [doctor.Finding("a", "ok", "1.0"), doctor.Finding("b", "missing", "gone", "get b")]
+    monkeypatch.setattr(doctor, "report", lambda: findings)
+    assert doctor.main() == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "ok      a: 1.0",
+        "missing b: gone",
+        "        to mend it: get b",
+        "",
+        "1 to mend.",
+    ]
+    findings.pop()
+    assert doctor.main() == 0
+
+
+@pytest.mark.parametrize("command", ["doctor", "lab"])
+def test_without_any_package_there_is_a_sentence_and_no_traceback(tmp_path, command):
+    for name in ("__init__", "cli", "clone", "doctor", "lab"):
+        (tmp_path / "mha_course").mkdir(exist_ok=True)
+        source = (PACKAGE / f"{name}.py").read_text("utf-8")
+        (tmp_path / "mha_course" / f"{name}.py").write_text(source, "utf-8")
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "00_start_here.ipynb").write_text("{}")
+    # -S leaves the installed packages out, so that only the standard library is there.
+    code = f"import sys; from mha_course.cli import main; sys.exit(main(['{command}']))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "Traceback" not in done.stderr
+    if command == "lab":
+        assert done.returncode == 2 and "JupyterLab is not installed" in done.stderr
+    else:
+        assert done.returncode == 1 and done.stdout.count("not installed") >= len(doctor.PACKAGES)
