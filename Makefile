@@ -1,0 +1,81 @@
+# Thin wrappers: the work is done by the command mha-course, which every system has.
+# Choose another Python with, say, `make lab PYTHON=python3.12`.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+COURSE := $(PY) -m mha_course.cli
+PYTEST := $(PY) -m pytest
+# The cells of a notebook share one kernel, so that a file must stay with one worker.
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=60 --dist loadfile
+
+.PHONY: help lab test run edit save exercises lint bench prove doctor
+
+help: ## list these targets
+	@echo 'Read the course with `make lab`. All targets:'
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+
+lab: $(VENV)/.ready ## install what is needed and open JupyterLab (LAB_ARGS="--no-browser")
+	$(COURSE) lab $(LAB_ARGS)
+
+doctor: ## say what is installed, what is missing and how to mend it (PYTHON=... to choose)
+	@if [ -x $(PY) ]; then $(COURSE) doctor; else $(PYTHON) -m mha_course.cli doctor; fi
+
+test: $(VENV)/.ready-dev ## install what tests need and run them all, notebooks included
+	$(PYTEST) tests notebooks solutions $(NBVAL) -m "not prove" -n 2 $(TEST_ARGS)
+
+run: need-nb $(VENV)/.ready-dev ## execute a lesson and its solution in place (NB=04)
+	$(COURSE) run $(NB)
+
+edit: need-nb $(VENV)/.ready-dev ## write a lesson and its solution as text to .edit/ (NB=04)
+	$(COURSE) edit $(NB)
+
+save: need-nb $(VENV)/.ready-dev ## write the edited text back and run it (NB=04)
+	$(COURSE) save $(NB)
+
+exercises: $(VENV)/.ready-dev ## make exercises/ from solutions/
+	$(COURSE) release
+
+lint: $(VENV)/.ready-dev ## check style and format
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+bench: $(VENV)/.ready-dev ## time the package against its peers
+	$(PY) tests/bench.py
+
+prove: $(VENV)/.ready-dev ## run the long proofs, which are not part of `make test`
+	$(PYTEST) tests -m prove $(TEST_ARGS)
+
+.PHONY: need-nb
+need-nb:
+	@if [ -z "$(NB)" ]; then echo 'Name a lesson, for example NB=04.'; exit 2; fi
+
+# An install that was killed leaves its .installing behind, and the next one starts from nothing.
+define INSTALL
+@busy=$(VENV)/.installing; clear=; \
+if [ -f $$busy ]; then \
+    if kill -0 `cat $$busy` 2>/dev/null; then echo "Another make is installing; wait for it. If none is, remove $$busy."; exit 1; fi; \
+    echo 'The last install was interrupted; starting over.'; clear=--clear; \
+fi; \
+if [ -n "$$clear" ] || ! $(PY) -m pip --version >/dev/null 2>&1; then \
+    $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+        echo 'The course needs Python 3.11 or newer, and $(PYTHON) is not that.'; \
+        echo 'Choose one: make $(MAKECMDGOALS) PYTHON=python3.12'; exit 1; }; \
+    $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+        echo 'Python lacks venv or pip; on Debian and Ubuntu: sudo apt-get install python3-venv'; \
+        exit 1; }; \
+    $(PYTHON) -m venv $$clear $(VENV) || exit 1; \
+fi; \
+echo $$$$ > $$busy; \
+$(PY) -m pip install -c constraints.txt -e "$(1)"; code=$$?; \
+rm -f $$busy; \
+[ $$code = 0 ] || echo 'The install failed. What pip says above is why; then start this again.'; \
+exit $$code
+endef
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(call INSTALL,.)
+	@touch $@
+
+$(VENV)/.ready-dev: pyproject.toml constraints.txt
+	$(call INSTALL,.[dev])
+	@touch $(VENV)/.ready $@
