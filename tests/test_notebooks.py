@@ -1,0 +1,180 @@
+"""What holds for every notebook of the course: structure, limits, and the unsolved exercises."""
+
+import re
+import statistics
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from mha_course.checks import tasks
+from mha_course.classroom import release
+
+ROOT = Path(__file__).parents[1]
+LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SOLUTIONS = sorted((ROOT / "solutions").glob("*.ipynb"))
+EXERCISES = sorted((ROOT / "exercises").glob("*.ipynb"))
+every_notebook = pytest.mark.parametrize(
+    "path", LESSONS + SOLUTIONS + EXERCISES, ids=lambda p: f"{p.parent.name}/{p.stem}"
+)
+executed = pytest.mark.parametrize(
+    "path", LESSONS + SOLUTIONS, ids=lambda p: f"{p.parent.name}/{p.stem}"
+)
+lessons = pytest.mark.parametrize("path", LESSONS[1:], ids=lambda p: p.stem)
+exercises = pytest.mark.parametrize("path", EXERCISES, ids=lambda p: p.stem)
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(path):
+    return [cell for cell in read(path).cells if cell.cell_type == "code"]
+
+
+def grading(cell):
+    return cell.metadata.get("nbgrader", {})
+
+
+def sentences(path):
+    return [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]
+
+
+def count_lines(cell):
+    return sum(bool(line.strip()) for line in cell.source.split("\n"))
+
+
+def test_every_lesson_but_the_first_page_has_its_solution_and_exercise():
+    names = [path.name for path in LESSONS]
+    assert names[0] == "00_start_here.ipynb"
+    assert names[1:] == [path.name for path in SOLUTIONS] == [path.name for path in EXERCISES]
+    assert len(names) >= 6
+
+
+@executed
+def test_every_cell_was_run_in_order_and_none_failed_unless_it_means_to(path):
+    cells = code_cells(path)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    for cell in cells:
+        failed = any(output.output_type == "error" for output in cell.outputs)
+        assert failed == ("raises-exception" in cell.metadata.get("tags", []))
+
+
+@every_notebook
+def test_no_output_differs_between_machines(path):
+    for cell in code_cells(path):
+        text = str(cell.outputs)
+        assert not re.search(r"0x[0-9a-f]{6,}", text)
+        assert "/site-packages/" not in text and "\\site-packages\\" not in text
+        assert not re.search(r"/(home|Users|work|tmp|root)/", text)
+
+
+@every_notebook
+def test_the_notebook_is_in_canonical_form(path):
+    notebook = read(path)
+    ids = [cell.id for cell in notebook.cells]
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    assert len(set(ids)) == len(ids)
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert all("execution" not in cell.metadata for cell in notebook.cells)
+
+
+@every_notebook
+def test_links_between_notebooks_lead_somewhere(path):
+    text = "\n".join(sentences(path))
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    assert links
+    for link in links:
+        assert (path.parent / link.split("#")[0]).exists(), link
+    assert "![" not in text and "<img" not in text
+
+
+@lessons
+def test_a_lesson_keeps_the_limits_of_the_house_style(path):
+    cells, code = read(path).cells, code_cells(path)
+    lines = [count_lines(cell) for cell in code]
+    words = [len(text.split()) for text in sentences(path)]
+    assert 25 <= len(cells) <= 52
+    assert statistics.median(lines) <= 6 and max(lines) <= 25
+    assert statistics.median(words) <= 55 and max(words) <= 150
+    assert lines[0] <= 8
+    assert sum("assert" in cell.source for cell in code) >= len(code) // 3
+    assert "raises-exception" in str([cell.metadata for cell in code])
+    pictures = [o for cell in code for o in cell.outputs if "image/png" in o.get("data", {})]
+    assert 1 <= len(pictures) <= 6
+    assert 8 <= "\n".join(sentences(path)).count("<details>") <= 30
+
+
+@lessons
+def test_a_lesson_says_what_it_is_for_and_where_it_leads(path):
+    text = "\n".join(sentences(path))
+    number, stem = int(path.name[:2]), path.name
+    assert text.startswith(f"# {number}. ")
+    assert "you can" in text and "minutes" in text
+    assert f"(../exercises/{stem})" in text
+    assert f"{number}.1" in text
+    for part in ("| symbol |", "## Check yourself", "## What to remember", "*Sources:*"):
+        assert part in text, part
+
+
+@exercises
+def test_exercises_are_what_the_release_command_makes(path):
+    solution = read(ROOT / "solutions" / path.name)
+    made = release.release_notebook(solution, release.exercise_set(path.stem))
+    assert nbformat.writes(made) + "\n" == path.read_text(encoding="utf-8")
+
+
+@exercises
+def test_every_task_of_the_lesson_is_asked_and_checked(path):
+    ids = [task for task in tasks() if task.startswith(path.name[:2])]
+    cells = code_cells(path)
+    solved = [grading(c).grade_id for c in cells if grading(c).get("solution")]
+    graded = [c for c in cells if grading(c).get("grade")]
+    assert solved == ids
+    assert [grading(c).grade_id for c in graded] == [f"check-{task}" for task in ids]
+    for task, cell in zip(ids, graded, strict=True):
+        assert cell.source == f'check("{task}", {task.split("-", 1)[1]})'
+        assert grading(cell).points > 0 and grading(cell).locked
+    text = "\n".join(sentences(path))
+    for number in range(1, len(ids) + 1):
+        assert f"## {int(path.name[:2])}.{number} " in text
+    heads = re.findall(
+        r"Difficulty ([●○]{4}) · importance ([●○]{4}) · (\d+) minutes · (\d+) p", text
+    )
+    assert len(heads) == len(ids)
+    assert [int(points) for *_, points in heads] == [grading(c).points for c in graded]
+    assert text.count("<summary>Hint 1</summary>") == len(ids)
+    assert text.count("<summary>Hint 2</summary>") == len(ids)
+
+
+@exercises
+def test_in_the_unsolved_exercise_every_check_fails_and_nothing_else(path):
+    notebook = read(path)
+    options = {"allow_errors": True, "kernel_name": "python3", "timeout": 60}
+    NotebookClient(notebook, resources={"metadata": {"path": path.parent}}, **options).execute()
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        errors = [output for output in cell.outputs if output.output_type == "error"]
+        if not grading(cell).get("grade"):
+            assert not errors, cell.source
+            continue
+        name = grading(cell).grade_id.split("-", 2)[2]
+        assert [error.ename for error in errors] == ["CheckFailed"]
+        assert f"{name} is not written yet" in errors[0].evalue
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda p: p.stem)
+def test_in_the_solution_every_check_passes(path):
+    for cell in code_cells(path):
+        if grading(cell).get("grade"):
+            shown = "".join(output.data["text/plain"] for output in cell.outputs)
+            assert shown.startswith("✓ "), cell.source
+
+
+def test_start_page_and_readme_list_the_lessons():
+    for file, folder in ((LESSONS[0], ""), (ROOT / "README.md", "notebooks/")):
+        text = "\n".join(sentences(file)) if file.suffix == ".ipynb" else file.read_text("utf-8")
+        for lesson in LESSONS[1:]:
+            assert f"({folder}{lesson.name})" in text
