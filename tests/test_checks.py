@@ -152,6 +152,12 @@ def test_an_answer_that_remembers_is_caught():
     assert diagnose("04-transpose_qkv", transpose_qkv).kind == "not repeatable"
 
 
+def test_a_list_is_as_good_as_a_tuple():
+    answers = ANSWERS["scaled_dot_product"].RIGHT["02-scaled_dot_product_attention"]
+    right = next(iter(answers.values()))
+    assert diagnose("02-scaled_dot_product_attention", lambda *X: list(right(*X))).passed
+
+
 def test_nan_is_called_nan():
     feedback = diagnose(
         "04-transpose_qkv", lambda X, H: ANSWERS["head_splitting"].split(X * torch.nan, H)

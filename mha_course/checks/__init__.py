@@ -11,7 +11,13 @@ from mha_course.checks.feedback import Feedback
 
 __all__ = ["CheckFailed", "Feedback", "check", "diagnose", "tasks"]
 
-LESSONS = ("head_splitting",)
+LESSONS = (
+    "attention_math",
+    "scaled_dot_product",
+    "why_many_heads",
+    "head_splitting",
+    "parameter_counting",
+)
 
 
 class CheckFailed(AssertionError):

@@ -56,7 +56,7 @@ def describe(value):
 
 def _pairs(expected, got, names):
     """Yield (name, expected, yours) for each part; a Difference in place of what is not there."""
-    if isinstance(expected, tuple):
+    if isinstance(expected, (tuple, list)):
         if not isinstance(got, (tuple, list)) or len(got) != len(expected):
             wanted = f"{len(expected)} values: {', '.join(names)}"
             yield "", None, Difference("type", f"it has to return {wanted}; got {describe(got)}")

@@ -1,0 +1,189 @@
+"""The tasks of lesson 02: scores, masked softmax, causal mask, attention, a leak to mend."""
+
+import math
+
+import torch
+
+from mha_course import attention
+from mha_course.checks.task import Case, Task
+
+__all__ = ["TASKS", "VERSION"]
+
+VERSION = 1  # of the exercise set
+
+# A square root of d_k taken in float32 is right too, and costs about 8 digits.
+FLOAT32_SCALE = 1e-5
+FINISHED = (
+    "mha_course.attention.scaled_dot_product_attention",
+    "mha_course.attention.DotProductAttention",
+    "d2l.torch.DotProductAttention",
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch.nn.modules.activation.MultiheadAttention",
+    "torch.nn.functional.multi_head_attention_forward",
+)
+
+
+def _batch(numbers):
+    """A float64 tensor of these numbers, with a batch of 1 in front."""
+    return torch.tensor([numbers], dtype=torch.float64)
+
+
+def score_cases(draw):
+    """Cases for `scaled_scores`."""
+
+    def case(name, num_queries, num_keys, d_k, batch=2):
+        queries, keys = draw.normal(batch, num_queries, d_k), draw.normal(batch, num_keys, d_k)
+        return Case(name, {"queries": queries, "keys": keys})
+
+    by_hand = {
+        "queries": _batch([[2, 0, 0, 0], [1, 1, 1, 1]]),
+        "keys": _batch([[1, 2, 3, 4], [0, 0, 2, 0], [4, 0, -2, 6]]),
+    }
+    return [
+        Case("2 queries, 3 keys of width 4", by_hand),
+        case("2 sequences, 3 queries, 5 keys of width 7", 3, 5, 7),
+        case("as many queries as keys", 5, 5, 3),
+        case("3 sequences, 3 queries, 3 keys of width 3", 3, 3, 3, batch=3),
+        case("width 1", 2, 5, 1, batch=3),
+    ]
+
+
+def scaled_scores(queries, keys):
+    """A right answer to `02-scaled_scores`."""
+    return queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
+
+
+def softmax_cases(draw):
+    """Cases for `masked_softmax`."""
+
+    def case(name, sizes, valid_lens=None):
+        inputs = {"scores": draw.normal(*sizes, scale=2.0)}
+        if valid_lens is not None:
+            inputs["valid_lens"] = torch.as_tensor(valid_lens)
+        return Case(name, inputs)
+
+    by_hand = {
+        "scores": torch.tensor([[[0.0, 0, 0], [5, 5, 1]], [[2, 2, 2], [0, 0, 0]]]).double(),
+        "valid_lens": torch.tensor([2, 3]),
+    }
+    large = draw.normal(2, 3, 5)
+    large[0] += torch.tensor([-1000, -1000, 1000, 1000, 1000])
+    large[1] += torch.tensor([1000, 1000, 1000, -1000, -1000])
+    return [
+        Case("lengths 2 and 3 of 3", by_hand),
+        case("valid_lens=None", (2, 3, 5)),
+        case("3 sequences of unequal length", (3, 5, 7), [7, 2, 4]),
+        case("one length a query", (2, 3, 7), [[1, 4, 7], [5, 2, 3]]),
+        case("as many sequences as queries", (3, 3, 5), [5, 1, 3]),
+        case("as many sequences as queries and keys", (3, 3, 3), [[1, 3, 2], [2, 2, 1], [3, 1, 1]]),
+        case("a sequence of length 0", (3, 2, 5), [5, 0, 1]),
+        case("a query of length 0", (2, 3, 5), [[2, 0, 4], [0, 3, 5]]),
+        case("as many queries as keys", (2, 5, 5), draw.lengths(2, 5)),
+        Case("scores near 1000 and -1000", {"scores": large, "valid_lens": torch.tensor([2, 4])}),
+    ]
+
+
+def mask_cases(draw):
+    """Cases for `causal_mask`."""
+    return [Case(f"{n} step{'s' * (n > 1)}", {"num_steps": n}) for n in (3, 1, 2, 7, 16)]
+
+
+def causal_mask(num_steps):
+    """A right answer to `02-causal_mask`."""
+    return torch.ones(num_steps, num_steps, dtype=torch.bool).tril()
+
+
+def _qkv(draw, batch, num_queries, num_keys, d_k, d_v):
+    return {
+        "queries": draw.normal(batch, num_queries, d_k),
+        "keys": draw.normal(batch, num_keys, d_k),
+        "values": draw.normal(batch, num_keys, d_v),
+    }
+
+
+def attention_cases(draw):
+    """Cases for `scaled_dot_product_attention`."""
+
+    def case(name, *sizes, valid_lens=None):
+        inputs = _qkv(draw, *sizes)
+        if valid_lens is not None:
+            inputs["valid_lens"] = torch.tensor(valid_lens)
+        return Case(name, inputs)
+
+    by_hand = {
+        "queries": _batch([[0, 0, 0, 0], [200, 0, 0, 0]]),
+        "keys": _batch([[1, 0, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 0]]),
+        "values": _batch([[3, 0], [0, 6], [0, 0]]),
+    }
+    large = {
+        "queries": _batch([[30], [-30]]).repeat(2, 1, 1),
+        "keys": _batch([[30], [10], [-20]]).repeat(2, 1, 1),
+        "values": draw.normal(2, 3, 5),
+        "valid_lens": torch.tensor([2, 3]),
+    }
+    return [
+        Case("a query that likes all keys alike, one that likes key 0 alone", by_hand),
+        case("2 sequences, 3 queries, 5 keys, d_k = 7, d_v = 11", 2, 3, 5, 7, 11),
+        case("sequences of unequal length", 2, 5, 5, 3, 7, valid_lens=[5, 2]),
+        case("one length a query", 2, 3, 7, 5, 2, valid_lens=[[1, 4, 7], [5, 2, 3]]),
+        case("all sizes 3", 3, 3, 3, 3, 3, valid_lens=[2, 3, 1]),
+        case("a sequence of length 0", 3, 2, 5, 7, 3, valid_lens=[5, 0, 1]),
+        case("a query of length 0", 2, 3, 5, 2, 7, valid_lens=[[2, 0, 4], [0, 3, 5]]),
+        Case("scores up to 900 in size", large),
+    ]
+
+
+def mending_cases(draw):
+    """Cases for `mended_attention`."""
+    by_hand = {
+        "queries": _batch([[0, 0], [0, 0], [0, 0]]),
+        "keys": _batch([[1, 0], [0, 1], [1, 1]]),
+        "values": _batch([[6], [0], [3]]),
+    }
+    loud = _qkv(draw, 2, 5, 5, 3, 2)
+    loud["keys"][:, -1] *= 10
+    return [
+        Case("all scores 0, so the outputs are running averages", by_hand),
+        Case("2 sequences of 5 words, d_k = 3, d_v = 7", _qkv(draw, 2, 5, 5, 3, 7)),
+        Case("one word", _qkv(draw, 2, 1, 1, 3, 5)),
+        Case("all sizes 3", _qkv(draw, 3, 3, 3, 3, 3)),
+        Case("a last key with large scores", loud),
+    ]
+
+
+def mended_attention(queries, keys, values):
+    """A right answer to `02-mended_attention`."""
+    mask = causal_mask(queries.shape[1])
+    return attention.scaled_dot_product_attention(queries, keys, values, mask=mask)
+
+
+TASKS = [
+    Task("02-scaled_scores", scaled_scores, score_cases, tolerance=FLOAT32_SCALE),
+    Task(
+        "02-masked_softmax",
+        attention.masked_softmax,
+        softmax_cases,
+        forbidden=(
+            "mha_course.attention.masked_softmax",
+            "mha_course.attention.length_mask",
+            "d2l.torch.masked_softmax",
+        ),
+    ),
+    Task("02-causal_mask", causal_mask, mask_cases),
+    Task(
+        "02-scaled_dot_product_attention",
+        attention.scaled_dot_product_attention,
+        attention_cases,
+        returns=("output", "weights"),
+        tolerance=FLOAT32_SCALE,
+        forbidden=FINISHED,
+    ),
+    Task(
+        "02-mended_attention",
+        mended_attention,
+        mending_cases,
+        returns=("output", "weights"),
+        tolerance=FLOAT32_SCALE,
+        forbidden=FINISHED,
+    ),
+]
