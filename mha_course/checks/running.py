@@ -31,9 +31,13 @@ def changed_inputs(given, inputs, allowed=()):
 
 @contextmanager
 def quiet_state():
-    """Leave the global random generators and torch's defaults as they were found."""
+    """Leave the global random generators and torch's defaults as they were found.
+
+    Inside, torch has one thread: for the small tensors of a check a second one only waits.
+    """
     python, numpy_state, dtype = random.getstate(), np.random.get_state(), torch.get_default_dtype()
-    grad = torch.is_grad_enabled()
+    grad, threads = torch.is_grad_enabled(), torch.get_num_threads()
+    torch.set_num_threads(1)
     with torch.random.fork_rng(devices=[]):
         try:
             yield
@@ -42,6 +46,7 @@ def quiet_state():
             np.random.set_state(numpy_state)
             torch.set_default_dtype(dtype)
             torch.set_grad_enabled(grad)
+            torch.set_num_threads(threads)
 
 
 @contextmanager
@@ -52,10 +57,12 @@ def watch_calls(forbidden):
     another name for them changes nothing; torch's built-in ones by their last name.
     """
     profile_before = sys.getprofile()
+    modules = {f[:i] for f in forbidden for i in range(len(f) + 1) if f[i : i + 1] in (".", "")}
 
     def on_event(frame, event, arg):
-        if event == "call":
-            name = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}"
+        # Called for every function there is, so the module is looked at first.
+        if event == "call" and frame.f_globals.get("__name__") in modules:
+            name = f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
             if any(name == f or name.startswith(f + ".") for f in forbidden):
                 sys.setprofile(profile_before)
                 raise Borrowed(name)
