@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from mha_course.attention import (
     check_dropout,
+    check_dtype,
     check_qkv,
     check_width,
     combined_mask,
@@ -88,6 +89,7 @@ class MultiHeadAttention(nn.Module):
         check_qkv(queries, keys, values)
         if queries.dim() != 3:
             raise ValueError(f"queries must be (B, L, query_size), got {tuple(queries.shape)}")
+        check_dtype(self.W_q, queries)
         q = self._project(self.W_q, queries, "queries")  # (B, H, L, d)
         k = self._project(self.W_k, keys, "keys")  # (B, H, S, d)
         v = self._project(self.W_v, values, "values")  # (B, H, S, d)
@@ -125,7 +127,9 @@ def _check_rank(X, meaning):
 
 
 def _to_heads(X, num_heads):
-    return X.unflatten(-1, (num_heads, -1)).transpose(1, 2)  # (B, H, L, d)
+    batch_size, length, num_hiddens = X.shape
+    X = X.reshape(batch_size, length, num_heads, num_hiddens // num_heads)  # (B, L, H, d)
+    return X.transpose(1, 2)  # (B, H, L, d)
 
 
 def _from_heads(X):

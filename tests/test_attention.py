@@ -1,0 +1,666 @@
+"""`mha_course.attention` against hand-computed numbers, PyTorch, d2l and plain loops."""
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from mha_course import attention
+from mha_course.attention import (
+    AdditiveAttention,
+    DotProductAttention,
+    length_mask,
+    masked_softmax,
+    scaled_dot_product_attention,
+)
+from mha_course.interop import import_d2l
+
+B, L, S, D_K, D_V, HIDDENS, H = 3, 5, 7, 11, 13, 17, 2
+CLOSE = dict(rtol=0, atol=1e-12)
+EXAMPLES = settings(  # the same ones each time, however slow the machine
+    derandomize=True, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+SIZES = pytest.mark.parametrize("num_queries, num_keys", [(L, S), (S, S), (S, L)])
+
+
+def draw(*shape, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+
+
+def numbers(nested):
+    return torch.tensor(nested, dtype=torch.float64)
+
+
+def draw_qkv(num_queries=L, num_keys=S, heads=(), width=D_K):
+    """Queries, keys and values of one drawing each."""
+    return (
+        draw(B, *heads, num_queries, width, seed=1),
+        draw(B, *heads, num_keys, D_K, seed=2),
+        draw(B, *heads, num_keys, D_V, seed=3),
+    )
+
+
+def draw_lengths(kind, num_queries, num_keys):
+    """Unequal lengths, none of them 0: one a sequence, or one a query."""
+    shape = {"one a sequence": (B,), "one a query": (B, num_queries)}[kind]
+    lengths = 1 + (torch.arange(math.prod(shape)) * 3) % num_keys
+    assert len(set(lengths.tolist())) > 1
+    return lengths.reshape(shape)
+
+
+def draw_mask(*shape, seed=4):
+    """A random boolean mask in which every query may attend to its first key at least."""
+    mask = draw(*shape, seed=seed) > 0
+    mask[..., 0] = True
+    return mask
+
+
+def loop_attention(queries, keys, values, allowed):
+    """The definition, one query at a time; `allowed(b, i)` lists the keys that query i may see."""
+    weights = torch.zeros(*queries.shape[:-1], keys.shape[1], dtype=queries.dtype)
+    for b in range(queries.shape[0]):
+        for i in range(queries.shape[1]):
+            seen = allowed(b, i)
+            scores = [sum(queries[b, i] * keys[b, j]) / queries.shape[-1] ** 0.5 for j in seen]
+            total = sum(math.exp(score) for score in scores)
+            for j, score in zip(seen, scores, strict=True):
+                weights[b, i, j] = math.exp(score) / total
+    output = torch.stack([w @ v for w, v in zip(weights, values, strict=True)])
+    return output, weights
+
+
+# masked_softmax
+
+
+def test_masked_softmax_by_hand():
+    # exp(log 1), exp(log 2), exp(log 5) = 1, 2, 5: of all three 8, of the first two 3.
+    scores = numbers([[[1, 2, 5]] * 4]).log()
+    expected = numbers([[[1 / 8, 2 / 8, 5 / 8], [1 / 3, 2 / 3, 0], [1, 0, 0], [0, 0, 0]]])
+    weights = masked_softmax(scores, torch.tensor([[3, 2, 1, 0]]))
+    torch.testing.assert_close(weights, expected, **CLOSE)
+
+
+@SIZES
+@pytest.mark.parametrize("kind", ["one a sequence", "one a query"])
+def test_masked_softmax_equals_softmax_of_the_seen_keys_alone(num_queries, num_keys, kind):
+    scores = draw(B, num_queries, num_keys)
+    lengths = draw_lengths(kind, num_queries, num_keys)
+    weights = masked_softmax(scores, lengths)
+    per_query = lengths.reshape(B, -1).expand(B, num_queries)
+    for b in range(B):
+        for i in range(num_queries):
+            n = per_query[b, i]
+            torch.testing.assert_close(weights[b, i, :n], scores[b, i, :n].softmax(-1), **CLOSE)
+            assert (weights[b, i, n:] == 0).all()
+
+
+@SIZES
+@pytest.mark.parametrize("kind", ["one a sequence", "one a query"])
+def test_masked_softmax_equals_d2l(num_queries, num_keys, kind):
+    scores = draw(B, num_queries, num_keys)
+    lengths = draw_lengths(kind, num_queries, num_keys)
+    book = import_d2l().masked_softmax(scores.clone(), lengths)
+    torch.testing.assert_close(masked_softmax(scores, lengths), book, **CLOSE)
+
+
+def test_masked_softmax_without_lengths_is_softmax():
+    scores = draw(B, L, S)
+    assert torch.equal(masked_softmax(scores), torch.softmax(scores, dim=-1))
+
+
+def test_masked_softmax_leaves_the_scores_alone_where_d2l_does_not():
+    scores = draw(B, L, S)
+    before = scores.clone()
+    masked_softmax(scores, torch.tensor([1, 2, 3]))
+    assert torch.equal(scores, before)
+    import_d2l().masked_softmax(scores, torch.tensor([1, 2, 3]))
+    assert not torch.equal(scores, before)
+
+
+def test_masked_softmax_of_length_0_is_zero_where_d2l_is_uniform():
+    scores, lengths = draw(B, L, S), torch.tensor([0, 1, S])
+    assert (masked_softmax(scores, lengths)[0] == 0).all()
+    book = import_d2l().masked_softmax(scores.clone(), lengths)
+    torch.testing.assert_close(book[0], torch.full_like(book[0], 1 / S), **CLOSE)
+
+
+@EXAMPLES
+@given(
+    st.lists(st.integers(0, S), min_size=B * L, max_size=B * L),
+    st.integers(0, 2**32),
+    st.sampled_from([1e-3, 1.0, 300.0]),
+)
+def test_masked_softmax_rows_sum_to_1_or_are_zero(lengths, seed, spread):
+    lengths = torch.tensor(lengths).reshape(B, L)
+    weights = masked_softmax(spread * draw(B, L, S, seed=seed), lengths)
+    torch.testing.assert_close(weights.sum(-1), (lengths > 0).double(), **CLOSE)
+    past = torch.arange(S) >= lengths.unsqueeze(-1)
+    assert (weights[past] == 0).all() and (weights >= 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_masked_softmax_keeps_the_dtype(dtype):
+    scores, lengths = draw(B, L, S), torch.tensor([0, 2, S])
+    weights = masked_softmax(scores.to(dtype), lengths)
+    assert weights.dtype == dtype
+    assert (weights[0] == 0).all() and (weights[1, :, 2:] == 0).all()
+    atol = 4 * torch.finfo(dtype).eps
+    torch.testing.assert_close(weights.double(), masked_softmax(scores, lengths), rtol=0, atol=atol)
+
+
+# length_mask
+
+
+def test_length_mask_by_hand():
+    assert length_mask(torch.tensor([2, 0]), 2, 5, 3).tolist() == [
+        [[True, True, False]],
+        [[False, False, False]],
+    ]
+    assert length_mask(torch.tensor([[1, 3]]), 1, 2, 3).tolist() == [
+        [[True, False, False], [True, True, True]]
+    ]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_length_mask_takes_every_integer_dtype(dtype):
+    lengths = torch.tensor([1, 4, S])
+    expected = length_mask(lengths, B, L, S)
+    assert torch.equal(length_mask(lengths.to(dtype), B, L, S), expected)
+
+
+@pytest.mark.parametrize("shape, rows", [((0,), 1), ((0, L), L)])
+def test_length_mask_of_an_empty_batch_is_empty(shape, rows):
+    assert length_mask(torch.zeros(shape, dtype=torch.int64), 0, L, S).shape == (0, rows, S)
+
+
+# scaled_dot_product_attention and DotProductAttention
+
+
+def test_scaled_dot_product_attention_by_hand():
+    # Scores 0 and 2·log(3), divided by √4: weights 1/4 and 3/4.
+    queries = numbers([[[1, 1, 1, 1]]])
+    keys = numbers([[[1, -1, 1, -1], [2 * math.log(3), 0, 0, 0]]])
+    values = numbers([[[4, 0, 8], [0, 4, 8]]])
+    output, weights = scaled_dot_product_attention(queries, keys, values)
+    torch.testing.assert_close(weights, numbers([[[0.25, 0.75]]]), **CLOSE)
+    torch.testing.assert_close(output, numbers([[[1, 3, 8]]]), **CLOSE)
+
+
+@SIZES
+def test_attention_equals_the_definition_and_torch(num_queries, num_keys):
+    qkv = draw_qkv(num_queries, num_keys)
+    output, weights = scaled_dot_product_attention(*qkv)
+    loop_output, loop_weights = loop_attention(*qkv, lambda b, i: range(num_keys))
+    torch.testing.assert_close(output, loop_output, **CLOSE)
+    torch.testing.assert_close(weights, loop_weights, **CLOSE)
+    torch.testing.assert_close(output, F.scaled_dot_product_attention(*qkv), **CLOSE)
+
+
+@SIZES
+@pytest.mark.parametrize("kind", ["one a sequence", "one a query"])
+def test_attention_with_lengths_equals_the_definition_d2l_and_torch(num_queries, num_keys, kind):
+    qkv = draw_qkv(num_queries, num_keys)
+    lengths = draw_lengths(kind, num_queries, num_keys)
+    per_query = lengths.reshape(B, -1).expand(B, num_queries)
+    output, weights = scaled_dot_product_attention(*qkv, lengths)
+    loop_output, loop_weights = loop_attention(*qkv, lambda b, i: range(per_query[b, i]))
+    torch.testing.assert_close(output, loop_output, **CLOSE)
+    torch.testing.assert_close(weights, loop_weights, **CLOSE)
+    book = import_d2l().DotProductAttention(0.0)
+    torch.testing.assert_close(output, book(*qkv, lengths), **CLOSE)
+    torch.testing.assert_close(weights, book.attention_weights, **CLOSE)
+    allowed = torch.arange(num_keys) < per_query.unsqueeze(-1)
+    expected = F.scaled_dot_product_attention(*qkv, attn_mask=allowed)
+    torch.testing.assert_close(output, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("shape", [(L, S), (B, L, S), (1, L, S), (B, 1, S), (B, L, 1), (1, 1, S)])
+def test_attention_with_a_mask_equals_the_definition_and_torch(shape):
+    qkv, mask = draw_qkv(), draw_mask(*shape)
+    full = mask.expand(B, L, S)
+    output, weights = scaled_dot_product_attention(*qkv, mask=mask)
+    loop_output, loop_weights = loop_attention(*qkv, lambda b, i: full[b, i].nonzero()[:, 0])
+    torch.testing.assert_close(output, loop_output, **CLOSE)
+    torch.testing.assert_close(weights, loop_weights, **CLOSE)
+    expected = F.scaled_dot_product_attention(*qkv, attn_mask=full)
+    torch.testing.assert_close(output, expected, **CLOSE)
+
+
+def test_causal_mask_lets_a_query_see_itself_and_what_came_before():
+    qkv = draw_qkv(S, S)
+    mask = torch.ones(S, S, dtype=torch.bool).tril()
+    output, weights = scaled_dot_product_attention(*qkv, mask=mask)
+    expected = F.scaled_dot_product_attention(*qkv, is_causal=True)
+    torch.testing.assert_close(output, expected, **CLOSE)
+    assert (weights.triu(1) == 0).all() and (weights.diagonal(dim1=1, dim2=2) > 0).all()
+
+
+@pytest.mark.parametrize("kind", ["one a sequence", "one a query"])
+def test_lengths_and_mask_together_allow_what_both_allow(kind):
+    qkv, mask = draw_qkv(), draw_mask(B, L, S)
+    lengths = draw_lengths(kind, L, S)
+    together = mask & (torch.arange(S) < lengths.reshape(B, -1, 1))
+    for got, expected in zip(
+        scaled_dot_product_attention(*qkv, lengths, mask),
+        scaled_dot_product_attention(*qkv, mask=together),
+        strict=True,
+    ):
+        assert torch.equal(got, expected)
+
+
+@SIZES
+@pytest.mark.parametrize("kind", ["none", "one a sequence", "one a query", "mask", "mask of heads"])
+def test_attention_with_a_head_axis_equals_a_loop_of_heads(num_queries, num_keys, kind):
+    queries, keys, values = draw_qkv(num_queries, num_keys, heads=(H,))
+    lengths = mask = None
+    if kind.startswith("one"):
+        lengths = draw_lengths(kind, num_queries, num_keys)
+    elif kind.startswith("mask"):
+        heads = (H,) if kind == "mask of heads" else ()
+        mask = draw_mask(B, *heads, num_queries, num_keys)
+    output, weights = scaled_dot_product_attention(queries, keys, values, lengths, mask)
+    for h in range(H):
+        one = mask[:, h] if kind == "mask of heads" else mask
+        head = (queries[:, h], keys[:, h], values[:, h], lengths, one)
+        head_output, head_weights = scaled_dot_product_attention(*head)
+        torch.testing.assert_close(output[:, h], head_output, **CLOSE)
+        torch.testing.assert_close(weights[:, h], head_weights, **CLOSE)
+
+
+@EXAMPLES
+@given(st.permutations(range(S)), st.integers(0, 2**32))
+def test_permuting_key_value_pairs_changes_only_the_order_of_the_weights(order, seed):
+    queries, keys, values = draw_qkv()
+    mask = draw_mask(B, L, S, seed=seed)
+    output, weights = scaled_dot_product_attention(queries, keys, values, mask=mask)
+    permuted = (queries, keys[:, order], values[:, order])
+    moved_output, moved_weights = scaled_dot_product_attention(*permuted, mask=mask[..., order])
+    torch.testing.assert_close(moved_output, output, **CLOSE)
+    torch.testing.assert_close(moved_weights, weights[..., order], **CLOSE)
+
+
+@EXAMPLES
+@given(st.lists(st.booleans(), min_size=B * L * S, max_size=B * L * S))
+def test_weights_sum_to_1_or_are_zero_and_the_output_stays_between_the_values(allowed):
+    mask = torch.tensor(allowed).reshape(B, L, S)
+    queries, keys, values = draw_qkv()
+    output, weights = scaled_dot_product_attention(queries, keys, values, mask=mask)
+    assert (weights[~mask] == 0).all()
+    torch.testing.assert_close(weights.sum(-1), mask.any(-1).double(), **CLOSE)
+    low = values.amin(1, keepdim=True).clamp(max=0)
+    high = values.amax(1, keepdim=True).clamp(min=0)
+    assert ((output >= low - 1e-12) & (output <= high + 1e-12)).all()
+
+
+def test_padding_cannot_be_seen():
+    queries, keys, values = draw_qkv()
+    lengths = torch.tensor([2, 3, 5])
+    changed_keys, changed_values = keys.clone(), values.clone()
+    for b, n in enumerate(lengths):
+        changed_keys[b, n:], changed_values[b, n:] = 1e3, -1e3
+    output, _ = scaled_dot_product_attention(queries, keys, values, lengths)
+    changed, _ = scaled_dot_product_attention(queries, changed_keys, changed_values, lengths)
+    torch.testing.assert_close(changed, output, **CLOSE)
+
+
+@pytest.mark.parametrize("how", ["lengths", "mask"])
+def test_a_query_with_nothing_to_attend_to_gets_zeros_and_finite_gradients(how):
+    qkv = [X.requires_grad_() for X in draw_qkv()]
+    lengths, mask = torch.tensor([0, 2, S]), None
+    if how == "mask":
+        lengths, mask = None, torch.arange(S) < lengths.reshape(B, 1, 1)
+    output, weights = scaled_dot_product_attention(*qkv, lengths, mask)
+    assert (output[0] == 0).all() and (weights[0] == 0).all()
+    (output.square().sum() + weights.square().sum()).backward()
+    for X in qkv:
+        assert X.grad.isfinite().all()
+        assert (X.grad[0] == 0).all() and (X.grad[1:] != 0).any()
+
+
+@pytest.mark.parametrize("kind", ["one a sequence", "one a query"])
+def test_gradients_equal_torch_and_d2l(kind):
+    lengths, seed = draw_lengths(kind, L, S), draw(B, L, D_V, seed=5)
+    allowed = torch.arange(S) < lengths.reshape(B, -1, 1)
+
+    def gradients(attend):
+        qkv = [X.requires_grad_() for X in draw_qkv()]
+        return torch.autograd.grad(attend(*qkv), qkv, seed)
+
+    ours = gradients(lambda *qkv: scaled_dot_product_attention(*qkv, lengths)[0])
+    book = gradients(lambda *qkv: import_d2l().DotProductAttention(0.0)(*qkv, lengths))
+    fused = gradients(lambda *qkv: F.scaled_dot_product_attention(*qkv, attn_mask=allowed))
+    for got, one, other in zip(ours, book, fused, strict=True):
+        torch.testing.assert_close(got, one, **CLOSE)
+        torch.testing.assert_close(got, other, **CLOSE)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_keeps_the_dtype(dtype):
+    qkv, lengths = draw_qkv(), torch.tensor([0, 2, S])
+    output, weights = scaled_dot_product_attention(*(X.to(dtype) for X in qkv), lengths)
+    assert output.dtype == weights.dtype == dtype
+    expected, _ = scaled_dot_product_attention(*(X.to(dtype).double() for X in qkv), lengths)
+    atol = 16 * torch.finfo(dtype).eps
+    torch.testing.assert_close(output.double(), expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("num_queries, num_keys", [(0, S), (L, 0)])
+def test_no_queries_give_nothing_and_no_keys_give_zeros(num_queries, num_keys):
+    output, weights = scaled_dot_product_attention(*draw_qkv(num_queries, num_keys))
+    assert output.shape == (B, num_queries, D_V) and (output == 0).all()
+    assert weights.shape == (B, num_queries, num_keys)
+
+
+def test_module_equals_function_and_returns_weights_on_request_without_keeping_them():
+    qkv, lengths, mask = draw_qkv(), torch.tensor([0, 2, S]), draw_mask(L, S)
+    output, weights = scaled_dot_product_attention(*qkv, lengths, mask)
+    module = DotProductAttention(dropout=0.5).eval()
+    assert torch.equal(module(*qkv, lengths, mask), output)
+    got_output, got_weights = module(*qkv, lengths, mask, need_weights=True)
+    assert torch.equal(got_output, output) and torch.equal(got_weights, weights)
+    assert not any(torch.is_tensor(kept) for kept in vars(module).values())
+
+
+def test_function_drops_weights_with_the_probability_it_is_given():
+    qkv = draw_qkv()
+    torch.manual_seed(0)
+    output, weights = scaled_dot_product_attention(*qkv, dropout=0.5)
+    torch.manual_seed(0)
+    dropped = F.dropout(weights, 0.5)
+    torch.testing.assert_close(output, dropped @ qkv[2], **CLOSE)
+    assert (dropped == 0).any()
+    torch.testing.assert_close(weights.sum(-1), torch.ones(B, L).double(), **CLOSE)
+    assert (scaled_dot_product_attention(*qkv, dropout=1.0)[0] == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["dot product", "additive"])
+def test_modules_drop_in_training_only_and_return_the_weights_before_dropout(kind):
+    torch.manual_seed(0)
+    if kind == "dot product":
+        module = DotProductAttention(dropout=0.5)
+    else:
+        module = AdditiveAttention(D_K, D_K, HIDDENS, dropout=0.5).double()
+    qkv, lengths = draw_qkv(), torch.tensor([1, 2, S])
+    plain, weights = module.eval()(*qkv, lengths, need_weights=True)
+    assert torch.equal(module(*qkv, lengths), plain)
+    torch.manual_seed(0)
+    output, train_weights = module.train()(*qkv, lengths, need_weights=True)
+    assert torch.equal(train_weights, weights)
+    torch.manual_seed(0)
+    torch.testing.assert_close(output, F.dropout(weights, 0.5) @ qkv[2], **CLOSE)
+    assert not torch.allclose(output, plain)
+
+
+# AdditiveAttention
+
+
+def test_additive_attention_by_hand():
+    # Scores log(3)·tanh(0 + 0) = 0 and log(3)·tanh(0 + 20) = log(3): weights 1/4 and 3/4.
+    module = AdditiveAttention(key_size=1, query_size=2, num_hiddens=1).double()
+    with torch.no_grad():
+        module.W_q.weight.copy_(numbers([[1, -1]]))
+        module.W_k.weight.fill_(1.0)
+        module.w_v.weight.fill_(math.log(3))
+    queries = numbers([[[5, 5]]])
+    keys = numbers([[[0], [20]]])
+    values = numbers([[[4, 0, 8], [0, 4, 8]]])
+    output, weights = module(queries, keys, values, need_weights=True)
+    torch.testing.assert_close(weights, numbers([[[0.25, 0.75]]]), **CLOSE)
+    torch.testing.assert_close(output, numbers([[[1, 3, 8]]]), **CLOSE)
+
+
+@SIZES
+@pytest.mark.parametrize("kind", ["none", "one a sequence", "one a query"])
+def test_additive_attention_equals_d2l(num_queries, num_keys, kind):
+    query_size = 19
+    torch.manual_seed(0)
+    book = import_d2l().AdditiveAttention(D_K, query_size, HIDDENS, 0.0).double()
+    module = AdditiveAttention(D_K, query_size, HIDDENS).double()
+    module.load_state_dict(book.state_dict())
+    qkv = draw_qkv(num_queries, num_keys, width=query_size)
+    lengths = None if kind == "none" else draw_lengths(kind, num_queries, num_keys)
+    output, weights = module(*qkv, lengths, need_weights=True)
+    torch.testing.assert_close(output, book(*qkv, lengths), **CLOSE)
+    torch.testing.assert_close(weights, book.attention_weights, **CLOSE)
+    seed = draw(*output.shape, seed=5)
+    output.backward(seed)
+    book(*qkv, lengths).backward(seed)
+    for name, parameter in module.named_parameters():
+        torch.testing.assert_close(parameter.grad, book.get_parameter(name).grad, **CLOSE)
+
+
+def test_additive_attention_of_length_0_is_zero_with_finite_gradients():
+    torch.manual_seed(0)
+    module = AdditiveAttention(D_K, D_K, HIDDENS).double()
+    output, weights = module(*draw_qkv(), torch.tensor([0, 2, S]), need_weights=True)
+    assert (output[0] == 0).all() and (weights[0] == 0).all()
+    output.square().sum().backward()
+    assert all(p.grad.isfinite().all() and (p.grad != 0).any() for p in module.parameters())
+
+
+# What no caller wants: changed tensors, and bad input that passes
+
+
+def callers():
+    """Every function and module that attends, as a call (queries, keys, values, lengths, mask)."""
+    additive = AdditiveAttention(D_K, D_K, HIDDENS).double()
+    return {
+        "function": scaled_dot_product_attention,
+        "module": DotProductAttention(),
+        "additive": lambda q, k, v, valid_lens=None, mask=None: additive(q, k, v, valid_lens),
+    }
+
+
+CALLERS = pytest.mark.parametrize("caller", ["function", "module", "additive"])
+
+
+@CALLERS
+def test_the_callers_tensors_are_not_changed(caller):
+    tensors = [*draw_qkv(), torch.tensor([0, 2, S]), draw_mask(L, S)]
+    before = [X.clone() for X in tensors]
+    callers()[caller](*tensors)
+    assert all(torch.equal(X, Y) for X, Y in zip(tensors, before, strict=True))
+
+
+Q, K, V = (B, L, D_K), (B, S, D_K), (B, S, D_V)
+
+BAD_SHAPES = {
+    "rank 2": ((L, D_K), (S, D_K), (S, D_V)),
+    "rank 5": ((1, B, H, L, D_K), (1, B, H, S, D_K), (1, B, H, S, D_V)),
+    "mixed ranks": ((B, H, L, D_K), K, V),
+    "batch of the keys": (Q, (B + 1, S, D_K), (B + 1, S, D_V)),
+    "batch of 1": (Q, (1, S, D_K), (1, S, D_V)),
+    "batch of the values": (Q, K, (B + 1, S, D_V)),
+    "heads": ((B, H, L, D_K), (B, H + 1, S, D_K), (B, H + 1, S, D_V)),
+    "keys and values": (Q, K, (B, S + 1, D_V)),
+}
+
+
+@CALLERS
+@pytest.mark.parametrize("shapes", BAD_SHAPES.values(), ids=BAD_SHAPES.keys())
+def test_shapes_that_do_not_fit_are_quoted(caller, shapes):
+    with pytest.raises(ValueError) as error:
+        callers()[caller](*(draw(*shape) for shape in shapes))
+    for shape in shapes:
+        assert str(shape) in str(error.value)
+
+
+@CALLERS
+@pytest.mark.parametrize("shape", [(L, D_K), (1, B, H, L, D_K)])
+def test_self_attention_quotes_a_rank_that_does_not_fit(caller, shape):
+    X = draw(*shape)
+    with pytest.raises(ValueError) as error:
+        callers()[caller](X, X, X)
+    assert f"queries {shape}, keys {shape}, values {shape}" in str(error.value)
+
+
+@CALLERS
+def test_self_attention_names_integers(caller):
+    X = draw(B, L, D_K).long()
+    with pytest.raises(TypeError, match="queries must be a floating-point tensor, got torch.int64"):
+        callers()[caller](X, X, X)
+
+
+@pytest.mark.parametrize("caller", ["function", "module"])
+def test_widths_that_differ_are_quoted(caller):
+    queries, keys, values = draw_qkv(width=D_K + 2)
+    with pytest.raises(ValueError, match=f"d_k, not {D_K + 2} and {D_K}, got queries"):
+        callers()[caller](queries, keys, values)
+
+
+@pytest.mark.parametrize("name", ["queries", "keys"])
+def test_additive_attention_quotes_a_width_it_was_not_made_for(name):
+    sizes = dict(key_size=D_K, query_size=D_K)
+    sizes["key_size" if name == "keys" else "query_size"] = D_K + 2
+    module = AdditiveAttention(num_hiddens=HIDDENS, **sizes).double()
+    with pytest.raises(ValueError, match=f"{name} must have width {D_K + 2}, got {D_K} in"):
+        module(*draw_qkv())
+
+
+def test_additive_attention_quotes_a_dtype_it_was_not_made_for():
+    with pytest.raises(TypeError, match=r"inputs are torch.float64, .* weights torch.float32"):
+        AdditiveAttention(D_K, D_K, HIDDENS)(*draw_qkv())
+
+
+def test_additive_attention_runs_under_autocast():
+    module = AdditiveAttention(D_K, D_K, HIDDENS)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = module(*(X.bfloat16() for X in draw_qkv()))
+    assert output.dtype == torch.bfloat16
+
+
+NOT_FLOATS = {
+    "torch.int64": lambda X: X.long(),
+    "torch.bool": lambda X: X > 0,
+    "torch.complex128": lambda X: X + 0j,
+    "list": lambda X: X.tolist(),
+    "ndarray": lambda X: X.numpy(),
+    "NoneType": lambda X: None,
+}
+
+
+@CALLERS
+@pytest.mark.parametrize("kind", NOT_FLOATS)
+@pytest.mark.parametrize("position", range(3))
+def test_what_is_not_a_floating_point_tensor_is_named(caller, kind, position):
+    qkv = list(draw_qkv())
+    qkv[position] = NOT_FLOATS[kind](qkv[position])
+    name = ("queries", "keys", "values")[position]
+    with pytest.raises(TypeError, match=f"{name} must be a floating-point tensor, got {kind}"):
+        callers()[caller](*qkv)
+
+
+@CALLERS
+@pytest.mark.parametrize("position", range(3))
+def test_mixed_dtypes_are_named(caller, position):
+    qkv = list(draw_qkv())
+    qkv[position] = qkv[position].float()
+    name = ("queries", "keys", "values")[position]
+    with pytest.raises(TypeError, match=f"one dtype, got .*{name} torch.float32"):
+        callers()[caller](*qkv)
+
+
+BAD_LENGTHS = {
+    "floats": (torch.ones(B), TypeError, "integers, got torch.float32"),
+    "complex": (torch.ones(B) + 0j, TypeError, "integers, got torch.complex64"),
+    "booleans": (torch.ones(B, dtype=torch.bool), TypeError, r"got torch.bool: .*mask="),
+    "list": ([1, 2, 3], TypeError, "integers, got list"),
+    "array": (np.array([1, 2, 3]), TypeError, "integers, got ndarray"),
+    "number": (3, TypeError, "integers, got int"),
+    "scalar": (torch.tensor(3), ValueError, rf"\({B},\) .* \({B}, {L}\), got \(\)"),
+    "batch": (torch.ones(B + 1, dtype=torch.int64), ValueError, rf"got \({B + 1},\)"),
+    "one": (torch.ones(1, dtype=torch.int64), ValueError, r"got \(1,\)"),
+    "column": (torch.ones(B, 1, dtype=torch.int64), ValueError, rf"got \({B}, 1\)"),
+    "keys": (torch.ones(B, S, dtype=torch.int64), ValueError, rf"got \({B}, {S}\)"),
+    "rank 3": (torch.ones(B, L, 1, dtype=torch.int64), ValueError, rf"got \({B}, {L}, 1\)"),
+    "negative": (torch.tensor([1, -2, 3]), ValueError, rf"0..S = 0..{S}, got -2"),
+    "beyond S": (torch.tensor([1, 2, S + 1]), ValueError, rf"0..S = 0..{S}, got {S + 1}"),
+    "beyond S, a query": (torch.full((B, L), S + 4), ValueError, rf"0..{S}, got {S + 4}"),
+}
+
+
+@pytest.mark.parametrize("caller", ["function", "module", "additive", "masked_softmax"])
+@pytest.mark.parametrize("lengths, error, match", BAD_LENGTHS.values(), ids=BAD_LENGTHS.keys())
+def test_bad_lengths_are_quoted(caller, lengths, error, match):
+    with pytest.raises(error, match=match):
+        if caller == "masked_softmax":
+            masked_softmax(draw(B, L, S), lengths)
+        else:
+            callers()[caller](*draw_qkv(), lengths)
+
+
+def test_lengths_beyond_the_keys_pass_in_d2l():
+    scores = draw(B, L, S)
+    book = import_d2l().masked_softmax(scores.clone(), torch.tensor([1, 2, S + 1]))
+    assert torch.equal(book[2], scores[2].softmax(-1))
+
+
+@pytest.mark.parametrize("shape", [(), (S,), (L, S), (B, H, L, S)])
+def test_masked_softmax_quotes_scores_of_another_rank(shape):
+    with pytest.raises(ValueError) as error:
+        masked_softmax(draw(*shape), torch.ones(B, dtype=torch.int64))
+    assert f"(B, L, S), got {shape}" in str(error.value)
+
+
+@pytest.mark.parametrize("kind", NOT_FLOATS)
+def test_masked_softmax_names_what_is_not_a_floating_point_tensor(kind):
+    with pytest.raises(TypeError, match=f"scores must be a floating-point tensor, got {kind}"):
+        masked_softmax(NOT_FLOATS[kind](draw(B, L, S)), torch.tensor([1, 2, 3]))
+
+
+@pytest.mark.parametrize("caller", ["function", "module"])
+@pytest.mark.parametrize(
+    "shape", [(), (S,), (L, S + 1), (S, L), (B + 1, L, S), (B, S, L), (B, H, L, S), (1, B, L, S)]
+)
+def test_a_mask_of_another_shape_is_quoted(caller, shape):
+    with pytest.raises(ValueError) as error:
+        callers()[caller](*draw_qkv(), mask=torch.ones(shape, dtype=torch.bool))
+    assert str((B, L, S)) in str(error.value) and f"got {shape}" in str(error.value)
+
+
+@pytest.mark.parametrize("shape", [(B, L + 1, S), (B, H + 1, L, S), (H, L, S), (1, B, H, L, S)])
+def test_a_mask_that_does_not_fit_the_heads_is_quoted(shape):
+    with pytest.raises(ValueError) as error:
+        mask = torch.ones(shape, dtype=torch.bool)
+        scaled_dot_product_attention(*draw_qkv(heads=(H,)), mask=mask)
+    assert str((B, H, L, S)) in str(error.value) and f"got {shape}" in str(error.value)
+
+
+@pytest.mark.parametrize("caller", ["function", "module"])
+@pytest.mark.parametrize(
+    "mask, kind",
+    [
+        (torch.zeros(L, S), "torch.float32"),
+        (torch.ones(L, S, dtype=torch.int64), "torch.int64"),
+        ([[True] * S] * L, "list"),
+        (np.ones((L, S), dtype=bool), "ndarray"),
+    ],
+    ids=["floats", "integers", "list", "array"],
+)
+def test_a_mask_that_is_not_boolean_is_named(caller, mask, kind):
+    with pytest.raises(TypeError, match=f"boolean tensor, True = may attend, got {kind}"):
+        callers()[caller](*draw_qkv(), mask=mask)
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.1, math.nan])
+def test_dropout_that_is_no_probability_is_quoted(dropout):
+    makers = {
+        "function": lambda: scaled_dot_product_attention(*draw_qkv(), dropout=dropout),
+        "module": lambda: DotProductAttention(dropout),
+        "additive": lambda: AdditiveAttention(D_K, D_K, HIDDENS, dropout),
+    }
+    for make in makers.values():
+        with pytest.raises(ValueError, match=f"dropout must lie in 0..1, got {dropout}"):
+            make()
+
+
+@pytest.mark.parametrize("name", attention.__all__)
+def test_docstrings_say_shapes_what_is_raised_and_the_lesson(name):
+    doc = inspect.getdoc(getattr(attention, name))
+    assert all(f"{part}:" in doc for part in ("Shapes", "Raises", "Lesson"))
