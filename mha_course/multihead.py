@@ -17,6 +17,8 @@ from mha_course.attention import (
 
 __all__ = ["MultiHeadAttention", "transpose_output", "transpose_qkv"]
 
+NARROW = 128  # self-attention up to this width projects everything in one product
+
 
 def transpose_qkv(X, num_heads):
     """Give each head its slice of every word: heads move beside the batch, words stay whole.
@@ -89,10 +91,7 @@ class MultiHeadAttention(nn.Module):
         check_qkv(queries, keys, values)
         if queries.dim() != 3:
             raise ValueError(f"queries must be (B, L, query_size), got {tuple(queries.shape)}")
-        check_dtype(self.W_q, queries)
-        q = self._project(self.W_q, queries, "queries")  # (B, H, L, d)
-        k = self._project(self.W_k, keys, "keys")  # (B, H, S, d)
-        v = self._project(self.W_v, values, "values")  # (B, H, S, d)
+        q, k, v = self._project(queries, keys, values)  # (B, H, L or S, d)
         if need_weights or (self.training and self.dropout.p > 0):
             weights = dot_product_weights(q, k, valid_lens, mask)  # (B, H, L, S)
             output = self.dropout(weights) @ v  # (B, H, L, d)
@@ -102,9 +101,16 @@ class MultiHeadAttention(nn.Module):
         output = self.W_o(_from_heads(output))  # (B, L, num_hiddens)
         return (output, weights) if need_weights else output
 
-    def _project(self, linear, X, name):
-        check_width(linear, X, name)
-        return _to_heads(linear(X), self.num_heads)  # (B, H, L or S, d)
+    def _project(self, queries, keys, values):
+        W_q, W_k, W_v = self.W_q, self.W_k, self.W_v
+        check_dtype(W_q, queries)
+        check_width(W_q, queries, "queries")
+        if queries is keys is values and _pays_to_pack(W_q, W_k, W_v):
+            return _project_together(queries, self.num_heads, W_q, W_k, W_v)
+        check_width(W_k, keys, "keys")
+        check_width(W_v, values, "values")
+        projected = W_q(queries), W_k(keys), W_v(values)
+        return [_to_heads(X, self.num_heads) for X in projected]
 
 
 def check_heads(num_hiddens, num_heads):
@@ -130,6 +136,24 @@ def _to_heads(X, num_heads):
     batch_size, length, num_hiddens = X.shape
     X = X.reshape(batch_size, length, num_heads, num_hiddens // num_heads)  # (B, L, H, d)
     return X.transpose(1, 2)  # (B, H, L, d)
+
+
+def _pays_to_pack(*linears):
+    # In a narrow layer, three calls cost more than putting the matrices below one another.
+    if linears[0].out_features > NARROW:
+        return False
+    for linear in linears:  # a hook, or another module in place of a projection, has to be called
+        if type(linear) is not nn.Linear or linear._forward_hooks or linear._forward_pre_hooks:
+            return False
+    return linears[0].in_features == linears[1].in_features == linears[2].in_features
+
+
+def _project_together(X, num_heads, *linears):
+    weight = torch.cat([linear.weight for linear in linears])  # (3 * num_hiddens, width)
+    bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
+    projected = F.linear(X, weight, bias)  # (B, L, 3 * num_hiddens)
+    parts = projected.view(*X.shape[:2], 3, num_heads, -1).permute(2, 0, 3, 1, 4)
+    return parts.unbind()  # three of (B, H, L, d)
 
 
 def _from_heads(X):

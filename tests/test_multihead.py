@@ -700,3 +700,48 @@ def test_import_brings_nothing_beyond_torch():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["mha_course"]
+
+
+def narrow_and_wide():
+    return pytest.mark.parametrize("num_hiddens", [6, 2 * multihead.NARROW], ids=["narrow", "wide"])
+
+
+@narrow_and_wide()
+def test_self_attention_in_one_product_equals_that_in_three(num_hiddens):
+    attention = multihead.MultiHeadAttention(*[num_hiddens] * 4, 2, bias=True).double()
+    X = torch.randn(3, 5, num_hiddens, dtype=torch.float64, requires_grad=True)
+    Y = X.detach().clone().requires_grad_()
+    together, apart = attention(X, X, X), attention(Y, Y.clone(), Y.clone())
+    assert (together - apart).abs().max() < 1e-12
+    weights = torch.randn_like(together)
+    grads = [
+        torch.autograd.grad((output * weights).sum(), [*attention.parameters(), source])
+        for output, source in ((together, X), (apart, Y))
+    ]
+    assert all((one - other).abs().max() < 1e-10 for one, other in zip(*grads, strict=True))
+
+
+@narrow_and_wide()
+def test_a_hook_on_a_projection_is_called(num_hiddens):
+    attention = multihead.MultiHeadAttention(*[num_hiddens] * 4, 2)
+    calls = []
+    attention.W_k.register_forward_hook(lambda module, inputs, output: calls.append(output.shape))
+    X = torch.randn(3, 5, num_hiddens)
+    attention(X, X, X)
+    assert calls == [(3, 5, num_hiddens)]
+
+
+@narrow_and_wide()
+def test_another_module_in_place_of_a_projection_is_called(num_hiddens):
+    attention = multihead.MultiHeadAttention(*[num_hiddens] * 4, 2)
+    X = torch.randn(3, 5, num_hiddens)
+    before = attention(X, X, X)
+
+    class Doubled(torch.nn.Linear):
+        def forward(self, X):
+            return 2 * super().forward(X)
+
+    doubled = Doubled(num_hiddens, num_hiddens, bias=False)
+    doubled.load_state_dict(attention.W_v.state_dict())
+    attention.W_v = doubled
+    assert torch.allclose(attention(X, X, X), 2 * before, atol=1e-6)
