@@ -43,6 +43,7 @@ def _parser():
     reset = add("reset", _reset, "put a fresh copy of a lesson and its exercise beside yours")
     reset.add_argument("nb", metavar="NN", help="a lesson, as 04")
     add("doctor", _doctor, "say what is installed, what is missing and how to mend it")
+    add("checks", _checks, "say what the checks name, reject and accept")
     add("release", _release, "make exercises/ from solutions/")
     run = add("run", _run, "execute lessons and their solutions in place")
     run.add_argument("nb", metavar="NB", nargs="+", help="a lesson, as 04, or a notebook file")
@@ -75,6 +76,12 @@ def _doctor(args):
     from mha_course import doctor
 
     return doctor.main()
+
+
+def _checks(args):
+    from mha_course.checks import matrix
+
+    return matrix.main(find_root())
 
 
 def _release(args):

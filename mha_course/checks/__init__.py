@@ -4,20 +4,11 @@
 without raising; `tasks()` lists the ids. The tasks of a lesson are in the module of its name.
 """
 
-import difflib
-import importlib
-
 from mha_course.checks.feedback import Feedback
+from mha_course.checks.records import progress, record
+from mha_course.checks.registry import LESSONS, find, tasks
 
-__all__ = ["CheckFailed", "Feedback", "check", "diagnose", "tasks"]
-
-LESSONS = (
-    "attention_math",
-    "scaled_dot_product",
-    "why_many_heads",
-    "head_splitting",
-    "parameter_counting",
-)
+__all__ = ["LESSONS", "CheckFailed", "Feedback", "check", "diagnose", "find", "progress", "tasks"]
 
 
 class CheckFailed(AssertionError):
@@ -30,11 +21,6 @@ class CheckFailed(AssertionError):
     def _render_traceback_(self):
         # Jupyter shows this instead of the checker's own frames: the feedback stands above it.
         return [f"CheckFailed: {self.feedback.task_id}: {self.feedback.kind}"]
-
-
-def tasks():
-    """Return the ids of all tasks, in the order of the lessons."""
-    return list(_all_tasks())
 
 
 def diagnose(task_id, answer, seed=0):
@@ -54,29 +40,10 @@ def check(task_id, answer):
     Raises: CheckFailed, an AssertionError; ValueError if there is no task of this id.
     """
     feedback = diagnose(task_id, answer)
+    record(task_id, feedback.passed)
     _show(feedback)
     if not feedback.passed:
         raise CheckFailed(feedback)
-
-
-def find(task_id):
-    """Return the Task of this id.
-
-    Raises: ValueError naming the ids that are near if there is none.
-    """
-    known = _all_tasks()
-    if task_id not in known:
-        near = difflib.get_close_matches(str(task_id), known, n=3) or list(known)
-        raise ValueError(f"there is no task {task_id!r}; did you mean {', '.join(near)}?")
-    return known[task_id]
-
-
-def _all_tasks():
-    found = {}
-    for lesson in LESSONS:
-        for task in importlib.import_module(f"mha_course.checks.{lesson}").TASKS:
-            found[task.id] = task
-    return found
 
 
 def _show(feedback):

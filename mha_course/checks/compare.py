@@ -1,13 +1,14 @@
 """Where two values first differ. Runs no learner's code, only reads what it returned."""
 
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 __all__ = ["Difference", "compare", "describe"]
 
 FLOAT32_TOLERANCE = 1e-4
+PLAIN = (bool, str, type(None))  # what is compared as it is; other objects by their type only
 SHOWN = 36  # a tensor of up to this many numbers is shown in full
 
 
@@ -19,6 +20,7 @@ class Difference:
     message: str
     yours: str = ""
     expected: str = ""
+    name: str = ""  # of the part that differs, where there are several
 
 
 def compare(expected, got, names, tolerance):
@@ -33,7 +35,8 @@ def compare(expected, got, names, tolerance):
             return have, ()
         difference = _compare_one(name, want, have, tolerance, remarks)
         if difference:
-            return difference, ()
+            several = isinstance(expected, (tuple, list, dict))
+            return replace(difference, name=name if several else ""), ()
     return None, tuple(dict.fromkeys(remarks))
 
 
@@ -48,6 +51,8 @@ def describe(value):
         return f"the number {value!r}"
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of length {len(value)}"
+    if isinstance(value, str):
+        return f"the text {value!r}"
     if isinstance(value, dict):
         return "a dict with the keys " + ", ".join(map(repr, value))
     name = type(value).__name__
@@ -61,6 +66,8 @@ def _pairs(expected, got, names):
             wanted = f"{len(expected)} values: {', '.join(names)}"
             yield "", None, Difference("type", f"it has to return {wanted}; got {describe(got)}")
             return
+        if len(names) != len(expected):  # a mistake may return more parts than were asked for
+            names = [f"value {number}" for number in range(len(expected))]
         yield from zip(names, expected, got, strict=True)
     elif isinstance(expected, dict):
         if not isinstance(got, dict):
@@ -81,7 +88,7 @@ def _compare_one(name, want, have, tolerance, remarks):
         return _compare_tensors(name, want, have, tolerance, remarks)
     if isinstance(want, numbers.Number) and not isinstance(want, bool):
         return _compare_numbers(name, want, have, tolerance, remarks)
-    if type(have) is not type(want) or have != want:
+    if type(have) is not type(want) or (isinstance(want, PLAIN) and have != want):
         return Difference(
             "value", f"{name} is {describe(have)}, expected {want!r}", repr(have), repr(want)
         )
@@ -129,20 +136,21 @@ def _compare_tensors(name, want, have, tolerance, remarks):
 
 def _compare_values(name, want, have, tolerance):
     if want.is_floating_point():
-        want, exact = want.double(), have.double() == want.double()  # inf equals inf
-        close = exact | ((have.double() - want).abs() <= tolerance * want.abs().clamp(min=1))
+        want, have_64 = want.double(), have.double()
+        alike = (have_64 == want) | (have_64.isnan() & want.isnan())  # inf equals inf
+        close = alike | ((have_64 - want).abs() <= tolerance * want.abs().clamp(min=1))
     else:
         close = have == want
     wrong = (~close).nonzero()
     if not len(wrong):
         return None
     place = tuple(wrong[0].tolist())
+    mine, right = _tell_apart(have[place].item(), want[place].item())
     message = (
         f"{name}: {len(wrong)} of {want.numel()} numbers are wrong, the first at "
-        f"{_index(name, place)}: it is {_number(have[place].item())}, "
-        f"expected {_number(want[place].item())}"
+        f"{_index(name, place)}: it is {mine}, expected {right}"
     )
-    return Difference("value", message, _show(have), _show(want))
+    return Difference("value", message, *_show_both(have, want))
 
 
 def _dtype_fits(want, have):
@@ -159,19 +167,33 @@ def _index(name, place):
     return f"{name}[{', '.join(map(str, place))}]" if place else name
 
 
-def _number(x):
-    return f"{x:.6g}" if isinstance(x, float) else f"{x}"
+def _tell_apart(one, other):
+    texts = _number(one), _number(other)
+    return texts if texts[0] != texts[1] else (_number(one, 12), _number(other, 12))
 
 
-def _show(X):
+def _number(x, digits=6):
+    return f"{x:.{digits}g}" if isinstance(x, float) else f"{x}"
+
+
+def _show_both(have, want):
+    """Both as text, with as many digits as it takes to see a difference."""
+    texts = _show(have), _show(want)
+    return texts if texts[0] != texts[1] else (_show(have, 10), _show(want, 10))
+
+
+def _show(X, decimals=4):
     if X.numel() > SHOWN:
         return ""
-    shown = X.double().round(decimals=4) if X.is_floating_point() else X
-    return str(shown.tolist()) if X.dim() < 2 else _rows(shown)
+    shown = X.double().round(decimals=decimals) if X.is_floating_point() else X
+    return str(shown.tolist()) if X.dim() < 2 else _rows(shown, decimals)
 
 
-def _rows(X):
-    text = [[_number(x) for x in row] for row in X.reshape(-1, X.shape[-1]).tolist()]
+def _rows(X, decimals=4):
+    text = [
+        [_number(x, 6 if decimals == 4 else 12) for x in row]
+        for row in X.reshape(-1, X.shape[-1]).tolist()
+    ]
     width = max((len(x) for row in text for x in row), default=0)
     lines = ["  ".join(x.rjust(width) for x in row) for row in text]
     size = X.shape[-2] if X.dim() > 2 else len(lines)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["AnswerError", "Case", "Draw", "Task"]
+__all__ = ["AnswerError", "Case", "Draw", "Mistake", "Task"]
 
 
 class AnswerError(Exception):
@@ -36,6 +36,28 @@ def call(answer, inputs):
 
 
 @dataclass(frozen=True)
+class Mistake:
+    """A mistake that people make, recognised by its results.
+
+    id: short, with hyphens: "split-without-permute".
+    did: what the learner did, in a sentence to them. why: why it is wrong, without the answer.
+    section: the heading of the lesson to read again.
+    wrong: a small wrong answer; or
+    parts: what it puts into the task's `build`. Two mistakes with other parts can be combined,
+        so that an answer that makes both gets both named.
+    twin: the id of the mistake of this task that gives the same results; it is named instead.
+    """
+
+    id: str
+    did: str
+    why: str
+    section: str
+    wrong: Callable | None = None
+    parts: dict[str, Any] | None = None
+    twin: str | None = None
+
+
+@dataclass(frozen=True)
 class Task:
     """One task of an exercise set.
 
@@ -52,6 +74,11 @@ class Task:
         function is recognised by its last name, whatever alias it is called through.
     changes: the names of inputs that the answer is meant to change.
     secret: do not show expected values, because here they are the answer.
+    mistakes: the known ones. build: makes an answer from parts, a right one without any.
+    stages: for a case's inputs, what a right answer computes on the way, as {what: tensor} in
+        order; those made side by side in a dict of their own. Looked for among what the learner's
+        answer computes, so that the first that is not there can be named.
+    uses: ids of earlier tasks of the exercise set whose functions a good answer calls.
     """
 
     id: str
@@ -64,6 +91,10 @@ class Task:
     forbidden: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     secret: bool = False
+    mistakes: tuple[Mistake, ...] = ()
+    build: Callable | None = None
+    stages: Callable[[dict[str, Any]], dict[str, torch.Tensor]] | None = None
+    uses: tuple[str, ...] = ()
 
     @property
     def name(self):

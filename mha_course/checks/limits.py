@@ -1,0 +1,57 @@
+"""Stop an answer that does not end."""
+
+import ctypes
+import signal
+import threading
+from contextlib import contextmanager
+
+__all__ = ["OutOfTime", "time_limit"]
+
+
+class OutOfTime(BaseException):
+    """Raised inside an answer when its time is over; not an Exception, so that a learner's
+    `except Exception` does not swallow it."""
+
+
+@contextmanager
+def time_limit(seconds):
+    """Raise OutOfTime in the code below `with` once the seconds are over.
+
+    Properties: in the main thread of Linux and macOS a signal also ends a long sleep. Elsewhere
+        (Windows, other threads) the exception arrives between two steps of Python code, so a
+        single library call that never returns cannot be ended.
+    """
+    if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
+        yield from _by_signal(seconds)
+    else:
+        yield from _by_thread(seconds)
+
+
+def _by_signal(seconds):
+    def stop(signum, frame):
+        raise OutOfTime()
+
+    before = signal.signal(signal.SIGALRM, stop)
+    # The interval repeats it, should the first one be swallowed by a bare `except:`.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _by_thread(seconds):
+    target, over = ctypes.c_ulong(threading.get_ident()), threading.Event()
+
+    def stop():
+        while not over.wait(seconds):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(target, ctypes.py_object(OutOfTime))
+
+    watcher = threading.Thread(target=stop, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()

@@ -1,0 +1,88 @@
+"""What an answer does with one case: its result, or its exception, and what else it did."""
+
+import contextlib
+import io
+import re
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from mha_course.checks.compare import compare
+from mha_course.checks.limits import OutOfTime, time_limit
+from mha_course.checks.running import changed_inputs, copy_inputs, watch_calls
+
+__all__ = ["Outcome", "observe", "observe_known", "same"]
+
+SECONDS = 10.0  # for one run of an answer on one case
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one run. `value` has its tensors copied; `error` is the exception, if any."""
+
+    value: Any = None
+    error: BaseException | None = None
+    changed: tuple[str, ...] = ()
+    printed: str = ""
+    warned: tuple[str, ...] = ()
+
+
+def observe(task, answer, case, watch=True):
+    """Run `answer` on `case` and return the Outcome; nothing that an answer raises gets out.
+
+    KeyboardInterrupt does: the learner pressed stop.
+    """
+    given, printed = copy_inputs(case.inputs), io.StringIO()
+    value = error = None
+    with warnings.catch_warnings(record=True) as warned, contextlib.ExitStack() as around:
+        warnings.simplefilter("always")
+        around.enter_context(contextlib.redirect_stdout(printed))
+        try:
+            with time_limit(SECONDS), watch_calls(task.forbidden if watch else ()):
+                value = frozen(task.run(answer, given))
+        except KeyboardInterrupt:
+            raise
+        except (Exception, OutOfTime, SystemExit) as caught:
+            error = caught
+    changed = changed_inputs(given, case.inputs, task.changes)
+    texts = tuple(str(warning.message) for warning in warned)
+    return Outcome(value, error, tuple(changed), printed.getvalue(), texts)
+
+
+def observe_known(task, answer, case):
+    """The same for an answer of the course's own, which neither prints nor hangs."""
+    given, value, error = copy_inputs(case.inputs), None, None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            value = frozen(task.run(answer, given))
+        except Exception as caught:
+            error = caught
+    return Outcome(value, error, tuple(changed_inputs(given, case.inputs, task.changes)))
+
+
+def same(task, one, other):
+    """Whether two outcomes cannot be told apart: equal values, or the same kind of exception."""
+    if (one.error is None) != (other.error is None) or one.changed != other.changed:
+        return False
+    if one.error is not None:
+        return type(one.error) is type(other.error) and _words(one.error) == _words(other.error)
+    return compare(one.value, other.value, task.returns, task.tolerance)[0] is None
+
+
+def frozen(value):
+    """The value with its tensors copied, so that a later call cannot change it."""
+    if torch.is_tensor(value):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: frozen(part) for key, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        return (list if isinstance(value, list) else tuple)(frozen(part) for part in value)
+    return value
+
+
+def _words(error):
+    """The text without what differs from run to run or with the numbers: addresses, decimals."""
+    return re.sub(r"0x[0-9a-f]+|\d+\.\d+(e-?\d+)?", "#", str(error))

@@ -1,0 +1,279 @@
+"""What a check says where no known mistake fits, and around a right answer."""
+
+import sys
+import threading
+import time
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+from mha_course.checks import diagnose, find, outcome
+from mha_course.checks.exceptions import MEANINGS, explain
+from mha_course.checks.limits import OutOfTime, time_limit
+from mha_course.checks.recognition import wrong_answer
+
+
+def split(X, num_heads):
+    return X.unflatten(-1, (num_heads, -1)).transpose(1, 2).flatten(0, 1)
+
+
+def leaf_in_place():
+    nn.Linear(2, 2).weight.copy_(torch.ones(2, 2))
+
+
+def undefined():
+    return there_is_no_such_name  # noqa: F821
+
+
+def endless(n=0):
+    return endless(n + 1)
+
+
+X = torch.ones(2, 3, 5)
+RAISING = {
+    "view size": (lambda: X.transpose(1, 2).view(-1), "reshape"),
+    "mat1": (lambda: torch.ones(2, 3) @ torch.ones(5, 7), "3 is not 5"),
+    "batch2": (lambda: torch.bmm(X, X), "has 2 of 3 rows"),
+    "shape '": (lambda: X.reshape(4, 4), "there are 30 of them"),
+    "size of tensor a": (lambda: X + torch.ones(2, 4, 5), "axis 1 one tensor has 3"),
+    "dtype": (lambda: X @ X.mT.double(), "dtype=X.dtype"),
+    "leaf": (leaf_in_place, "no_grad"),
+    "Boolean": (lambda: bool(X > 0), "is not None"),
+    "Dimension": (lambda: X.sum(7), "only the axes -3 to 2"),
+    "takes": (lambda: split(X, 1, 2), "called with 3 arguments"),
+    "missing": (lambda: split(X), "leaves out 'num_heads'"),
+    "not defined": (undefined, "has that cell been run"),
+    "NoneType": (lambda: None.shape, "forget to `return`"),
+    "masked_fill": (lambda: X.masked_fill(X, 0.0), "compare numbers"),
+    "unflatten": (lambda: X.unflatten(-1, (2, 2)), "do not multiply"),
+    "recursion": (endless, "without an end"),
+}
+
+
+@pytest.mark.parametrize(("raising", "meaning"), RAISING.values(), ids=RAISING)
+def test_an_exception_is_explained_in_terms_of_shapes(raising, meaning):
+    with pytest.raises(Exception) as caught:
+        raising()
+    assert meaning in explain(caught.value), str(caught.value)
+
+
+def test_every_explanation_was_triggered():
+    assert len(RAISING) == len(MEANINGS)
+    assert explain(ValueError("something else")) == ""
+
+
+def test_the_explanation_stands_in_the_feedback():
+    feedback = diagnose("04-transpose_qkv", lambda X, H: X.reshape(5, 5))
+    assert feedback.kind == "raises"
+    assert "do not multiply to that" in dict(feedback.details)["what it means"]
+
+
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(outcome, "SECONDS", 0.2)
+
+
+def for_ever(X, num_heads):
+    while True:
+        pass
+
+
+def asleep(X, num_heads):
+    time.sleep(60)
+
+
+def stubborn(X, num_heads):
+    while True:
+        try:
+            time.sleep(0.01)
+        except Exception:
+            pass
+
+
+@pytest.mark.parametrize("answer", [for_ever, asleep, stubborn])
+def test_an_answer_that_does_not_end_is_stopped(short, answer):
+    feedback = diagnose("04-transpose_qkv", answer)
+    assert feedback.kind == "timeout"
+    assert "did not come to an end" in feedback.message
+
+
+@pytest.mark.parametrize("answer", [for_ever, stubborn])
+def test_it_is_stopped_without_signals_too(short, answer):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(diagnose("04-transpose_qkv", answer)))
+    thread.start()
+    thread.join(timeout=30)
+    assert [feedback.kind for feedback in found] == ["timeout"]
+
+
+def test_a_time_limit_that_is_kept_leaves_nothing_behind():
+    for _ in range(3):
+        with time_limit(0.05):
+            pass
+    time.sleep(0.1)
+    with pytest.raises(OutOfTime), time_limit(0.05):
+        time.sleep(5)
+
+
+def test_the_learner_can_still_press_stop():
+    def transpose_qkv(X, num_heads):
+        raise KeyboardInterrupt()
+
+    with pytest.raises(KeyboardInterrupt):
+        diagnose("04-transpose_qkv", transpose_qkv)
+
+
+def test_an_answer_that_ends_python_is_told_so():
+    feedback = diagnose("04-transpose_qkv", lambda X, H: sys.exit(0))
+    assert feedback.kind == "raises" and "ends Python" in feedback.message
+
+
+def test_an_answer_that_prints_passes_and_is_told_so(capsys):
+    def transpose_qkv(X, num_heads):
+        print("shape", X.shape)
+        return split(X, num_heads)
+
+    feedback = diagnose("04-transpose_qkv", transpose_qkv)
+    assert feedback.passed
+    assert any("prints" in remark for remark in feedback.remarks)
+    assert capsys.readouterr().out == ""
+
+
+def test_an_answer_that_warns_passes_and_is_told_so():
+    def transpose_qkv(X, num_heads):
+        warnings.warn("old function", stacklevel=1)
+        return split(X, num_heads)
+
+    feedback = diagnose("04-transpose_qkv", transpose_qkv)
+    assert feedback.passed
+    assert any("old function" in remark for remark in feedback.remarks)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "got None"),
+        ([1.0, 2.0], "got a list of length 2"),
+        (torch.ones(2).numpy(), "got an object of type ndarray"),
+        ((torch.ones(2), torch.ones(2)), "got a tuple of length 2"),
+        (3, "got the number 3"),
+    ],
+)
+def test_a_wrong_type_of_result_is_told_what_was_expected(value, said):
+    feedback = diagnose("04-transpose_qkv", lambda X, H: value)
+    assert feedback.kind == "type"
+    assert "has to be a tensor" in feedback.message and said in feedback.message
+
+
+def notebook(source):
+    """The names that a notebook with these cells defines."""
+    names = {}
+    exec(source, names)
+    return names
+
+
+EARLIER = """
+import torch
+from torch import nn
+from mha_course.attention import scaled_dot_product_attention
+
+def transpose_qkv(X, num_heads):
+    {split}
+
+def transpose_output(X, num_heads):
+    return X.unflatten(0, (-1, num_heads)).transpose(1, 2).flatten(2)
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, k, q, v, width, num_heads, dropout=0.0, bias=False):
+        super().__init__()
+        self.num_heads, self.drop = num_heads, nn.Dropout(dropout)
+        self.W_q, self.W_k, self.W_v = (nn.Linear(n, width, bias=bias) for n in (q, k, v))
+        self.W_o = nn.Linear(width, width, bias=bias)
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        q = transpose_qkv(self.W_q(queries), self.num_heads)
+        k = transpose_qkv(self.W_k(keys), self.num_heads)
+        v = transpose_qkv(self.W_v(values), self.num_heads)
+        if valid_lens is not None:
+            valid_lens = valid_lens.repeat_interleave(self.num_heads, dim=0)
+        weights = scaled_dot_product_attention(q, k, v, valid_lens)[1]
+        return {finish}(transpose_output(self.drop(weights) @ v, self.num_heads))
+"""
+WRONG_SPLIT = "return X.reshape(X.shape[0] * num_heads, X.shape[1], -1)"
+
+
+@pytest.mark.parametrize("split", ["raise NotImplementedError()", WRONG_SPLIT])
+def test_a_right_answer_that_fails_because_of_an_earlier_one_names_that(split):
+    names = notebook(EARLIER.format(split=split, finish="self.W_o"))
+    feedback = diagnose("04-MultiHeadAttention", names["MultiHeadAttention"])
+    assert feedback.kind == "earlier"
+    assert "itself is right" in feedback.message
+    assert "transpose_qkv (04-transpose_qkv)" in feedback.message
+    assert "transpose_output" not in feedback.message
+
+
+def test_its_own_mistake_is_named_beside_the_earlier_one():
+    names = notebook(EARLIER.format(split=WRONG_SPLIT, finish="(lambda output: output)"))
+    feedback = diagnose("04-MultiHeadAttention", names["MultiHeadAttention"])
+    assert feedback.mistake == "no-output-projection"
+    assert "04-transpose_qkv" in feedback.remarks[-1]
+
+
+def test_what_the_notebook_defines_is_put_back():
+    names = notebook(EARLIER.format(split=WRONG_SPLIT, finish="self.W_o"))
+    before = dict(names)
+    diagnose("04-MultiHeadAttention", names["MultiHeadAttention"])
+    assert names == before
+
+
+def test_the_first_stage_that_differs_is_named():
+    right = find("04-MultiHeadAttention").build()
+
+    class Odd(right):
+        def forward(self, queries, keys, values, valid_lens=None):
+            return super().forward(queries, keys, values, valid_lens) * 1.01
+
+    class Shifted(right):
+        def forward(self, queries, keys, values, valid_lens=None):
+            return super().forward(queries + 0.01, keys, values, valid_lens)
+
+    late, early = (diagnose("04-MultiHeadAttention", answer) for answer in (Odd, Shifted))
+    assert "the projected queries are the first" in " ".join(early.remarks)
+    assert "Every step up to the output is there and right." in late.remarks[0]
+    assert late.details
+
+
+def test_a_pair_of_mistakes_is_named_together():
+    task = find("04-MultiHeadAttention")
+    known = {mistake.id: mistake for mistake in task.mistakes}
+    both = wrong_answer(task, known["not-scaled"], known["merge-without-transpose"])
+    feedback = diagnose(task.id, both)
+    assert feedback.mistake == "merge-without-transpose + not-scaled"
+    assert "First:" in feedback.message and "Second:" in feedback.remarks[0]
+    assert len(feedback.sections) == 2
+
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> $x$ `code` [a](javascript:b)"
+
+
+def test_hostile_names_outputs_and_exceptions_are_escaped():
+    def raises(X, num_heads):
+        raise RuntimeError(HOSTILE)
+
+    def warns(X, num_heads):
+        warnings.warn(HOSTILE, stacklevel=1)
+        return split(X, num_heads)
+
+    strange = type(HOSTILE, (), {})
+
+    class Odd:
+        def __call__(self, X, num_heads):
+            return strange()
+
+    raises.__qualname__ = raises.__name__ = HOSTILE
+    for answer in (raises, warns, Odd()):
+        page = diagnose("04-transpose_qkv", answer)._repr_html_()
+        assert "&lt;script&gt;" in page
+        assert "<script" not in page and "<img" not in page and "$" not in page
