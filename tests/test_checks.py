@@ -105,11 +105,11 @@ def test_check_raises_an_assertion_error_that_carries_the_feedback(capsys):
     def transpose_qkv(X, num_heads):
         return X.reshape(X.shape[0] * num_heads, X.shape[1], -1)
 
-    with pytest.raises(AssertionError, match="8 of 12 numbers are wrong") as caught:
+    with pytest.raises(AssertionError, match="Your heads hold whole words") as caught:
         check("04-transpose_qkv", transpose_qkv)
     assert isinstance(caught.value, CheckFailed)
-    assert caught.value.feedback.kind == "value"
-    assert caught.value._render_traceback_() == ["CheckFailed: 04-transpose_qkv: value"]
+    assert caught.value.feedback.mistake == "split-without-transpose"
+    assert caught.value._render_traceback_() == ["CheckFailed: 04-transpose_qkv: mistake"]
     assert capsys.readouterr().out == ""
 
 

@@ -2,6 +2,13 @@
 
 import torch
 
+from mha_course.checks.additive_scores import additive_cases, additive_scores, additive_stages
+from mha_course.checks.mistakes.additive_scores import ADDITIVE, build_additive
+from mha_course.checks.mistakes.attention_math import ATTENTION
+from mha_course.checks.mistakes.first_predictions import PREDICTIONS, build_predictions
+from mha_course.checks.mistakes.one_query import ATTEND, build_attend, build_attention
+from mha_course.checks.mistakes.plain_softmax import SOFTMAX
+from mha_course.checks.mistakes.weighing import build_softmax
 from mha_course.checks.task import Case, Task
 
 __all__ = ["TASKS", "VERSION"]
@@ -20,13 +27,26 @@ def softmax(x):
     return torch.softmax(x, dim=-1)
 
 
+def softmax_stages(inputs):
+    """What a right softmax computes on the way."""
+    scores = inputs["x"] - inputs["x"].amax(dim=-1, keepdim=True)
+    sums = scores.exp().sum(dim=-1, keepdim=True)
+    return {
+        "the scores less the largest of their row": scores,
+        "the powers": scores.exp(),
+        "the sums of the rows": sums,
+        "the weights": scores.exp() / sums,
+    }
+
+
 def softmax_cases(draw):
     """Cases for `softmax`: ranks 1 to 4, and scores whose powers overflow or round to 0."""
-    large = torch.tensor([[1000.0, 1001, 999], [-1000, -1002, -1000]], dtype=torch.float64)
+    large = [[1000.0, 1001, 999], [-1000, -1002, -1000], [0, 1, 2]]
+    large = torch.tensor(large, dtype=torch.float64)
     spread = torch.tensor([[3000.0, 0, 2999, -3000], [0, 1, -900, 2]], dtype=torch.float64)
     return [
+        Case("two rows", {"x": torch.tensor([[0.0, 1, 2], [3, 3, 0]], dtype=torch.float64)}),
         Case("one row", {"x": torch.tensor([0.0, 1, 2], dtype=torch.float64)}),
-        Case("two rows", {"x": torch.tensor([[0.0, 1, 2], [5, 5, 5]], dtype=torch.float64)}),
         Case("as many rows as columns", {"x": draw.normal(5, 5)}),
         Case("rank 3", {"x": draw.normal(2, 5, 7, scale=3)}),
         Case("rank 4, all axes equal", {"x": draw.normal(3, 3, 3, 3)}),
@@ -62,13 +82,14 @@ def attend_cases(draw):
     return [
         _case("three pairs", [1.0, 1], keys, values),
         _case("a query of zeros", [0.0, 0], keys, values),
+        _case("scores of 1000, 1001 and 999", [1.0], [[1000.0], [1001], [999]], values),
         case("7 keys of width 5", 5, 7, 3),
         case("as many keys as their width", 5, 5, 2),
         case("keys and values of one width", 3, 7, 3),
         case("all sizes equal", 3, 3, 3),
         case("one key", 3, 1, 2),
         case("values of one number", 2, 5, 1),
-        _case("large scores", *_enlarged(draw.normal(1, 5), draw.normal(7, 5)), draw.normal(7, 3)),
+        _case("large scores", *_enlarged(draw.normal(1, 5), draw.normal(5, 5)), draw.normal(5, 5)),
         Case(
             "keys are a transposed tensor, so they are not contiguous",
             transposed | {"values": draw.normal(3, 2)},
@@ -81,6 +102,14 @@ def attention(queries, keys, values):
     return torch.softmax(queries @ keys.mT, dim=-1) @ values
 
 
+def attention_stages(inputs):
+    """What a right `attend` or `attention` computes on the way."""
+    queries, keys, values = inputs.values()
+    scores = queries @ keys.mT
+    weights = torch.softmax(scores, dim=-1)
+    return {"the scores": scores, "the weights": weights, "the weighted sums": weights @ values}
+
+
 def attention_cases(draw):
     """Cases for `attention`: batches of unequal and of equal sizes, zero and large scores."""
 
@@ -91,9 +120,12 @@ def attention_cases(draw):
 
     keys = [[[0.0, 0], [1, 1], [1, 0]]]
     values = [[[0.0, 0, 10, 1], [9, 0, 10, 2], [0, 9, 10, 3]]]
+    large = [[[1000.0], [1001], [999]], [[-1000], [-1002], [-1000]]]
+    apart = [[[1.0], [3]], [[100], [300]]]
     transposed = (draw.normal(2, 7, 3).mT, draw.normal(2, 7, 5).mT, draw.normal(2, 11, 5).mT)
     return [
         _case("1 sentence, 2 queries, 3 pairs", [[[1.0, 1], [1, -2]]], keys, values),
+        _case("2 sentences, queries of zeros", [[[0.0]], [[0]]], [[[1.0], [2]]] * 2, apart),
         case("2 sentences, 3 queries, 5 keys", 2, (3, 5), 7, 11),
         case("more queries than keys", 3, (7, 2), 5, 11),
         case("as many queries as keys", 2, (5, 5), 3, 7),
@@ -101,7 +133,9 @@ def attention_cases(draw):
         case("as many sentences as queries and keys", 3, (3, 3), 2, 5),
         case("all sizes equal", 3, (3, 3), 3, 3),
         case("one query, one key", 2, (1, 1), 3, 5),
-        case("large scores", 2, (3, 5), 7, 11, change=_enlarged),
+        _case("scores around 1000 and -1000", [[[1.0], [-1]]], large[:1], values),
+        _case("the second sentence far below the first", [[[1.0]], [[1]]], large, values * 2),
+        case("large scores, all sizes equal", 3, (3, 3), 3, 3, change=_enlarged),
         _case("no tensor is contiguous", *transposed),
     ]
 
@@ -124,51 +158,6 @@ def _case(name, query, keys, values):
     return Case(name, dict(zip(names, tensors, strict=True)))
 
 
-def additive_scores(queries, keys, W_q, W_k, w_v):
-    """A right answer to `01-additive_scores`."""
-    hidden = (queries @ W_q)[:, :, None] + (keys @ W_k)[:, None]  # (B, L, S, h)
-    return torch.tanh(hidden) @ w_v
-
-
-def additive_cases(draw):
-    """Cases for `additive_scores`: unequal widths, all sizes equal, saturated tanh."""
-
-    def case(name, batch, lengths, widths, num_hiddens, scale=1.0):
-        num_queries, num_keys = lengths
-        query_size, key_size = widths
-        inputs = {
-            "queries": draw.normal(batch, num_queries, query_size, scale=scale),
-            "keys": draw.normal(batch, num_keys, key_size, scale=scale),
-            "W_q": draw.normal(query_size, num_hiddens),
-            "W_k": draw.normal(key_size, num_hiddens),
-            "w_v": draw.normal(num_hiddens),
-        }
-        if scale > 1:  # rounded so that float32 holds every sum before tanh
-            inputs = {name: (8 * X).round() / 8 for name, X in inputs.items()}
-        return Case(name, inputs)
-
-    hand = {
-        "queries": [[[1.0], [-1]]],
-        "keys": [[[0.0, 0], [1, 0], [1, 2]]],
-        "W_q": [[1.0, 0]],
-        "W_k": [[1.0, 0], [0, 1]],
-        "w_v": [1.0, 10],
-    }
-    hand = {name: torch.tensor(X, dtype=torch.float64) for name, X in hand.items()}
-    return [
-        Case("1 sentence, 2 queries of width 1, 3 keys of width 2", hand),
-        case("2 sentences, widths 7 and 11", 2, (3, 5), (7, 11), 13),
-        case("more queries than keys", 3, (7, 2), (3, 5), 11),
-        case("as many queries as keys", 2, (5, 5), (3, 2), 7),
-        case("one width everywhere", 2, (3, 5), (7, 7), 7),
-        case("as many sentences as queries and keys", 3, (3, 3), (2, 5), 7),
-        case("all sizes equal", 3, (3, 3), (3, 3), 3),
-        case("h = 1", 2, (3, 5), (7, 2), 1),
-        case("one query, one key", 2, (1, 1), (3, 2), 5),
-        case("large numbers, where tanh levels off", 2, (3, 5), (7, 11), 13, scale=100.0),
-    ]
-
-
 def predictions():
     """A right answer to `01-predictions`.
 
@@ -188,6 +177,9 @@ TASKS = [
         "01-softmax",
         softmax,
         softmax_cases,
+        mistakes=SOFTMAX,
+        build=build_softmax,
+        stages=softmax_stages,
         forbidden=(
             *("torch.softmax", "torch.softmin", "torch.log_softmax"),
             *("torch.special_softmax", "torch.special_log_softmax"),
@@ -195,12 +187,33 @@ TASKS = [
             "mha_course.attention.masked_softmax",
         ),
     ),
-    Task("01-attend", attend, attend_cases, forbidden=FINISHED),
-    Task("01-attention", attention, attention_cases, forbidden=FINISHED),
+    Task(
+        "01-attend",
+        attend,
+        attend_cases,
+        mistakes=ATTEND,
+        build=build_attend,
+        stages=attention_stages,
+        uses=("01-softmax",),
+        forbidden=FINISHED,
+    ),
+    Task(
+        "01-attention",
+        attention,
+        attention_cases,
+        mistakes=ATTENTION,
+        build=build_attention,
+        stages=attention_stages,
+        uses=("01-softmax", "01-attend"),
+        forbidden=FINISHED,
+    ),
     Task(
         "01-additive_scores",
         additive_scores,
         additive_cases,
+        mistakes=ADDITIVE,
+        build=build_additive,
+        stages=additive_stages,
         forbidden=("mha_course.attention.AdditiveAttention", "d2l.torch.AdditiveAttention"),
     ),
     Task(
@@ -208,7 +221,9 @@ TASKS = [
         predictions,
         prediction_cases,
         returns=("predictions",),
-        tolerance=1e-4,
+        tolerance=1e-3,
         secret=True,
+        mistakes=PREDICTIONS,
+        build=build_predictions,
     ),
 ]

@@ -4,6 +4,10 @@ import torch
 from torch import nn
 
 from mha_course import multihead
+from mha_course.attention import length_mask
+from mha_course.checks.mistakes.head_splitting import MERGE, SPLIT, SPREAD
+from mha_course.checks.mistakes.loading import LOADING
+from mha_course.checks.mistakes.multihead_module import MODULE, build_module
 from mha_course.checks.task import AnswerError, Case, Task
 
 __all__ = ["TASKS", "VERSION"]
@@ -121,6 +125,30 @@ def run_module(answer, inputs):
     return {"the output in eval mode": output, "the output in training": module.train()(*arguments)}
 
 
+def module_stages(inputs):
+    """What a right module computes on the way, for the case's inputs."""
+    projections, parts = {}, {}
+    for name, role in (("W_q", "queries"), ("W_k", "keys"), ("W_v", "values")):
+        bias = inputs.get(f"{name}.bias")
+        projected = nn.functional.linear(inputs[role], inputs[f"{name}.weight"], bias)
+        projections[f"the projected {role}"] = projected
+        parts[name] = projected.unflatten(-1, (inputs["num_heads"], -1)).transpose(1, 2)
+    q, k, v = parts.values()
+    stages = {"the projections": projections}
+    stages["the scores"] = q @ k.transpose(2, 3)
+    stages["the scaled scores"] = stages["the scores"] / q.shape[-1] ** 0.5
+    mask = torch.ones(1, 1, 1, k.shape[2], dtype=torch.bool)
+    if "valid_lens" in inputs:
+        mask = length_mask(inputs["valid_lens"], len(q), q.shape[2], k.shape[2])[:, None]
+    weights = stages["the scaled scores"].masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num()
+    stages["the weights"] = weights
+    stages["the weighted sums of each head"] = weights @ v
+    joined = stages["the joined heads"] = (weights @ v).transpose(1, 2).flatten(2)
+    output = nn.functional.linear(joined, inputs["W_o.weight"], inputs.get("W_o.bias"))
+    stages["the output"] = output
+    return stages
+
+
 def load_parameters(module, inputs):
     """Copy every W_….weight and W_….bias among the inputs into the parameter of that name.
 
@@ -164,7 +192,10 @@ class FourProjections(nn.Module):
     def __init__(self, num_hiddens, bias):
         super().__init__()
         for name in ("W_q", "W_k", "W_v", "W_o"):
-            setattr(self, name, nn.Linear(num_hiddens, num_hiddens, bias=bias, dtype=torch.float64))
+            linear = nn.Linear(num_hiddens, num_hiddens, bias=bias, dtype=torch.float64)
+            for parameter in linear.parameters():
+                nn.init.constant_(parameter, 0.5)  # always the same before loading
+            setattr(self, name, linear)
 
 
 def run_loading(answer, inputs):
@@ -207,15 +238,17 @@ TASKS = [
         "04-transpose_qkv",
         multihead.transpose_qkv,
         split_cases,
+        mistakes=SPLIT,
         forbidden=("mha_course.multihead.transpose_qkv", "d2l.torch.transpose_qkv"),
     ),
     Task(
         "04-transpose_output",
         multihead.transpose_output,
         merge_cases,
+        mistakes=MERGE,
         forbidden=("mha_course.multihead.transpose_output", "d2l.torch.transpose_output"),
     ),
-    Task("04-spread_valid_lens", spread_valid_lens, spread_cases),
+    Task("04-spread_valid_lens", spread_valid_lens, spread_cases, mistakes=SPREAD),
     Task(
         "04-MultiHeadAttention",
         multihead.MultiHeadAttention,
@@ -223,11 +256,21 @@ TASKS = [
         run=run_module,
         returns=("the output",),
         kind="class",
+        mistakes=MODULE,
+        build=build_module,
+        stages=module_stages,
+        uses=("04-transpose_qkv", "04-transpose_output", "04-spread_valid_lens"),
         forbidden=(
             "mha_course.multihead.MultiHeadAttention",
             "d2l.torch.MultiHeadAttention",
             *LIBRARY,
         ),
     ),
-    Task("04-load_torch_weights", load_torch_weights, loading_cases, run=run_loading),
+    Task(
+        "04-load_torch_weights",
+        load_torch_weights,
+        loading_cases,
+        run=run_loading,
+        mistakes=LOADING,
+    ),
 ]

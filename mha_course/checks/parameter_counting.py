@@ -3,7 +3,13 @@
 import re
 
 from mha_course import counting
-from mha_course.checks.task import Case, Task
+from mha_course.checks.mistakes.bert_counting import BERT, build_bert
+from mha_course.checks.mistakes.block_counting import BLOCK, build_block
+from mha_course.checks.mistakes.cache_counting import CACHE, build_cache
+from mha_course.checks.mistakes.flops_counting import FLOPS, build_flops
+from mha_course.checks.mistakes.parameter_counting import ATTENTION, build_attention
+from mha_course.checks.mistakes.width_sharing import WIDTH, build_width
+from mha_course.checks.task import AnswerError, Case, Task
 
 __all__ = ["TASKS", "VERSION"]
 
@@ -36,11 +42,12 @@ def bert_cases(draw):
     """Cases for `count_bert`: the first two are small, the second leaves the defaults alone."""
     small = {"vocab_size": 7, "num_hiddens": 2, "num_layers": 3, "ffn_num_hiddens": 5}
     base = {"vocab_size": 30_522, "num_hiddens": 768, "num_layers": 12, "ffn_num_hiddens": 3072}
-    drawn = {name: _size(draw, 8, 60) for name in (*small, "max_len", "num_segments")}
+    sizes = {"max_len": 512, "num_segments": 1}  # both, since an answer gets them by position
+    drawn = {name: _size(draw, 8, 60) for name in (*small, *sizes)}
     return [
         Case("a tiny BERT", small | {"max_len": 11, "num_segments": 13}),
         Case("a tiny BERT, 512 positions and 2 segments by default", small),
-        Case("more layers, one segment", small | {"num_layers": 19, "num_segments": 1}),
+        Case("more layers, one segment", small | {"num_layers": 19, **sizes}),
         Case("BERT-base", base),
         Case("drawn at random", drawn),
     ]
@@ -95,21 +102,68 @@ def width_cases(draw):
     ]
 
 
-def run_head_width(answer, inputs):
-    """Call an answer to `head_width`, and make a value of its refusal, so that it is compared.
+class Text(str):
+    """A text that stands for what an answer did; shown as it is, without quotation marks."""
 
-    Only a ValueError is a refusal, and only where the heads do not divide the width.
+    __repr__ = str.__str__
+
+
+NEITHER = Text("a message that names neither number")
+OTHER = Text("another kind of error")
+
+
+def run_head_width(answer, inputs):
+    """Call an answer to `head_width`; where it has to refuse, make values of its refusal.
+
+    Returns the number, or where the heads do not divide the width (what came, its message).
     """
-    num_hiddens, num_heads = inputs.values()
-    call = f"head_width({num_hiddens}, {num_heads})"
-    if num_hiddens % num_heads == 0:
-        return {call: answer(num_hiddens, num_heads)}
-    both = f"the message names both numbers, {num_hiddens} and {num_heads}"
+    sizes, message = tuple(inputs.values()), ""
+    divides = sizes[0] % sizes[1] == 0
     try:
-        return {call: answer(num_hiddens, num_heads), both: False}
-    except ValueError as error:
-        numbers = re.findall(r"\d+", str(error))
-        return {call: "ValueError", both: {str(num_hiddens), str(num_heads)} <= set(numbers)}
+        came = _text(answer(*sizes))
+    except Exception as error:
+        message = _message(error, *sizes)
+        came = _refusal(error, message)
+        if came is None or (divides and (message == NEITHER or came == OTHER)):
+            raise  # hardly meant as a refusal: the learner needs to see where it comes from
+    if not divides:
+        return came, message
+    if isinstance(came, Text):
+        raise AnswerError(_needless(came, *sizes))
+    return came
+
+
+def _refusal(error, message):
+    """What a refusal is called; None for an error that nobody raised on purpose."""
+    known = {AssertionError: "an AssertionError", Exception: "a plain Exception"}
+    if isinstance(error, ValueError):
+        return Text("a ValueError")
+    if type(error) in known:
+        return Text(known[type(error)])
+    return None if message == NEITHER else OTHER
+
+
+def _text(result):
+    if isinstance(result, Exception) or result is ValueError:
+        return Text("an error that is returned, not raised")
+    return Text("a text") if isinstance(result, str) else result
+
+
+def _message(error, num_hiddens, num_heads):
+    numbers = re.findall(r"\d+", str(error))
+    width, heads = (str(size) in numbers for size in (num_hiddens, num_heads))
+    if width and heads:
+        return Text("a message that names both numbers")
+    if width or heads:
+        return Text(f"a message that names {'the width' if width else 'the number of heads'} only")
+    return NEITHER
+
+
+def _needless(came, num_hiddens, num_heads):
+    return (
+        f"head_width({num_hiddens}, {num_heads}) gives {came}, though the heads do divide the "
+        f"width: {num_hiddens} shared by {num_heads} leaves nothing over."
+    )
 
 
 def _size(draw, low, high):
@@ -118,19 +172,26 @@ def _size(draw, low, high):
 
 FORBIDDEN = ("mha_course.counting",)
 
+# The references of what later tasks call are not those of the package: these stand in for a
+# learner's function that is wrong, and an answer may not call the package.
 TASKS = [
     Task(
         "05-count_attention",
-        counting.count_attention,
+        build_attention(),
         attention_cases,
         returns=("the number of parameters",),
+        mistakes=ATTENTION,
+        build=build_attention,
         forbidden=FORBIDDEN,
     ),
     Task(
         "05-count_block",
-        counting.count_block,
+        build_block(),
         block_cases,
         returns=("the number of parameters",),
+        mistakes=BLOCK,
+        build=build_block,
+        uses=("05-count_attention",),
         forbidden=FORBIDDEN,
     ),
     Task(
@@ -138,6 +199,9 @@ TASKS = [
         counting.count_bert,
         bert_cases,
         returns=("the number of parameters",),
+        mistakes=BERT,
+        build=build_bert,
+        uses=("05-count_attention", "05-count_block"),
         forbidden=FORBIDDEN,
     ),
     Task(
@@ -145,6 +209,8 @@ TASKS = [
         counting.attention_flops,
         flops_cases,
         returns=("the number of FLOPs",),
+        mistakes=FLOPS,
+        build=build_flops,
         forbidden=FORBIDDEN,
     ),
     Task(
@@ -152,6 +218,8 @@ TASKS = [
         counting.cache_bytes,
         cache_cases,
         returns=("the number of bytes",),
+        mistakes=CACHE,
+        build=build_cache,
         forbidden=FORBIDDEN,
     ),
     Task(
@@ -159,6 +227,9 @@ TASKS = [
         counting.head_width,
         width_cases,
         run=run_head_width,
+        returns=("the result", "the message"),
+        mistakes=WIDTH,
+        build=build_width,
         forbidden=FORBIDDEN,
     ),
 ]

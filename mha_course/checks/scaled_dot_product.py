@@ -1,10 +1,16 @@
 """The tasks of lesson 02: scores, masked softmax, causal mask, attention, a leak to mend."""
 
 import math
+from functools import partial
 
 import torch
 
 from mha_course import attention
+from mha_course.checks.mistakes.causal_mask import MASK, build_mask
+from mha_course.checks.mistakes.masked_softmax import SOFTMAX, build_masked_softmax
+from mha_course.checks.mistakes.mended_attention import MENDED, build_mended
+from mha_course.checks.mistakes.scaled_dot_product import ATTENTION, build_attention
+from mha_course.checks.mistakes.scaled_scores import SCORES, build_scores
 from mha_course.checks.task import Case, Task
 
 __all__ = ["TASKS", "VERSION"]
@@ -63,23 +69,25 @@ def softmax_cases(draw):
         return Case(name, inputs)
 
     by_hand = {
-        "scores": torch.tensor([[[0.0, 0, 0], [5, 5, 1]], [[2, 2, 2], [0, 0, 0]]]).double(),
+        "scores": torch.tensor([[[1, 2, 5], [2, 2, 4]], [[1, 2, 5], [4, 4, 8]]]).double().log(),
         "valid_lens": torch.tensor([2, 3]),
     }
-    large = draw.normal(2, 3, 5)
-    large[0] += torch.tensor([-1000, -1000, 1000, 1000, 1000])
-    large[1] += torch.tensor([1000, 1000, 1000, -1000, -1000])
+    large = draw.normal(4, 2, 4)
+    large[0] += torch.tensor([-1000, -1000, 1000, 1000])
+    large[1] += torch.tensor([1000, 1000, 1000, -1000])
+    large[2] += torch.tensor([0, 0, 0, 1000])
+    some_large = {"scores": large, "valid_lens": torch.tensor([2, 3, 3, 4])}
     return [
-        Case("lengths 2 and 3 of 3", by_hand),
+        Case("lengths 2 and 3; exp of the scores: 1 2 5, 2 2 4, 1 2 5, 4 4 8", by_hand),
         case("valid_lens=None", (2, 3, 5)),
-        case("3 sequences of unequal length", (3, 5, 7), [7, 2, 4]),
+        case("3 sequences of unequal length", (3, 5, 7), [6, 2, 4]),
         case("one length a query", (2, 3, 7), [[1, 4, 7], [5, 2, 3]]),
         case("as many sequences as queries", (3, 3, 5), [5, 1, 3]),
         case("as many sequences as queries and keys", (3, 3, 3), [[1, 3, 2], [2, 2, 1], [3, 1, 1]]),
         case("a sequence of length 0", (3, 2, 5), [5, 0, 1]),
         case("a query of length 0", (2, 3, 5), [[2, 0, 4], [0, 3, 5]]),
         case("as many queries as keys", (2, 5, 5), draw.lengths(2, 5)),
-        Case("scores near 1000 and -1000", {"scores": large, "valid_lens": torch.tensor([2, 4])}),
+        Case("scores near 1000 and -1000", some_large),
     ]
 
 
@@ -110,19 +118,27 @@ def attention_cases(draw):
             inputs["valid_lens"] = torch.tensor(valid_lens)
         return Case(name, inputs)
 
+    shares = _batch([[1, 0], [2, 0], [5, 0]]).log().nan_to_num(neginf=0.0)  # exp: 1, 2, 5
     by_hand = {
-        "queries": _batch([[0, 0, 0, 0], [200, 0, 0, 0]]),
-        "keys": _batch([[1, 0, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 0]]),
-        "values": _batch([[3, 0], [0, 6], [0, 0]]),
+        "queries": _batch([[2, 0, 0, 0], [0, 0, 0, 0]]),
+        "keys": torch.cat([shares, torch.zeros_like(shares)], dim=-1),
+        "values": _batch([[24, 0], [0, 12], [0, 24]]),
+    }
+    with_lengths = {
+        "queries": _batch([[2**0.5, 0], [0, 0]]).repeat(2, 1, 1),
+        "keys": shares.repeat(2, 1, 1),
+        "values": by_hand["values"].repeat(2, 1, 1),
+        "valid_lens": torch.tensor([2, 3]),
     }
     large = {
         "queries": _batch([[30], [-30]]).repeat(2, 1, 1),
-        "keys": _batch([[30], [10], [-20]]).repeat(2, 1, 1),
+        "keys": _batch([[30], [10], [-30]]).repeat(2, 1, 1),
         "values": draw.normal(2, 3, 5),
         "valid_lens": torch.tensor([2, 3]),
     }
     return [
-        Case("a query that likes all keys alike, one that likes key 0 alone", by_hand),
+        Case("query 0 likes the keys 1 : 2 : 5, query 1 all alike", by_hand),
+        Case("the same in 2 sequences of width 2, with lengths 2 and 3", with_lengths),
         case("2 sequences, 3 queries, 5 keys, d_k = 7, d_v = 11", 2, 3, 5, 7, 11),
         case("sequences of unequal length", 2, 5, 5, 3, 7, valid_lens=[5, 2]),
         case("one length a query", 2, 3, 7, 5, 2, valid_lens=[[1, 4, 7], [5, 2, 3]]),
@@ -133,18 +149,24 @@ def attention_cases(draw):
     ]
 
 
+def scaled_dot_product_attention(queries, keys, values, valid_lens=None):
+    """A right answer to `02-scaled_dot_product_attention`, free to stand in for it in 2.5."""
+    weights = attention.dot_product_weights(queries, keys, valid_lens, None)
+    return weights @ values, weights
+
+
 def mending_cases(draw):
     """Cases for `mended_attention`."""
     by_hand = {
-        "queries": _batch([[0, 0], [0, 0], [0, 0]]),
-        "keys": _batch([[1, 0], [0, 1], [1, 1]]),
-        "values": _batch([[6], [0], [3]]),
+        "queries": _batch([[2, 0, 0, 0]] * 3),
+        "keys": torch.cat([_batch([[1], [2], [5]]).log(), torch.zeros(1, 3, 3)], dim=-1),
+        "values": _batch([[24], [12], [8]]),
     }
     loud = _qkv(draw, 2, 5, 5, 3, 2)
     loud["keys"][:, -1] *= 10
     return [
-        Case("all scores 0, so the outputs are running averages", by_hand),
-        Case("2 sequences of 5 words, d_k = 3, d_v = 7", _qkv(draw, 2, 5, 5, 3, 7)),
+        Case("every query likes the keys 1 : 2 : 5", by_hand),
+        Case("2 sequences of 5 words, d_k = 7, d_v = 3", _qkv(draw, 2, 5, 5, 7, 3)),
         Case("one word", _qkv(draw, 2, 1, 1, 3, 5)),
         Case("all sizes 3", _qkv(draw, 3, 3, 3, 3, 3)),
         Case("a last key with large scores", loud),
@@ -157,25 +179,54 @@ def mended_attention(queries, keys, values):
     return attention.scaled_dot_product_attention(queries, keys, values, mask=mask)
 
 
+def score_stages(inputs):
+    """What a right `scaled_scores` computes on the way."""
+    products = inputs["queries"] @ inputs["keys"].mT
+    return {
+        "the dot products of queries and keys": products,
+        "the scaled scores": products / math.sqrt(inputs["queries"].shape[-1]),
+    }
+
+
+def attention_stages(attend, inputs):
+    """What a right attention computes on the way."""
+    output, weights = attend(**inputs)
+    return score_stages(inputs) | {"the weights": weights, "the weighted sums": output}
+
+
 TASKS = [
-    Task("02-scaled_scores", scaled_scores, score_cases, tolerance=FLOAT32_SCALE),
+    Task(
+        "02-scaled_scores",
+        scaled_scores,
+        score_cases,
+        tolerance=FLOAT32_SCALE,
+        mistakes=SCORES,
+        build=build_scores,
+        stages=score_stages,
+    ),
     Task(
         "02-masked_softmax",
         attention.masked_softmax,
         softmax_cases,
+        mistakes=SOFTMAX,
+        build=build_masked_softmax,
         forbidden=(
             "mha_course.attention.masked_softmax",
             "mha_course.attention.length_mask",
             "d2l.torch.masked_softmax",
         ),
     ),
-    Task("02-causal_mask", causal_mask, mask_cases),
+    Task("02-causal_mask", causal_mask, mask_cases, mistakes=MASK, build=build_mask),
     Task(
         "02-scaled_dot_product_attention",
-        attention.scaled_dot_product_attention,
+        scaled_dot_product_attention,
         attention_cases,
         returns=("output", "weights"),
         tolerance=FLOAT32_SCALE,
+        mistakes=ATTENTION,
+        build=build_attention,
+        stages=partial(attention_stages, scaled_dot_product_attention),
+        uses=("02-scaled_scores", "02-masked_softmax"),
         forbidden=FINISHED,
     ),
     Task(
@@ -184,6 +235,15 @@ TASKS = [
         mending_cases,
         returns=("output", "weights"),
         tolerance=FLOAT32_SCALE,
+        mistakes=MENDED,
+        build=build_mended,
+        stages=partial(attention_stages, mended_attention),
+        uses=(
+            "02-scaled_scores",
+            "02-masked_softmax",
+            "02-causal_mask",
+            "02-scaled_dot_product_attention",
+        ),
         forbidden=FINISHED,
     ),
 ]

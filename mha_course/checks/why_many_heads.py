@@ -3,7 +3,18 @@
 import torch
 
 from mha_course.attention import scaled_dot_product_attention
-from mha_course.checks.task import AnswerError, Case, Task
+from mha_course.checks.mistakes.loop_of_heads import LOOP, build_loop
+from mha_course.checks.mistakes.neighbours import WHERE, build_neighbours
+from mha_course.checks.mistakes.one_head import HEAD, build_head
+from mha_course.checks.mistakes.output_as_sum import SUM, build_sum
+from mha_course.checks.mistakes.strength_and_values import COPIED, SHAPES, STRENGTH
+from mha_course.checks.neighbours import (
+    RETURNS,
+    neighbour_cases,
+    neighbour_weights,
+    run_neighbours,
+)
+from mha_course.checks.task import Case, Task
 
 __all__ = ["TASKS", "VERSION"]
 
@@ -34,18 +45,6 @@ def output_as_sum(heads, W_o):
     return sum(head @ rows for head, rows in parts)
 
 
-def neighbour_weights(num_features, num_positions):
-    """A right answer to `03-neighbour_weights`: keys say where they are, queries where to look."""
-    here = torch.eye(num_positions, dtype=torch.float64)
-    W_q = here.new_zeros(2, num_features + num_positions, num_positions)
-    W_k, W_v = W_q.clone(), W_q[:, :, :1].repeat(1, 1, num_features)
-    W_k[:, num_features:] = 100 * here
-    W_q[0, num_features + 1 :] = here[:-1]
-    W_q[1, num_features:-1] = here[1:]
-    W_v[:, :num_features] = torch.eye(num_features, dtype=torch.float64)
-    return W_q, W_k, W_v
-
-
 def head_cases(draw):
     """Cases for `one_head`."""
     tokens = torch.tensor([[[2.0, 0.0], [0.0, 4.0]]], dtype=torch.float64)
@@ -57,6 +56,7 @@ def head_cases(draw):
 
     one, zero = tokens.new_ones, tokens.new_zeros
     eye = torch.eye(2, dtype=torch.float64)
+    three = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]]], dtype=torch.float64)
     digits = torch.arange(12, dtype=torch.float64).reshape(1, 2, 6) - 6
     return [
         Case(
@@ -64,8 +64,8 @@ def head_cases(draw):
             {"X": tokens, "W_q": zero(2, 4), "W_k": one(2, 4), "W_v": eye},
         ),
         Case(
-            "2 words, d_k = 4",
-            {"X": tokens / 4, "W_q": one(2, 4), "W_k": eye.repeat(1, 2), "W_v": eye[:1].T},
+            "3 words, d_k = 4, values 1, 0 and 0, so that the output is the weight on word 0",
+            {"X": three, "W_q": one(2, 4) / 2, "W_k": eye[:1].T.repeat(1, 4), "W_v": eye[:1].T},
         ),
         case("2 sequences, 5 words, d_model = 7, d_k = 3, d_v = 11", 2, 5, 7, 3, 11),
         case("as many words as sequences and features", 3, 3, 3, 3, 3),
@@ -94,11 +94,17 @@ def loop_cases(draw):
     by_hand = {"X": tokens, "W_q": zero, "W_k": zero + 1}
     by_hand["W_v"] = torch.tensor([[[1.0], [0.0]], [[0.0], [1.0]]], dtype=torch.float64)
     by_hand["W_o"] = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
+    small = {"X": tokens / 2}
+    small["W_q"] = torch.tensor([[[1, 1, 1], [1, 1, 1]], [[1, 0, 0], [0, 1, 0]]]).double()
+    small["W_k"] = torch.tensor([[[1, 1, 1], [0, 0, 0]], [[0, 1, 0], [0, 0, 1]]]).double()
+    small["W_v"] = torch.tensor([[[1, 0], [0, 1]], [[2, 0], [0, 3]]]).double()
+    small["W_o"] = torch.tensor([[1, 0], [0, 1], [10, 0], [0, 10]]).double()
     transposed = _loop_inputs(draw, 3, 5, 7, 2, 3, 2)
     transposed["X"] = draw.normal(3, 7, 5).transpose(1, 2)
     transposed["W_o"] = draw.normal(7, 4).T
     return [
         Case("2 words, 2 heads, all scores are 0, so each head averages", by_hand),
+        Case("2 words, 2 heads, d_k = 3, d_v = 2", small),
         Case("3 sequences, 5 words, 2 heads, d_v = 11", _loop_inputs(draw, 3, 5, 7, 2, 3, 11)),
         Case("5 heads, d_k = 11, d_v = 3", _loop_inputs(draw, 2, 7, 13, 5, 11, 3)),
         Case("all sizes are 3", _loop_inputs(draw, 3, 3, 3, 3, 3, 3)),
@@ -110,6 +116,7 @@ def loop_cases(draw):
 def sum_cases(draw):
     """Cases for `output_as_sum`."""
     digits = torch.tensor([[[[1.0, 2.0]]], [[[3.0, 4.0]]]], dtype=torch.float64)
+    words = torch.arange(1.0, 9.0, dtype=torch.float64).reshape(2, 2, 2, 1)
     rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [10.0, 0.0], [0.0, 100.0]], dtype=torch.float64)
 
     def case(name, H, B, L, d_v, d_model):
@@ -119,6 +126,9 @@ def sum_cases(draw):
     turned = {"heads": draw.normal(3, 5, 2, 7).permute(2, 0, 1, 3), "W_o": draw.normal(5, 14).T}
     return [
         Case("1 word, 2 heads of width 2", {"heads": digits, "W_o": rows}),
+        Case(
+            "2 sequences of 2 words, 2 heads of width 1", {"heads": words, "W_o": rows[[0, 2], :1]}
+        ),
         case("3 heads, 2 sequences, 5 words, d_v = 7, d_model = 11", 3, 2, 5, 7, 11),
         case("all sizes are 3", 3, 3, 3, 3, 3),
         case("one head", 1, 3, 2, 5, 7),
@@ -126,81 +136,81 @@ def sum_cases(draw):
     ]
 
 
-def neighbour_cases(draw):
-    """Cases for `neighbour_weights`: sizes, and contents between -1 and 1 to run its weights on."""
-
-    def case(B, L, d, content=None):
-        content = draw.normal(B, L, d).tanh() if content is None else content
-        inputs = {"num_features": d, "num_positions": L, "content": content}
-        return Case(f"{L} positions, features a word: {d}", inputs)
-
-    digits = torch.tensor([[[1.0], [-1.0], [0.5]]], dtype=torch.float64)
-    sign = torch.sign(draw.normal(2, 13, 11))  # as large as contents get
-    same = sign[:, :1, :7].repeat(1, 7, 1)  # words alike: only their position tells them apart
-    return [
-        case(1, 3, 1, digits),
-        case(2, 5, 3),
-        case(3, 2, 5),
-        case(2, 13, 11, sign),
-        case(2, 7, 7, same * draw.normal(2, 7, 1).tanh()),
-        case(3, 19, 2),
-    ]
+def head_stages(inputs):
+    """What a right `one_head` computes on the way, for the case's inputs."""
+    X, W_q, W_k, W_v = inputs.values()
+    q, k, v = X @ W_q, X @ W_k, X @ W_v
+    scores = q @ k.mT
+    weights = (scores / q.shape[-1] ** 0.5).softmax(-1)
+    return {
+        "the projections": {"the queries": q, "the keys": k, "the values": v},
+        "the scores": scores,
+        "the scaled scores": scores / q.shape[-1] ** 0.5,
+        "the weights": weights,
+        "the weighted sums of the values": weights @ v,
+    }
 
 
-def run_neighbours(answer, inputs):
-    """Run a right attention with the learner's weights; return where its two heads look.
-
-    Where a word has no such neighbour, 1 and 0 stand in for whatever the head does.
-    """
-    d, content = inputs["num_features"], inputs["content"]
-    W_q, W_k, W_v = _checked(answer(d, inputs["num_positions"]), d, inputs["num_positions"])
-    B, L, _ = content.shape
-    positions = torch.eye(L, dtype=content.dtype).expand(B, L, L)
-    X = torch.cat([content, positions], dim=-1)
-    result = []
-    for head, step in ((0, -1), (1, 1)):
-        queries, keys, values = (X @ W[head] for W in (W_q, W_k, W_v))
-        output, weights = scaled_dot_product_attention(queries, keys, values)
-        asks = torch.arange(L)[max(0, -step) : L - max(0, step)]
-        weight, copied = weights.new_ones(B, L), torch.zeros_like(content)
-        found = weights[:, asks, asks + step]
-        weight[:, asks] = torch.where(found > 0.99, 1.0, found)
-        wanted, got = content[:, asks + step], output[:, asks]
-        copied[:, asks] = torch.where((got - wanted).abs() <= 0.02, wanted, got)
-        result += [weight, copied]
-    return tuple(result)
+def loop_stages(inputs):
+    """What a right `loop_of_heads` computes on the way: each stage for all heads."""
+    X, *matrices, W_o = inputs.values()
+    per_head = zip(*matrices, strict=True)
+    runs = [head_stages(dict(zip("Xqkv", (X, *own), strict=True))) for own in per_head]
+    projections = [run.pop("the projections") for run in runs]
+    stages = {"the projections": _of_every_head(projections)} | _of_every_head(runs)
+    joined = torch.cat([run["the weighted sums of the values"] for run in runs], -1)
+    return stages | {"the heads side by side, times W_o": joined @ W_o}
 
 
-def _checked(weights, num_features, num_positions):
-    """W_q, W_k, W_v in float64, or an AnswerError that says what about them is wrong."""
-    if not isinstance(weights, (tuple, list)) or len(weights) != 3:
-        raise AnswerError("neighbour_weights has to return three tensors: W_q, W_k, W_v.")
-    d_model = num_features + num_positions
-    wanted = {"W_q": "d_k", "W_k": "d_k", "W_v": num_features}
-    for (name, width), W in zip(wanted.items(), weights, strict=True):
-        if not torch.is_tensor(W) or W.dtype not in (torch.float32, torch.float64):
-            kind = W.dtype if torch.is_tensor(W) else type(W).__name__
-            raise AnswerError(f"{name} has to be a tensor of float32 or float64, got {kind}.")
-        fits = W.dim() == 3 and W.shape[:2] == (2, d_model) and W.shape[2] > 0
-        if not fits or (width != "d_k" and W.shape[2] != width):
-            shape = f"(2, {d_model}, {width})"
-            raise AnswerError(f"{name} has shape {tuple(W.shape)}, expected {shape}.")
-    W_q, W_k, W_v = (W.detach().double() for W in weights)
-    if W_q.shape != W_k.shape:
-        sizes = f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"
-        raise AnswerError(f"W_q and W_k must have one width d_k, their shapes are {sizes}.")
-    return W_q, W_k, W_v
+def _of_every_head(runs):
+    return {f"{name} of every head": torch.stack([r[name] for r in runs]) for name in runs[0]}
+
+
+def sum_stages(inputs):
+    """What a right `output_as_sum` computes on the way."""
+    heads, W_o = inputs.values()
+    terms = heads @ W_o.unflatten(0, (len(heads), 1, -1))
+    return {"each head times its own rows of W_o": terms, "the sum over the heads": terms.sum(0)}
 
 
 TASKS = [
-    Task("03-one_head", one_head, head_cases, forbidden=MODULES),
-    Task("03-loop_of_heads", loop_of_heads, loop_cases, forbidden=MODULES),
-    Task("03-output_as_sum", output_as_sum, sum_cases),
+    Task(
+        "03-one_head",
+        one_head,
+        head_cases,
+        returns=("the output", "the weights"),  # the second only if it is returned by mistake
+        forbidden=MODULES,
+        mistakes=HEAD,
+        build=build_head,
+        stages=head_stages,
+    ),
+    Task(
+        "03-loop_of_heads",
+        loop_of_heads,
+        loop_cases,
+        returns=("the output",),
+        forbidden=MODULES,
+        mistakes=LOOP,
+        build=build_loop,
+        stages=loop_stages,
+        uses=("03-one_head",),
+    ),
+    Task(
+        "03-output_as_sum",
+        output_as_sum,
+        sum_cases,
+        returns=("the output",),
+        mistakes=SUM,
+        build=build_sum,
+        stages=sum_stages,
+    ),
     Task(
         "03-neighbour_weights",
         neighbour_weights,
         neighbour_cases,
         run=run_neighbours,
-        returns=("weight_before", "copied_before", "weight_after", "copied_after"),
+        returns=RETURNS,
+        mistakes=WHERE + STRENGTH + COPIED + SHAPES,
+        build=build_neighbours,
     ),
 ]

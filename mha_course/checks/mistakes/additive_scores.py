@@ -1,0 +1,225 @@
+"""The known mistakes of `01-additive_scores`."""
+
+import torch
+
+from mha_course.checks.task import Mistake
+
+__all__ = ["ADDITIVE", "build_additive"]
+
+OTHER = "The other score"
+PACKAGE = "The package version"
+
+
+def _same(X):
+    return X
+
+
+def build_additive(
+    maps=lambda W_q, W_k: (W_q, W_k),
+    each=_same,
+    meet=lambda q, k: (q.unsqueeze(2), k.unsqueeze(1)),
+    join=torch.add,
+    activation=torch.tanh,
+    weigh=lambda hidden, w_v: hidden @ w_v,
+    scale=lambda h: 1.0,
+    finish=_same,
+):
+    """Return an answer to `01-additive_scores`, right unless a part is replaced.
+
+    maps: the matrices of queries and keys. each: of both after they are mapped. meet: the axes
+    that let every query meet every key. join: the pair. activation: of the pair. weigh: h numbers
+    become one. scale: of the scores. finish: their last change.
+    """
+
+    def additive_scores(queries, keys, W_q, W_k, w_v):
+        W_q, W_k = maps(W_q, W_k)
+        pair = join(*meet(each(queries @ W_q), each(keys @ W_k)))
+        return finish(weigh(activation(pair), w_v) * scale(len(w_v)))
+
+    return additive_scores
+
+
+def _in_place(queries, keys, W_q, W_k, w_v):
+    scores = build_additive()(queries, keys, W_q, W_k, w_v)
+    queries.zero_()
+    return scores
+
+
+def _dot_product(queries, keys, W_q, W_k, w_v):
+    return (queries @ W_q) @ (keys @ W_k).mT
+
+
+ADDITIVE = (
+    Mistake(
+        "no-tanh",
+        "You leave tanh out.",
+        "Without it the score is a part from the query plus a part from the key. The query's part "
+        "is the same for all keys, and only differences count: the query would have no say.",
+        OTHER,
+        parts={"activation": _same},
+    ),
+    Mistake(
+        "relu-for-tanh",
+        "You use relu where the formula has tanh.",
+        "relu cuts off what is negative and lets the rest grow without end. An additive score "
+        "levels off on both sides.",
+        OTHER,
+        parts={"activation": torch.relu},
+    ),
+    Mistake(
+        "sigmoid-for-tanh",
+        "You use a sigmoid where the formula has tanh.",
+        "Both level off, but a sigmoid stays between 0 and 1, tanh between -1 and 1.",
+        OTHER,
+        parts={"activation": torch.sigmoid},
+    ),
+    Mistake(
+        "tanh-at-the-end",
+        "You apply tanh to the finished score instead of the h numbers inside.",
+        "Then all scores lie between -1 and 1, and softmax can hardly prefer one key. Inside, each "
+        "of the h numbers levels off by itself, and w_v weighs them afterwards.",
+        OTHER,
+        parts={"activation": _same, "finish": torch.tanh},
+    ),
+    Mistake(
+        "tanh-of-each",
+        "You apply tanh to query and key separately and add afterwards.",
+        "Then the score is a part from the query plus a part from the key. All keys share the "
+        "query's part, and only differences count: the query would have no say. tanh has to see "
+        "both.",
+        OTHER,
+        parts={"each": torch.tanh, "activation": _same},
+    ),
+    Mistake(
+        "multiplied-not-added",
+        "You multiply the mapped query with the mapped key.",
+        "That is the idea of the other attention, the one with dot products. Here the name says "
+        "what is done with the pair.",
+        OTHER,
+        parts={"join": torch.mul},
+    ),
+    Mistake(
+        "subtracted-not-added",
+        "You subtract the mapped key from the mapped query.",
+        "A learned W_k could make up for that, but with the W_k given here the numbers are others.",
+        OTHER,
+        parts={"join": torch.sub},
+    ),
+    Mistake(
+        "dot-product-in-disguise",
+        "You take the dot product of the mapped query and the mapped key.",
+        "That score grows without end when the query does, an additive one levels off. Where would "
+        "tanh and w_v come in?",
+        OTHER,
+        _dot_product,
+    ),
+    Mistake(
+        "softmax-included",
+        "You return weights: each row adds up to 1.",
+        "The task stops one step earlier, at the scores.",
+        OTHER,
+        parts={"finish": lambda scores: scores.softmax(-1)},
+    ),
+    Mistake(
+        "scaled",
+        "You divide the scores by the square root of h.",
+        "Additive scores are not scaled: what goes into the last sum is kept small by tanh.",
+        OTHER,
+        parts={"scale": lambda h: h**-0.5},
+    ),
+    Mistake(
+        "vector-forgotten",
+        "You add the h numbers up without weighing them.",
+        "w_v says how much each of them counts, and with which sign. All of them with weight 1 is "
+        "another score.",
+        OTHER,
+        parts={"weigh": lambda hidden, w_v: hidden.sum(-1)},
+    ),
+    Mistake(
+        "averaged-over-h",
+        "You take the mean over the h numbers.",
+        "The dot product with w_v adds them up, each weighed by its entry; it does not divide.",
+        OTHER,
+        parts={"weigh": lambda hidden, w_v: (hidden * w_v).mean(-1)},
+    ),
+    Mistake(
+        "vector-inside-tanh",
+        "You weigh by w_v before tanh instead of after it.",
+        "Then no score can exceed h, whatever w_v says. It weighs what tanh has squeezed.",
+        OTHER,
+        parts={
+            "activation": _same,
+            "weigh": lambda hidden, w_v: torch.tanh(hidden * w_v).sum(-1),
+        },
+    ),
+    Mistake(
+        "products-not-added-up",
+        "Your result still has the axis of the h numbers: you multiply by w_v and stop there.",
+        "A score is one number for each query and key. A dot product multiplies and adds up.",
+        OTHER,
+        parts={"weigh": lambda hidden, w_v: hidden * w_v},
+    ),
+    Mistake(
+        "axis-left-over",
+        "Your result has an axis of length 1 at the end.",
+        "The numbers are right. A score is one number, so the result is (B, L, S).",
+        OTHER,
+        parts={"weigh": lambda hidden, w_v: hidden @ w_v[:, None]},
+    ),
+    Mistake(
+        "squeezed-too-far",
+        "You squeeze every axis of length 1 out of the result.",
+        "A batch of one sentence, one query or one key is still an axis, and whoever uses the "
+        "result counts on it. Which one axis was too many?",
+        OTHER,
+        parts={"finish": torch.squeeze},
+    ),
+    Mistake(
+        "matrices-transposed",
+        "You transpose W_q and W_k.",
+        "nn.Linear keeps its matrices that way, and the package does. Here they are given as "
+        "(width, h), ready for X @ W. Where width and h are equal, only the numbers tell.",
+        PACKAGE,
+        parts={"maps": lambda W_q, W_k: (W_q.mT, W_k.mT)},
+    ),
+    Mistake(
+        "matrices-swapped",
+        "You map the queries with W_k and the keys with W_q.",
+        "Queries and keys may have different widths, and each matrix fits one of them. Where the "
+        "widths are equal, nothing but the numbers tells.",
+        OTHER,
+        parts={"maps": lambda W_q, W_k: (W_k, W_q)},
+    ),
+    Mistake(
+        "paired-one-to-one",
+        "You add the mapped queries and keys as they are: query 0 meets key 0 and no other.",
+        "Every query has to meet every key. Which axis do the queries lack for that, and which the "
+        "keys?",
+        OTHER,
+        parts={"meet": lambda q, k: (q, k)},
+    ),
+    Mistake(
+        "new-axes-at-the-same-place",
+        "You give queries and keys their new axis at the same place.",
+        "Then they still meet one to one. Broadcasting repeats an axis of length 1 to fit the "
+        "other side: along which axis should a query be repeated, along which a key?",
+        OTHER,
+        parts={"meet": lambda q, k: (q.unsqueeze(1), k.unsqueeze(1))},
+    ),
+    Mistake(
+        "keys-before-queries",
+        "Your scores are (B, S, L): a row for each key.",
+        "Rows ask, columns are asked: a row belongs to one query, since its weights have to add up "
+        "to 1. Where L = S the shape does not show it.",
+        OTHER,
+        parts={"meet": lambda q, k: (q.unsqueeze(1), k.unsqueeze(2))},
+    ),
+    Mistake(
+        "queries-changed-in-place",
+        "You change the queries that you are given.",
+        "Whoever calls the function still needs them. Functions whose names end in _, and +=, "
+        "write into the tensor that they are given: work on a new one.",
+        OTHER,
+        _in_place,
+    ),
+)

@@ -1,0 +1,24 @@
+"""Which mistakes are looked for together with another one."""
+
+import dataclasses
+
+__all__ = ["apart", "without"]
+
+
+def apart(mistakes, build, *ids):
+    """The mistakes, where those of these ids are no longer combined with others.
+
+    Every pair costs time in a check. A mistake that hides all others (it raises, or returns
+    another shape) and one that is seldom made are only looked for alone.
+    """
+    return tuple(
+        dataclasses.replace(mistake, wrong=build(**mistake.parts), parts=None)
+        if mistake.id in ids
+        else mistake
+        for mistake in mistakes
+    )
+
+
+def without(mistakes, *ids):
+    """The mistakes without those of these ids."""
+    return tuple(mistake for mistake in mistakes if mistake.id not in ids)

@@ -1,0 +1,180 @@
+"""Known mistakes in a loop of heads: which matrices they get, and how they are joined."""
+
+import torch
+
+from mha_course.checks.mistakes.one_head import SHARED, build_head
+from mha_course.checks.task import Mistake
+
+__all__ = ["LOOP", "build_loop"]
+
+LOOP_OF_HEADS = "The loop of heads"
+WRONGLY = "Joining them, wrongly"
+SUM_OF_HEADS = "The output is a sum"
+NARROW = "Many narrow matrices, one wide one"
+
+
+def _join(heads, W_o):
+    return heads.transpose(1, 2).flatten(2) @ W_o
+
+
+def build_loop(pick=lambda W: W, join=_join, after=lambda output, X: output, **parts):
+    """Return an answer to `03-loop_of_heads`, right unless a part is replaced.
+
+    pick: from (H, d_model, d) the matrices that are used. join: heads (B, H, L, d_v) and W_o to
+    the output. The other parts are those of a head.
+    """
+    head = build_head(**parts)
+
+    def loop_of_heads(X, W_q, W_k, W_v, W_o):
+        return after(join(head(X[:, None], pick(W_q), pick(W_k), pick(W_v)), W_o), X)
+
+    return loop_of_heads
+
+
+def _each(heads):
+    return list(heads.unbind(1))  # H times (B, L, d_v)
+
+
+def _cut_on_axis_1(X, W_q, W_k, W_v, W_o):
+    heads = [build_head()(X, W_q[:, h], W_k[:, h], W_v[:, h]) for h in range(len(W_q))]
+    return torch.cat(heads, -1) @ W_o
+
+
+def _slices_of_words(X, W_q, W_k, W_v, W_o):
+    heads, start = [], 0
+    for h, part in enumerate(X.tensor_split(len(W_q), -1)):
+        rows = slice(start, start + part.shape[-1])
+        heads.append(build_head()(part, W_q[h, rows], W_k[h, rows], W_v[h, rows]))
+        start = rows.stop
+    return torch.cat(heads, -1) @ W_o
+
+
+LOOP = (
+    Mistake(
+        "heads-end-to-end",
+        "Your heads are laid end to end along the batch: what meets W_o is as wide as one head.",
+        "W_o has H · d_v rows, so it waits for all heads side by side. Which axis has to grow?",
+        WRONGLY,
+        parts={"join": lambda heads, W_o: torch.cat(_each(heads)) @ W_o},
+    ),
+    Mistake(
+        "heads-summed",
+        "You add the heads up before they meet W_o.",
+        "Added up, heads cannot be told apart: dogs and cats in one mixture again.",
+        SUM_OF_HEADS,
+        parts={"join": lambda heads, W_o: heads.sum(1) @ W_o},
+    ),
+    Mistake(
+        "heads-stacked",
+        "You stack the heads on an axis of their own, and W_o meets one head at a time.",
+        "W_o has H · d_v rows: the heads have to share the last axis.",
+        WRONGLY,
+        parts={"join": lambda heads, W_o: torch.stack(_each(heads)) @ W_o},
+    ),
+    Mistake(
+        "no-output-projection",
+        "You return the heads side by side: W_o is not used.",
+        "It mixes what the heads bring, and brings it back to the width of a word.",
+        LOOP_OF_HEADS,
+        parts={"join": lambda heads, W_o: heads.transpose(1, 2).flatten(2)},
+    ),
+    Mistake(
+        "W_o-transposed",
+        "You multiply by the transpose of W_o.",
+        "W_o is (H · d_v, d_model): its rows belong to the heads, and nothing has to be turned.",
+        LOOP_OF_HEADS,
+        parts={"join": lambda heads, W_o: heads.transpose(1, 2).flatten(2) @ W_o.T},
+    ),
+    Mistake(
+        "merge-interleaved",
+        "Your heads take turns: feature 0 of every head, then feature 1.",
+        "The first rows of W_o belong to head 0 alone. All its features come first.",
+        WRONGLY,
+        parts={"join": lambda heads, W_o: heads.permute(0, 2, 3, 1).flatten(2) @ W_o},
+    ),
+    Mistake(
+        "merge-without-transpose",
+        "You reshape (B, H, L, d_v) straight to the output: a row holds several words of one head.",
+        "reshape deals numbers out as they lie in memory. A row needs one word of every head.",
+        WRONGLY,
+        parts={"join": lambda heads, W_o: heads.reshape(*heads[:, 0].shape[:2], -1) @ W_o},
+    ),
+    Mistake(
+        "stacked-and-reshaped",
+        "You stack the heads first and reshape: sequences, words and heads are mixed up.",
+        "reshape deals numbers out as they lie in memory, all of head 0 before head 1. A row needs "
+        "one word of every head.",
+        WRONGLY,
+        parts={
+            "join": lambda heads, W_o: (
+                torch.stack(_each(heads)).reshape(*heads[:, 0].shape[:2], -1) @ W_o
+            )
+        },
+    ),
+    Mistake(
+        "heads-reversed",
+        "Your heads stand in reverse order, the last one first.",
+        "Each head has to meet its own rows of W_o, and those of head 0 come first.",
+        SUM_OF_HEADS,
+        parts={"join": lambda heads, W_o: _join(heads.flip(1), W_o)},
+    ),
+    Mistake(
+        "last-head-only",
+        "Only the last head arrives in your output.",
+        "Is something overwritten in each round of the loop? Every head has something to add.",
+        SUM_OF_HEADS,
+        parts={
+            "join": lambda heads, W_o: heads[:, -1] @ W_o[(heads.shape[1] - 1) * heads.shape[3] :]
+        },
+    ),
+    Mistake(
+        "heads-averaged",
+        "Your output is divided by the number of heads.",
+        "The heads' parts of the output are added, not averaged.",
+        SUM_OF_HEADS,
+        parts={"join": lambda heads, W_o: _join(heads, W_o) / heads.shape[1]},
+    ),
+    Mistake(
+        "matrices-of-head-0",
+        "All your heads use the matrices of head 0.",
+        "Then they look at the same words and bring the same numbers. What differs from head to "
+        "head?",
+        LOOP_OF_HEADS,
+        parts={"pick": lambda W: W[:1].expand(len(W), -1, -1)},
+    ),
+    Mistake(
+        "matrices-cut-on-the-wrong-axis",
+        "You take the matrices of head h from the second axis.",
+        "W_q is (H, d_model, d_k). Which axis counts the heads?",
+        LOOP_OF_HEADS,
+        _cut_on_axis_1,
+    ),
+    Mistake(
+        "input-split",
+        "You cut the words into H pieces and give each head one piece.",
+        "Every head sees the whole word. What is narrow is what it makes of it.",
+        NARROW,
+        _slices_of_words,
+    ),
+    Mistake(
+        "softmax-over-heads",
+        "Your softmax runs over the heads.",
+        "Heads do not compete. In each head, each word shares out one unit of attention.",
+        LOOP_OF_HEADS,
+        parts={"softmax": lambda scores, W_q: scores.softmax(1)},
+    ),
+    Mistake(
+        "scaled-by-all-heads",
+        "You divide the scores by the square root of H · d_k, the width of all heads together.",
+        "The scale follows from the vectors that meet in a score, and these are one head's.",
+        NARROW,
+        parts={"scale": lambda scores, X, W_q: scores / (len(W_q) * W_q.shape[-1]) ** 0.5},
+    ),
+    Mistake(
+        "residual-added",
+        "You add the words to the output.",
+        "A transformer layer does so afterwards. Multi-head attention itself does not.",
+        LOOP_OF_HEADS,
+        parts={"after": lambda output, X: output + X},
+    ),
+) + SHARED

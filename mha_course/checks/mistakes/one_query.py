@@ -1,0 +1,184 @@
+"""The known mistakes of `01-attend`, and those that it shares with `01-attention`."""
+
+import torch
+from torch.nn import functional as F
+
+from mha_course.checks.mistakes.weighing import WEIGHING, build_softmax, one, same, zero
+from mha_course.checks.task import Mistake
+
+__all__ = ["ATTEND", "BOTH", "build_attend", "build_attention"]
+
+LOOKUP = 'Who is "it"?'
+SCORES = "Scores"
+ATTENDING = "Attend"
+AVERAGE = "An average, and never more"
+BATCH = "All queries at once"
+
+
+def _builder(score_keys):
+    def build(
+        score=score_keys,
+        vectors=same,
+        scale=lambda d: 1.0,
+        combine=torch.matmul,
+        finish=same,
+        scored="keys",
+        averaged="values",
+        **weighing,
+    ):
+        weigh = build_softmax(**weighing)
+
+        def attend(query, keys, values):
+            pairs = {"keys": keys, "values": values}
+            scores = score(vectors(query), vectors(pairs[scored])) * scale(query.shape[-1])
+            return finish(combine(weigh(scores), pairs[averaged]))
+
+        return attend
+
+    build.__doc__ = """Return an answer, right unless a part is replaced.
+
+    score: of queries and keys. vectors: of both, before. scale: of the scores. combine: weights
+    and values. finish: of the result. scored, averaged: which tensor is used for it. Other parts
+    are those of `build_softmax`.
+    """
+    return build
+
+
+build_attend = _builder(lambda query, keys: keys @ query)
+build_attention = _builder(lambda queries, keys: queries @ keys.mT)
+
+BOTH = (
+    *WEIGHING,
+    Mistake(
+        "scaled",
+        "You divide the scores by the square root of their width.",
+        "That is lesson 2. Here attention is plain: the task asks for scores that are not divided.",
+        ATTENDING,
+        parts={"scale": lambda d: d**-0.5},
+    ),
+    Mistake(
+        "divided-by-width",
+        "You divide the scores by the width of a query.",
+        "The task asks for scores that are not divided. (Lesson 2 does divide them, by something "
+        "smaller.)",
+        ATTENDING,
+        parts={"scale": lambda d: 1 / d},
+    ),
+    Mistake(
+        "no-softmax",
+        "You multiply the values by the scores themselves.",
+        "Scores are no weights: they may be negative, and they do not add up to 1. The result then "
+        "lies outside of the values, where no average can be.",
+        AVERAGE,
+        parts={"power": same, "shift": zero, "total": one},
+    ),
+    Mistake(
+        "hard-look-up",
+        "You return the value of the best key and nothing of the others.",
+        "That is a dictionary. Attention is the soft look-up: every value has a share, and two "
+        "keys that fit equally well share equally.",
+        LOOKUP,
+        parts={"combine": lambda w, v: F.one_hot(w.argmax(-1), w.shape[-1]).to(v.dtype) @ v},
+    ),
+    Mistake(
+        "plain-average",
+        "You return the plain average of the values: the query has no say.",
+        "Only a query of zeros gets that. Which keys fit has to show in the weights.",
+        AVERAGE,
+        parts={"combine": lambda w, v: torch.full_like(w, 1 / w.shape[-1]) @ v},
+    ),
+    Mistake(
+        "weights-returned",
+        "You return the weights.",
+        "They say how much of each word is wanted. What a query brings back is made of values.",
+        ATTENDING,
+        parts={"combine": lambda w, v: w},
+    ),
+    Mistake(
+        "weighed-but-not-added",
+        "You weigh the values and return them all.",
+        "Each value has its share now. What a query brings back is one mixture of them.",
+        ATTENDING,
+        parts={"combine": lambda w, v: w[..., None] * (v[:, None] if v.dim() == 3 else v)},
+    ),
+    Mistake(
+        "keys-averaged",
+        "You average the keys: your result is as wide as a key.",
+        "Keys are there to be compared with the query. What is handed over is something else.",
+        LOOKUP,
+        parts={"averaged": "keys"},
+    ),
+    Mistake(
+        "keys-and-values-swapped",
+        "You compare the query with the values.",
+        "Each word has a vector to be compared with and another to hand over. Which is which? "
+        "Where both have the same width, the wrong way round raises no error.",
+        LOOKUP,
+        parts={"scored": "values", "averaged": "keys"},
+    ),
+    Mistake(
+        "cosine",
+        "You divide the vectors by their lengths before you compare them (cosine similarity).",
+        "Then the length of a query has no effect. Here it has one: twice the query, twice the "
+        "scores, and the weights move from the plain average towards a look-up.",
+        AVERAGE,
+        parts={"vectors": lambda X: F.normalize(X, dim=-1)},
+    ),
+    Mistake(
+        "cosine-of-zeros",
+        "You divide the vectors by their lengths before you compare them (cosine similarity).",
+        "Then the length of a query has no effect, and a vector of zeros, which fits nothing "
+        "better than anything else, gives NaN.",
+        AVERAGE,
+        parts={"vectors": lambda X: X / X.norm(dim=-1, keepdim=True)},
+    ),
+    Mistake(
+        "squeezed-too-far",
+        "You squeeze every axis of length 1 out of the result.",
+        "Values of one number, one query or a batch of one are still an axis, and whoever uses the "
+        "result counts on it. Which one axis was too many?",
+        BATCH,
+        parts={"finish": torch.squeeze},
+    ),
+)
+
+ATTEND = (
+    *BOTH,
+    Mistake(
+        "keys-on-the-wrong-side",
+        "You write the query to the left of the keys.",
+        "Then it meets the columns of the keys: one number from each word instead of one word. "
+        "With as many words as features there is no error, only wrong numbers.",
+        SCORES,
+        parts={"score": lambda query, keys: query @ keys},
+    ),
+    Mistake(
+        "values-on-the-wrong-side",
+        "You write the weights to the right of the values.",
+        "Then they meet the rows of the values, and a row belongs to one word. Each weight has to "
+        "meet a whole value, so that the values are mixed.",
+        LOOKUP,
+        parts={"combine": lambda weights, values: values @ weights},
+    ),
+    Mistake(
+        "products-not-added-up",
+        "You multiply query and keys feature by feature and stop there.",
+        "A score is one number for each key. A dot product multiplies, and then?",
+        SCORES,
+        parts={"score": lambda query, keys: keys * query},
+    ),
+    Mistake(
+        "distance",
+        "You compare by distance: the nearer a key, the larger its score.",
+        "The task asks for dot products. They reward long keys too, not only near ones.",
+        SCORES,
+        parts={"score": lambda query, keys: -(keys - query).norm(dim=-1)},
+    ),
+    Mistake(
+        "result-as-a-row",
+        "You return a table with one row.",
+        "One query goes in, without an axis for queries. Its result comes out without one, too.",
+        ATTENDING,
+        parts={"finish": lambda result: result[None]},
+    ),
+)

@@ -1,0 +1,147 @@
+"""Known mistakes in adding up what heads write into the output."""
+
+import torch
+
+from mha_course.checks.task import Mistake
+
+__all__ = ["SUM", "build_sum"]
+
+WRONGLY = "Joining them, wrongly"
+SUM_OF_HEADS = "The output is a sum"
+
+
+def build_sum(
+    rows=lambda W_o, h, H, d_v: W_o[h * d_v : (h + 1) * d_v],
+    order=lambda heads: heads,
+    combine=lambda terms: terms.sum(0),
+):
+    """Return an answer to `03-output_as_sum`, right unless a part is replaced."""
+
+    def output_as_sum(heads, W_o):
+        H, d_v = len(heads), heads.shape[-1]
+        terms = [head @ rows(W_o, h, H, d_v) for h, head in enumerate(order(heads))]
+        return combine(torch.stack(terms))
+
+    return output_as_sum
+
+
+SUM = (
+    Mistake(
+        "first-rows-for-all",
+        "Every head writes through the first d_v rows of W_o.",
+        "That equals adding the heads up first, and then nobody can tell them apart. Where do the "
+        "rows of head h start?",
+        SUM_OF_HEADS,
+        parts={"rows": lambda W_o, h, H, d_v: W_o[:d_v]},
+    ),
+    Mistake(
+        "merge-interleaved",
+        "Head h gets the rows h, h + H, h + 2H and so on.",
+        "The rows of a head are neighbours, since its features stand side by side.",
+        WRONGLY,
+        parts={"rows": lambda W_o, h, H, d_v: W_o[h::H]},
+    ),
+    Mistake(
+        "rows-start-at-h",
+        "The rows of head h start at row h.",
+        "Each head before it owns d_v rows. With d_v = 2, which rows are left for head 3?",
+        SUM_OF_HEADS,
+        parts={"rows": lambda W_o, h, H, d_v: W_o[h : h + d_v]},
+    ),
+    Mistake(
+        "pieces-of-H-rows",
+        "You cut W_o into pieces of H rows.",
+        "A head is d_v wide, so its piece has d_v rows, and there are H pieces. split wants to "
+        "know how long a piece is, chunk how many there are.",
+        SUM_OF_HEADS,
+        parts={"rows": lambda W_o, h, H, d_v: W_o.chunk(d_v)[min(h, d_v - 1)]},
+    ),
+    Mistake(
+        "last-row-left-out",
+        "Your piece of W_o lacks the last row of the head.",
+        "In Python the end of a slice is not part of it: how many rows does 0:d_v take?",
+        SUM_OF_HEADS,
+        parts={"rows": lambda W_o, h, H, d_v: W_o[h * d_v : (h + 1) * d_v - 1]},
+    ),
+    Mistake(
+        "columns-for-rows",
+        "You cut W_o into columns.",
+        "Its columns are the features of the output, and every head writes into all of them. "
+        "The rows belong to the heads.",
+        SUM_OF_HEADS,
+        parts={"rows": lambda W_o, h, H, d_v: W_o[:, h * d_v : (h + 1) * d_v]},
+    ),
+    Mistake(
+        "whole-W_o-for-each-head",
+        "Numbers as wide as one head meet the whole W_o.",
+        "W_o has H · d_v rows, a head d_v numbers a word. Added up or one by one, heads stay that "
+        "narrow: they meet their own rows only.",
+        SUM_OF_HEADS,
+        parts={"rows": lambda W_o, h, H, d_v: W_o},
+    ),
+    Mistake(
+        "heads-summed",
+        "You add the heads up before they meet W_o.",
+        "Added up first, heads cannot be told apart.",
+        SUM_OF_HEADS,
+        lambda heads, W_o: heads.sum(0) @ W_o,
+        twin="whole-W_o-for-each-head",
+    ),
+    Mistake(
+        "heads-reversed",
+        "The last head meets the first rows of W_o.",
+        "Heads may be added in any order, as long as each keeps its own rows.",
+        SUM_OF_HEADS,
+        parts={"order": lambda heads: heads.flip(0)},
+    ),
+    Mistake(
+        "heads-averaged",
+        "You average the terms.",
+        "Side by side times W_o is their sum. The mean is H times too small.",
+        SUM_OF_HEADS,
+        parts={"combine": lambda terms: terms.mean(0)},
+    ),
+    Mistake(
+        "last-head-only",
+        "Only the last head arrives in your output.",
+        "Is something overwritten in each round of the loop? What was there before has to stay.",
+        SUM_OF_HEADS,
+        parts={"combine": lambda terms: terms[-1]},
+    ),
+    Mistake(
+        "first-head-only",
+        "Only head 0 arrives in your output.",
+        "Does a `return` stand inside the loop? It ends it in the first round.",
+        SUM_OF_HEADS,
+        parts={"combine": lambda terms: terms[0]},
+    ),
+    Mistake(
+        "terms-not-added",
+        "You return the terms, one for each head.",
+        "Each is right. The output is a single (B, L, d_model).",
+        SUM_OF_HEADS,
+        parts={"combine": lambda terms: terms},
+    ),
+    Mistake(
+        "terms-side-by-side",
+        "You put the terms side by side.",
+        "Each is as wide as the output already: past their own rows of W_o, heads are added.",
+        SUM_OF_HEADS,
+        parts={"combine": lambda terms: torch.cat(list(terms), -1)},
+    ),
+    Mistake(
+        "summed-over-the-batch",
+        "You add up the sequences instead of the heads.",
+        "heads is (H, B, L, d_v): which axis counts the heads?",
+        SUM_OF_HEADS,
+        parts={"combine": lambda terms: terms.sum(1)},
+    ),
+    Mistake(
+        "merge-without-transpose",
+        "You reshape (H, B, L, d_v) to (B, L, H · d_v): a row holds several words of one head.",
+        "reshape deals numbers out as they lie in memory, all of head 0 before head 1. A row needs "
+        "one word of every head.",
+        WRONGLY,
+        lambda heads, W_o: heads.reshape(*heads.shape[1:3], -1) @ W_o,
+    ),
+)

@@ -1,0 +1,213 @@
+"""What `03-neighbour_weights` is tried on, and what is seen of the heads that its weights make.
+
+Many weights are right. So what is compared says what the heads do: the same for all right answers,
+and the same for all answers that make one mistake, whatever their strength and their d_k.
+"""
+
+import torch
+
+from mha_course.attention import scaled_dot_product_attention
+from mha_course.checks.task import AnswerError, Case
+
+__all__ = ["RETURNS", "neighbour_cases", "neighbour_weights", "run_neighbours"]
+
+RETURNS = ("weight_before", "copied_before", "weight_after", "copied_after")
+STEPS = (-1, 1)  # where head 0 and head 1 have to look
+FIRM, NEAR = 0.99 - 1e-6, 0.02 + 1e-6  # a weight of 0.99 to the last digit is let through
+MANY = 19  # positions at most
+
+
+def neighbour_weights(num_features, num_positions):
+    """A right answer to `03-neighbour_weights`: keys say where they are, queries where to look."""
+    here = torch.eye(num_positions, dtype=torch.float64)
+    W_q = here.new_zeros(2, num_features + num_positions, num_positions)
+    W_k, W_v = W_q.clone(), W_q[:, :, :1].repeat(1, 1, num_features)
+    W_k[:, num_features:] = 100 * here
+    W_q[0, num_features + 1 :] = here[:-1]
+    W_q[1, num_features:-1] = here[1:]
+    W_v[:, :num_features] = torch.eye(num_features, dtype=torch.float64)
+    return W_q, W_k, W_v
+
+
+def neighbour_cases(draw):
+    """Cases for `neighbour_weights`: sizes, and contents between -1 and 1 to run its weights on."""
+
+    def case(B, L, d, content=None):
+        content = draw.normal(B, L, d).tanh() if content is None else content
+        inputs = {"num_features": d, "num_positions": L, "content": content}
+        return Case(f"{L} positions, features a word: {d}", inputs)
+
+    digits = torch.tensor([[[1.0], [-1.0], [0.5]]], dtype=torch.float64)
+    six = torch.tensor([[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6], [0.7, 0.8], [-0.9, 1.0]])
+    sign = torch.sign(draw.normal(2, 13, 11))  # as large as contents get
+    same = sign[:, :1, :7].repeat(1, 7, 1)  # words alike: only their position tells them apart
+    return [
+        case(1, 3, 1, digits),
+        case(1, 5, 2, six.double()[None]),
+        case(2, 5, 3),
+        case(3, 2, 5),
+        case(2, 13, 11, sign),
+        case(2, 7, 7, same * draw.normal(2, 7, 1).tanh()),
+        case(3, MANY, 2),
+    ]
+
+
+def run_neighbours(answer, inputs):
+    """Run a right attention with the learner's weights; return where its two heads look.
+
+    Where a word has no such neighbour, 1 and 0 stand in for whatever the head does. A head that
+    is wrong is seen as if its scores were as far apart as can be: all weight on the largest.
+    Raises: AnswerError if the shapes are wrong, if scores overflow, if the heads look at the right
+        words too weakly, if they look at contents, or bring a multiple of the right content.
+    """
+    d, L, content = inputs["num_features"], inputs["num_positions"], inputs["content"]
+    weights = _checked(answer(d, L), d, L)
+    heads = [_Head(content, *(W[h] for W in weights), STEPS[h]) for h in (0, 1)]
+    if any(head.found.isnan().any() for head in heads):
+        raise AnswerError("W_q and W_k are so large that scores overflow: the weights are NaN.")
+    if not all(head.right() for head in heads):
+        _complain_of_contents(heads)
+        if all((head.hard == 1).all() for head in heads):
+            _complain_of_strength(heads, _checked(answer(d, MANY), d, MANY))
+            _complain_of_factor(heads)
+    return tuple(part for head in heads for part in head.report())
+
+
+class _Head:
+    """What one head does with some contents, for the words that have the neighbour asked for."""
+
+    def __init__(self, content, W_q, W_k, W_v, step):
+        self.content, self.weights = content, (W_q, W_k, W_v)
+        self.asks = torch.arange(content.shape[1])[max(0, -step) : content.shape[1] - max(0, step)]
+        self.wanted = content[:, self.asks + step]
+        X = _words(content)
+        output, weights = scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v)
+        self.found, self.got = weights[:, self.asks, self.asks + step], output[:, self.asks]
+        looks = self.looks(content)
+        most = looks[:, range(len(self.asks)), self.asks + step]
+        self.hard = torch.where(self.found > FIRM, 1.0, most)
+        self.copied = looks @ (X @ W_v)
+
+    def right(self):
+        near = (self.got - self.wanted).abs() <= NEAR
+        return bool((self.found > FIRM).all() and near.all())
+
+    def looks(self, content):
+        """All weight on the largest score, shared where several are equally large."""
+        X, (W_q, W_k, _) = _words(content), self.weights
+        scores = (X @ W_q @ (X @ W_k).mT)[:, self.asks]
+        slack = 1e-9 * scores.abs().amax(-1, keepdim=True)
+        largest = (scores >= scores.amax(-1, keepdim=True) - slack).double()
+        return largest / largest.sum(-1, keepdim=True)
+
+    def report(self):
+        """The weight on the neighbour (B, L) and what was copied (B, L, num_features)."""
+        B, L, d = self.content.shape
+        weight, copied = self.content.new_ones(B, L), torch.zeros_like(self.content)
+        hard = self.hard.clone()
+        near = ((self.got - self.wanted).abs() <= NEAR) & (hard == 1)[..., None]
+        # With all weight on one word a wrong output may not show: then it counts itself.
+        hidden = ((self.copied - self.wanted).abs() <= NEAR) & (hard == 1)[..., None]
+        brought = torch.where(hidden, self.got, self.copied)
+        brought = torch.where(near, self.wanted, brought)
+        # Past the end a head may do what it likes. So where a wrong one sends the word at the other
+        # end depends on the answer: of that word it is only said that it is wrong.
+        middle = (self.asks > 0) & (self.asks < L - 1)
+        if L == 2 or (hard[:, middle] < 1).any():
+            lost = ~middle & (hard < 1)
+            hard[lost], brought[lost] = 0.0, 0.0
+        weight[:, self.asks], copied[:, self.asks] = hard, brought
+        return weight, copied
+
+
+def _words(content):
+    B, L, _ = content.shape
+    return torch.cat([content, torch.eye(L, dtype=content.dtype).expand(B, L, L)], dim=-1)
+
+
+def _complain_of_contents(heads):
+    for h, head in enumerate(heads):
+        here, empty = head.looks(head.content), head.looks(0 * head.content)
+        others = (empty, head.looks(-head.content))
+        if any(not torch.equal(here, other) for other in others):
+            moved = next(
+                (here != other).any(-1).nonzero() for other in others if (here != other).any()
+            )
+            text = (
+                f"Where head {h} looks depends on the content of the words: with other contents at "
+                f"the same places, word {head.asks[moved[0, 1]]} looks elsewhere."
+            )
+            step = STEPS[h]
+            if (empty[:, range(len(head.asks)), head.asks + step] == 1).all():
+                text += " If all contents were 0, it would look at the right word."
+            raise AnswerError(text)
+
+
+def _complain_of_strength(heads, many):
+    for h, head in enumerate(heads):
+        weak = (head.found <= FIRM).nonzero()
+        if len(weak):
+            place = tuple(weak[0].tolist())
+            text = (
+                f"The heads look at the right words, but not firmly enough: in head {h} word "
+                f"{head.asks[place[1]]} puts {head.found[place]:.2f} of its weight there, and more "
+                "than 0.99 is asked for."
+            )
+            if _firm_undivided(many):
+                text += " Were scores not divided by √d_k, it would be enough."
+            raise AnswerError(text)
+
+
+def _firm_undivided(weights):
+    """Whether the weights for MANY positions would do if scores were not scaled."""
+    root = weights[0].shape[-1] ** 0.5
+    content = torch.zeros(1, MANY, weights[2].shape[-1], dtype=torch.float64)
+    heads = [
+        _Head(content, W_q * root, W_k, W_v, s)
+        for W_q, W_k, W_v, s in zip(*weights, STEPS, strict=True)
+    ]
+    return all((head.found > FIRM).all() for head in heads)
+
+
+def _complain_of_factor(heads):
+    wanted, copied = (
+        torch.cat([getattr(head, name) for head in heads], 1) for name in ("wanted", "copied")
+    )
+    factor = (wanted * copied).sum() / (wanted * wanted).sum()
+    off = (copied - factor * wanted).abs().max()
+    if factor.abs() > 0.01 and (factor - 1).abs() > 0.01 and off < 1e-6 * factor.abs():
+        text = f"The heads bring the content of the right words, but {factor:.2f} times."
+        raise AnswerError(text.replace("-", "minus "))
+
+
+def _checked(weights, num_features, num_positions):
+    """W_q, W_k, W_v in float64, or an AnswerError that says what about them is wrong."""
+    if not isinstance(weights, (tuple, list)) or len(weights) != 3:
+        raise AnswerError("neighbour_weights has to return three tensors: W_q, W_k, W_v.")
+    d_model = num_features + num_positions
+    wanted = {"W_q": "d_k", "W_k": "d_k", "W_v": num_features}
+    for (name, width), W in zip(wanted.items(), weights, strict=True):
+        if not torch.is_tensor(W) or W.dtype not in (torch.float32, torch.float64):
+            kind = W.dtype if torch.is_tensor(W) else type(W).__name__
+            raise AnswerError(f"{name} has to be a tensor of float32 or float64, got {kind}.")
+        fits = W.dim() == 3 and W.shape[:2] == (2, d_model) and W.shape[2] > 0
+        if not fits or (width != "d_k" and W.shape[2] != width):
+            raise AnswerError(
+                f"{name} has shape {tuple(W.shape)}, expected (2, {d_model}, {width})"
+                f"{_which_axis(W, d_model)}."
+            )
+        if not W.isfinite().all():
+            raise AnswerError(f"{name} holds inf or NaN, and inf · 0 is not a number.")
+    W_q, W_k, W_v = (W.detach().double() for W in weights)
+    if W_q.shape != W_k.shape:
+        sizes = f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"
+        raise AnswerError(f"W_q and W_k must have one width d_k, their shapes are {sizes}.")
+    return W_q, W_k, W_v
+
+
+def _which_axis(W, d_model):
+    if W.dim() == 3 and W.shape[0] == 2 and W.shape[2] == d_model:
+        return ": words are the rows that X @ W meets, so d_model comes before the width"
+    if W.dim() == 3 and W.shape[2] == 2 and W.shape[0] == d_model:
+        return ": the heads come first"
+    return ": one matrix for each of the two heads" if W.dim() == 2 else ""
