@@ -50,7 +50,7 @@ def test_the_solution_equals_the_reference_on_the_independent_draws(task_id):
 
 
 @pytest.mark.parametrize("task_id", tasks())
-def test_no_mutant_survives_that_differs(task_id):
+def test_no_mutant_survives_that_differs(task_id, record_property):
     task, tried, survivors = find(task_id), 0, []
     for label, source in mutants(SOURCES[task_id]):
         try:
@@ -60,7 +60,8 @@ def test_no_mutant_survives_that_differs(task_id):
         tried += 1
         if diagnose(task_id, answer).passed and differs(task, answer, task.reference):
             survivors.append(f"{label}\n{source}")
-    print(f"{task_id}: {tried} mutants")
+    record_property("mutants tried", tried)
+    record_property("mutants accepted that differ", len(survivors))
     assert tried > 0
     assert not survivors, "\n\n".join(survivors)
 
