@@ -1,20 +1,25 @@
 """The tasks of lesson 04: split, merge, spread lengths, the module, PyTorch's weights."""
 
 import torch
-from torch import nn
 
 from mha_course import multihead
-from mha_course.attention import length_mask
 from mha_course.checks.mistakes.head_splitting import MERGE, SPLIT, SPREAD
 from mha_course.checks.mistakes.loading import LOADING
 from mha_course.checks.mistakes.multihead_module import MODULE, build_module
-from mha_course.checks.task import AnswerError, Case, Task
+from mha_course.checks.multihead_module import (
+    load_torch_weights,
+    loading_cases,
+    module_cases,
+    module_stages,
+    run_loading,
+    run_module,
+)
+from mha_course.checks.task import Case, Task
 
 __all__ = ["TASKS", "VERSION"]
 
 VERSION = 1  # of the exercise set: counted up when a task's statement or signature changes
 
-SIZES = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads")
 LIBRARY = (
     "torch.nn.modules.activation.MultiheadAttention",
     "torch.nn.functional.multi_head_attention_forward",
@@ -69,168 +74,6 @@ def spread_cases(draw):
 def spread_valid_lens(valid_lens, num_heads):
     """A right answer to `04-spread_valid_lens`."""
     return valid_lens.repeat_interleave(num_heads, dim=0)
-
-
-def _module_case(draw, name, sizes, batch, lengths, valid_lens=None, bias=False, dropout=0.0):
-    inputs = dict(zip(SIZES, sizes, strict=True)) | {"dropout": dropout, "bias": bias}
-    key_size, query_size, value_size, num_hiddens, _ = sizes
-    widths = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": num_hiddens}
-    for projection, width in widths.items():
-        inputs[f"{projection}.weight"] = draw.normal(num_hiddens, width, scale=width**-0.5)
-        if bias:
-            inputs[f"{projection}.bias"] = draw.normal(num_hiddens)
-    num_queries, num_keys = lengths
-    inputs["queries"] = draw.normal(batch, num_queries, query_size)
-    inputs["keys"] = draw.normal(batch, num_keys, key_size)
-    inputs["values"] = draw.normal(batch, num_keys, value_size)
-    if valid_lens is not None:
-        inputs["valid_lens"] = torch.tensor(valid_lens)
-    return Case(name, inputs)
-
-
-def module_cases(draw):
-    """Cases for `MultiHeadAttention`."""
-
-    def case(*args, **options):
-        return _module_case(draw, *args, **options)
-
-    return [
-        case("1 sequence, 2 heads", (4, 4, 4, 4, 2), 1, (3, 3)),
-        case("2 sequences, 3 heads of width 5", (15, 15, 15, 15, 3), 2, (7, 7)),
-        case("5 queries, 7 keys, three input widths", (2, 3, 5, 14, 2), 3, (5, 7)),
-        case("sequences of unequal length", (6, 6, 6, 6, 3), 2, (5, 5), valid_lens=[5, 2]),
-        case("one length a query", (6, 6, 6, 6, 3), 2, (2, 5), valid_lens=[[1, 4], [3, 5]]),
-        case("a sequence of length 0", (6, 6, 6, 6, 3), 3, (2, 4), valid_lens=[4, 0, 1]),
-        case("with biases", (6, 6, 6, 6, 2), 2, (4, 5), valid_lens=[5, 3], bias=True),
-        case("dropout=1.0", (6, 6, 6, 6, 2), 2, (4, 5), bias=True, dropout=1.0),
-    ]
-
-
-def run_module(answer, inputs):
-    """Make the learner's module, give it the case's weights, and run it.
-
-    With dropout, in eval mode and in training: dropout of 1 leaves nothing of the values there.
-    """
-    module = answer(*(inputs[size] for size in SIZES), inputs["dropout"], inputs["bias"])
-    if not isinstance(module, nn.Module):
-        raise AnswerError("MultiHeadAttention has to be a subclass of nn.Module.")
-    module.double()
-    load_parameters(module, inputs)
-    arguments = [inputs[name] for name in ("queries", "keys", "values")]
-    if "valid_lens" in inputs:
-        arguments.append(inputs["valid_lens"])
-    output = module.eval()(*arguments)
-    if not inputs["dropout"]:
-        return output
-    return {"the output in eval mode": output, "the output in training": module.train()(*arguments)}
-
-
-def module_stages(inputs):
-    """What a right module computes on the way, for the case's inputs."""
-    projections, parts = {}, {}
-    for name, role in (("W_q", "queries"), ("W_k", "keys"), ("W_v", "values")):
-        bias = inputs.get(f"{name}.bias")
-        projected = nn.functional.linear(inputs[role], inputs[f"{name}.weight"], bias)
-        projections[f"the projected {role}"] = projected
-        parts[name] = projected.unflatten(-1, (inputs["num_heads"], -1)).transpose(1, 2)
-    q, k, v = parts.values()
-    stages = {"the projections": projections}
-    stages["the scores"] = q @ k.transpose(2, 3)
-    stages["the scaled scores"] = stages["the scores"] / q.shape[-1] ** 0.5
-    mask = torch.ones(1, 1, 1, k.shape[2], dtype=torch.bool)
-    if "valid_lens" in inputs:
-        mask = length_mask(inputs["valid_lens"], len(q), q.shape[2], k.shape[2])[:, None]
-    weights = stages["the scaled scores"].masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num()
-    stages["the weights"] = weights
-    stages["the weighted sums of each head"] = weights @ v
-    joined = stages["the joined heads"] = (weights @ v).transpose(1, 2).flatten(2)
-    output = nn.functional.linear(joined, inputs["W_o.weight"], inputs.get("W_o.bias"))
-    stages["the output"] = output
-    return stages
-
-
-def load_parameters(module, inputs):
-    """Copy every W_….weight and W_….bias among the inputs into the parameter of that name.
-
-    Raises: AnswerError naming the parameter that is missing or has another shape.
-    """
-    parameters = dict(module.named_parameters())
-    for name, wanted in inputs.items():
-        if not name.startswith("W_"):
-            continue
-        if name not in parameters:
-            listed = ", ".join(parameters) or "none at all"
-            raise AnswerError(
-                f"The module has no parameter {name}. Its parameters: {listed}. Four nn.Linear "
-                "named W_q, W_k, W_v, W_o are asked for, with a bias each if bias=True."
-            )
-        if parameters[name].shape != wanted.shape:
-            raise AnswerError(
-                f"{name} has shape {tuple(parameters[name].shape)}, expected "
-                f"{tuple(wanted.shape)} (nn.Linear keeps (out, in))."
-            )
-        with torch.no_grad():
-            parameters[name].copy_(wanted)
-
-
-def loading_cases(draw):
-    """Cases for `load_torch_weights`."""
-    cases = []
-    for bias, name in ((True, "with biases"), (False, "without biases")):
-        inputs = {"num_hiddens": 6, "num_heads": 3}
-        inputs["in_proj_weight"] = draw.normal(18, 6)
-        inputs["out_proj.weight"] = draw.normal(6, 6)
-        if bias:
-            inputs |= {"in_proj_bias": draw.normal(18), "out_proj.bias": draw.normal(6)}
-        cases.append(Case(name, inputs))
-    return cases
-
-
-class FourProjections(nn.Module):
-    """The parameters of the course's `MultiHeadAttention`, which is all that loading needs."""
-
-    def __init__(self, num_hiddens, bias):
-        super().__init__()
-        for name in ("W_q", "W_k", "W_v", "W_o"):
-            linear = nn.Linear(num_hiddens, num_hiddens, bias=bias, dtype=torch.float64)
-            for parameter in linear.parameters():
-                nn.init.constant_(parameter, 0.5)  # always the same before loading
-            setattr(self, name, linear)
-
-
-def run_loading(answer, inputs):
-    """Load a made reference with the learner's function; return the weights that arrived."""
-    bias = "in_proj_bias" in inputs
-    reference = nn.MultiheadAttention(
-        inputs["num_hiddens"], inputs["num_heads"], bias=bias, batch_first=True, dtype=torch.float64
-    )
-    attention = FourProjections(inputs["num_hiddens"], bias)
-    with torch.no_grad():
-        for name, parameter in reference.named_parameters():
-            parameter.copy_(inputs[name])
-    answer(attention, reference)
-    result = {name: X.detach().clone() for name, X in attention.named_parameters()}
-    result["reference is left as it was"] = all(
-        torch.equal(X, inputs[name]) for name, X in reference.named_parameters()
-    )
-    with torch.no_grad():
-        for parameter in reference.parameters():
-            parameter.zero_()
-    result["attention has numbers of its own, apart from the reference's"] = all(
-        torch.equal(X, result[name]) for name, X in attention.named_parameters()
-    )
-    return result
-
-
-def load_torch_weights(attention, reference):
-    """A right answer to `04-load_torch_weights`."""
-    with torch.no_grad():
-        for kind in ("weight", "bias"):
-            packed = getattr(reference, f"in_proj_{kind}")
-            if packed is not None:
-                for name, part in zip(("W_q", "W_k", "W_v"), packed.chunk(3), strict=True):
-                    attention.get_parameter(f"{name}.{kind}").copy_(part)
-                attention.get_parameter(f"W_o.{kind}").copy_(getattr(reference.out_proj, kind))
 
 
 TASKS = [
