@@ -39,7 +39,7 @@ def _try_cases(task, answer, seed):
         remarks += new
         if failed and first is None:
             first = index, failed
-        if failed and failed.kind in FINAL:
+        if first and first[0] == index and failed.kind in FINAL:
             return failed
     if first is None:
         count = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
@@ -49,7 +49,9 @@ def _try_cases(task, answer, seed):
     known = recognise(task, cases, outcomes, index, seed)
     if known:
         return explanation.of_mistakes(task, failed, known)
-    if failed.kind not in ("value", "nan", "shape", "raises") or "dtype" in failed.message:
+    if failed.kind not in ("value", "nan", "shape", "raises") or any(
+        word in failed.message for word in ("dtype", "TypeError", "ends Python")
+    ):
         return failed
     return explanation.of_stage(failed, first_wrong_stage(task, answer, cases[index]))
 

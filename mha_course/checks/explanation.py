@@ -59,8 +59,8 @@ def of_stage(failed, stage):
     if wrong is None:
         text = f"Every step up to {right} is there and right. Something after that changes them."
         return dataclasses.replace(failed, remarks=(*failed.remarks, text))
-    before = f"Up to {right} your numbers are right; " if right else ""
-    text = f"{before}{wrong} are the first numbers that do not appear in your computation."
+    before = f"Up to {right} your numbers are right. " if right else ""
+    text = f"{before}The first step whose numbers do not appear in your computation: {wrong}."
     return dataclasses.replace(failed, remarks=(*failed.remarks, text[0].upper() + text[1:]))
 
 
@@ -108,6 +108,9 @@ def of_exception(task, case, error):
         )
         return Feedback(task.id, "timeout", message, (describe_case(task, case),))
     own = [f for f in traceback.extract_tb(error.__traceback__) if _is_learners(f.filename)]
+    if isinstance(error, NotImplementedError) and "forward" in str(error):
+        message = f"The class {task.name} has no method named forward, or it is misspelt."
+        return Feedback(task.id, "raises", message)
     if isinstance(error, NotImplementedError):
         missing = own[-1].name if own else task.name
         if missing in (task.name, "__init__", "forward"):

@@ -40,6 +40,9 @@ def split_cases(draw):
         ),
         Case("as many words as heads", {"X": draw.normal(2, 3, 15), "num_heads": 3}),
         Case("one head", {"X": draw.normal(3, 2, 5), "num_heads": 1}),
+        Case("sequences of one word", {"X": draw.normal(3, 1, 6), "num_heads": 3}),
+        Case("heads of width 1", {"X": draw.normal(2, 4, 3), "num_heads": 3}),
+        Case("one word, one feature", {"X": draw.normal(1, 1, 1), "num_heads": 1}),
         Case(
             "X is a transposed tensor, so it is not contiguous",
             {"X": draw.normal(3, 10, 7).transpose(1, 2), "num_heads": 5},
@@ -67,6 +70,11 @@ def spread_cases(draw):
             {"valid_lens": torch.tensor([[1, 2, 3, 3], [1, 2, 5, 0]]), "num_heads": 3},
         ),
         Case("as many queries as heads", {"valid_lens": draw.integers(0, 9, 3, 2), "num_heads": 2}),
+        Case("one of the lengths is 0", {"valid_lens": torch.tensor([3, 0, 5]), "num_heads": 2}),
+        Case(
+            "as many sequences as queries",
+            {"valid_lens": torch.tensor([[1, 2], [3, 4]]), "num_heads": 3},
+        ),
         Case("one head", {"valid_lens": draw.integers(0, 9, 5), "num_heads": 1}),
     ]
 

@@ -18,7 +18,9 @@ __all__ = [
 SIZES = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads")
 
 
-def _module_case(draw, name, sizes, batch, lengths, valid_lens=None, bias=False, dropout=0.0):
+def _module_case(
+    draw, name, sizes, batch, lengths, valid_lens=None, bias=False, dropout=0.0, training=False
+):
     inputs = dict(zip(SIZES, sizes, strict=True)) | {"dropout": dropout, "bias": bias}
     key_size, query_size, value_size, num_hiddens, _ = sizes
     widths = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": num_hiddens}
@@ -32,6 +34,8 @@ def _module_case(draw, name, sizes, batch, lengths, valid_lens=None, bias=False,
     inputs["values"] = draw.normal(batch, num_keys, value_size)
     if valid_lens is not None:
         inputs["valid_lens"] = torch.tensor(valid_lens)
+    if training:
+        inputs["training"] = True
     return Case(name, inputs)
 
 
@@ -41,6 +45,7 @@ def module_cases(draw):
     def case(*args, **options):
         return _module_case(draw, *args, **options)
 
+    six = (6, 6, 6, 6, 3)
     return [
         case("1 sequence, 2 heads", (4, 4, 4, 4, 2), 1, (3, 3)),
         case("2 sequences, 3 heads of width 5", (15, 15, 15, 15, 3), 2, (7, 7)),
@@ -49,14 +54,26 @@ def module_cases(draw):
         case("one length a query", (6, 6, 6, 6, 3), 2, (2, 5), valid_lens=[[1, 4], [3, 5]]),
         case("a sequence of length 0", (6, 6, 6, 6, 3), 3, (2, 4), valid_lens=[4, 0, 1]),
         case("with biases", (6, 6, 6, 6, 2), 2, (4, 5), valid_lens=[5, 3], bias=True),
+        case("as many sequences as queries", six, 3, (3, 5), valid_lens=[5, 2, 3]),
+        case("one query, nothing to attend to", six, 2, (1, 4), valid_lens=[0, 0], bias=True),
+        case("in training, without dropout", six, 3, (2, 4), valid_lens=[1, 0, 3], training=True),
         case("dropout=1.0", (6, 6, 6, 6, 2), 2, (4, 5), bias=True, dropout=1.0),
+        _one_key_case(case("dropout=0.25, one key", six, 7, (11, 1), dropout=0.25)),
     ]
+
+
+def _one_key_case(case):
+    """The output is then the heads' results themselves: dropped, or the one value scaled up."""
+    case.inputs["W_o.weight"] = torch.eye(6).double()
+    return case
 
 
 def run_module(answer, inputs):
     """Make the learner's module, give it the case's weights, and run it.
 
-    With dropout, in eval mode and in training: dropout of 1 leaves nothing of the values there.
+    With dropout, in eval mode and in training: dropout of 1 leaves nothing of the values there,
+    and with less the heads of a query are dropped or scaled up one by one. In training without
+    dropout the gradients are looked at too.
     """
     module = answer(*(inputs[size] for size in SIZES), inputs["dropout"], inputs["bias"])
     if not isinstance(module, nn.Module):
@@ -66,10 +83,42 @@ def run_module(answer, inputs):
     arguments = [inputs[name] for name in ("queries", "keys", "values")]
     if "valid_lens" in inputs:
         arguments.append(inputs["valid_lens"])
-    output = module.eval()(*arguments)
+    training = inputs.get("training", False)
+    output = module.train(training)(*arguments)
+    if module.training != training:
+        raise AnswerError("forward changes whether the module is training (train or eval inside).")
+    if training:
+        return {
+            "the output": output,
+            "gradients reach all four projections": _learns(output, module),
+        }
     if not inputs["dropout"]:
         return output
-    return {"the output in eval mode": output, "the output in training": module.train()(*arguments)}
+    trained = module.train()(*arguments)
+    if inputs["dropout"] == 1:
+        return {"the output in eval mode": output, "the output in training": trained}
+    return {
+        "in eval mode nothing is dropped": torch.equal(output, module.eval()(*arguments)),
+        "in training the weights of each head are dropped or scaled up": _drops(trained, inputs),
+    }
+
+
+def _learns(output, module):
+    if not output.requires_grad:
+        return False
+    output.square().sum().backward()
+    gradients = [module.get_parameter(f"W_{name}.weight").grad for name in "qkvo"]
+    return all(gradient is not None and bool(gradient.any()) for gradient in gradients)
+
+
+def _drops(trained, inputs):
+    """With one key and W_o the identity: is each head dropped or scaled up as a whole?"""
+    output = nn.functional.linear(inputs["values"], inputs["W_v.weight"])  # (B, 1, num_hiddens)
+    factors = (trained / output).unflatten(-1, (inputs["num_heads"], -1))  # (B, L, H, d)
+    kept = 1 / (1 - inputs["dropout"])
+    rounded = torch.where(factors.abs() < 1e-6, 0.0, kept)
+    whole = bool((factors - rounded[..., :1]).abs().max() < 1e-6)
+    return whole and len(rounded.unique()) == 2
 
 
 def module_stages(inputs):
@@ -101,7 +150,13 @@ def load_parameters(module, inputs):
 
     Raises: AnswerError naming the parameter that is missing or has another shape.
     """
-    parameters = dict(module.named_parameters())
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    for name, parameter in parameters.items():
+        twins = [other for other in parameters if parameters[other] is parameter]
+        if len(twins) > 1:
+            raise AnswerError(f"{' and '.join(twins)} are one and the same parameter.")
+        if name.endswith(".bias") and name.startswith("W_") and name not in inputs:
+            raise AnswerError(f"With bias=False there is a parameter {name} all the same.")
     for name, wanted in inputs.items():
         if not name.startswith("W_"):
             continue
@@ -155,10 +210,18 @@ def run_loading(answer, inputs):
     with torch.no_grad():
         for name, parameter in reference.named_parameters():
             parameter.copy_(inputs[name])
+    names = [name for name, _ in attention.named_parameters()]
     answer(attention, reference)
-    result = {name: X.detach().clone() for name, X in attention.named_parameters()}
-    result["reference is left as it was"] = all(
-        torch.equal(X, inputs[name]) for name, X in reference.named_parameters()
+    after = dict(attention.named_parameters())
+    if sorted(after) != sorted(names):
+        listed = ", ".join(after) or "none"
+        raise AnswerError(f"Afterwards attention has other parameters than before: {listed}.")
+    result = {name: after[name].detach().clone() for name in names}
+    result["reference is left as it was"] = reference.training and all(
+        X.requires_grad and torch.equal(X, inputs[name]) for name, X in reference.named_parameters()
+    )
+    result["attention can be trained as before"] = attention.training and all(
+        X.requires_grad for X in after.values()
     )
     with torch.no_grad():
         for parameter in reference.parameters():

@@ -61,6 +61,7 @@ def flops_cases(draw):
         Case("as many words as features", {"num_tokens": 7, "num_hiddens": 7}),
         Case("one word", {"num_tokens": 1, "num_hiddens": 11}),
         Case("BERT-base, 512 words", {"num_tokens": 512, "num_hiddens": 768}),
+        Case("a long text", {"num_tokens": 4097, "num_hiddens": 257}),
         Case(
             "drawn at random", {"num_tokens": _size(draw, 8, 90), "num_hiddens": _size(draw, 8, 90)}
         ),
@@ -79,6 +80,7 @@ def cache_cases(draw):
         Case("a batch of 7", small | {"bytes_per_number": 2, "batch_size": 7}),
         Case("one layer, one head, one byte", dict.fromkeys(names, 1) | {"bytes_per_number": 1}),
         Case("GPT-2 small, 1,024 words", gpt2),
+        Case("a long text", dict(zip(names, (32_769, 33, 9, 129), strict=True))),
         Case("drawn at random", {name: _size(draw, 2, 30) for name in (*names, *more)}),
     ]
 
@@ -93,6 +95,8 @@ def width_cases(draw):
         Case("one head", {"num_hiddens": 7, "num_heads": 1}),
         Case("as many heads as features", {"num_hiddens": 7, "num_heads": 7}),
         Case("an odd width, 3 heads", {"num_hiddens": 45, "num_heads": 3}),
+        Case("width 7, 2 heads: to be refused", {"num_hiddens": 7, "num_heads": 2}),
+        Case("width 11, 4 heads: to be refused", {"num_hiddens": 11, "num_heads": 4}),
         Case("width 768, 10 heads: to be refused", {"num_hiddens": 768, "num_heads": 10}),
         Case("drawn at random", {"num_hiddens": heads * width, "num_heads": heads}),
         Case(

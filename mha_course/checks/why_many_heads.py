@@ -72,6 +72,15 @@ def head_cases(draw):
         case("1 word: nothing but its own value", 2, 1, 5, 3, 2),
         case("X is a transposed tensor", 3, 7, 5, 2, 3, X=draw.normal(3, 5, 7).transpose(1, 2)),
         Case(
+            "scores of 3000, 3001 and 3002",
+            {
+                "X": torch.tensor([[[1.0, 0], [1, 1], [1, 2]]]).double(),
+                "W_q": torch.tensor([[3000.0], [0]]).double(),
+                "W_k": torch.tensor([[1], [1 / 3000]]).double(),
+                "W_v": torch.tensor([[0.0], [1]]).double(),
+            },
+        ),
+        Case(
             "scores in the thousands",
             {"X": digits, "W_q": 9 * one(6, 4), "W_k": 2 * one(6, 4), "W_v": one(6, 3)},
         ),

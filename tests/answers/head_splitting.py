@@ -71,7 +71,7 @@ def softmax_attention(q, k, v, valid_lens, fill, scale, keep):
     if valid_lens is not None:
         lens = valid_lens[:, None, None] if valid_lens.dim() == 1 else valid_lens[:, :, None]
         scores = scores.masked_fill(~keep(torch.arange(k.shape[1]), lens), fill)
-    return scores.softmax(-1) @ v
+    return scores.softmax(-1)
 
 
 def variant(base=Module, **parts):
@@ -81,9 +81,8 @@ def variant(base=Module, **parts):
 def with_attention(fill=-torch.inf, scale=None, keep=torch.lt, mend=torch.nan_to_num):
     def attend(self, q, k, v, valid_lens):
         by = q.shape[-1] ** -0.5 if scale is None else scale(q, self.num_heads)
-        output = softmax_attention(q, k, v, valid_lens, fill, by, keep)
-        output = mend(output)
-        return output * (1 - self.dropout.p) if self.training else output  # dropout is 0 or 1
+        weights = mend(softmax_attention(q, k, v, valid_lens, fill, by, keep))
+        return self.dropout(weights) @ v
 
     return variant(attend=attend)
 
