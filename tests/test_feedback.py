@@ -277,3 +277,43 @@ def test_hostile_names_outputs_and_exceptions_are_escaped():
         page = diagnose("04-transpose_qkv", answer)._repr_html_()
         assert "&lt;script&gt;" in page
         assert "<script" not in page and "<img" not in page and "$" not in page
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x: torch.softmax(x, -1).to_sparse(),
+        lambda x: x.to("meta"),
+        lambda x: torch.softmax(x, -1).half(),
+        lambda x: x * torch.nan,
+    ],
+)
+def test_a_result_without_numbers_to_compare_is_rejected_in_words(answer, monkeypatch):
+    monkeypatch.setattr("mha_course.checks.diagnosis.observe", unwatched_observe)
+    feedback = diagnose("01-softmax", answer)
+    assert not feedback.passed and feedback.kind in ("strange", "dtype", "nan", "type")
+
+
+def unwatched_observe(task, answer, case, watch=True):
+    return outcome.observe(task, answer, case, watch=False)
+
+
+def test_a_library_function_of_the_same_name_is_not_blamed():
+    names = notebook(
+        "import torch\nfrom torch import softmax\n"
+        "def attend(query, keys, values):\n"
+        "    return softmax(keys @ query / len(query) ** 0.5, 0) @ values\n"
+    )
+    feedback = diagnose("01-attend", names["attend"])
+    assert feedback.mistake and "softmax (01-softmax)" not in str(feedback)
+
+
+def test_a_helper_that_takes_other_arguments_is_not_blamed():
+    names = notebook(
+        "import torch\n"
+        "def softmax(x, dim):\n    return torch.softmax(x, dim)\n"
+        "def attend(query, keys, values):\n"
+        "    return softmax(keys @ query / len(query) ** 0.5, 0) @ values\n"
+    )
+    feedback = diagnose("01-attend", names["attend"])
+    assert feedback.mistake and "TypeError" not in str(feedback)

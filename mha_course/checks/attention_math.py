@@ -53,6 +53,10 @@ def softmax_cases(draw):
         Case("one score a row", {"x": draw.normal(5, 1)}),
         Case("large scores: on paper, only differences count", {"x": large}),
         Case("scores that are far apart within a row", {"x": spread}),
+        Case(
+            "only scores near -3000",
+            {"x": torch.tensor([[-3000.0, -3001], [-2999, -2997]]).double()},
+        ),
         Case("rows that are far apart, rank 4", {"x": _far_apart(draw.normal(2, 3, 5, 7))}),
         Case("x is a transposed tensor, so it is not contiguous", {"x": draw.normal(3, 7, 2).mT}),
     ]

@@ -13,7 +13,13 @@ from mha_course.checks.task import Draw
 
 __all__ = ["diagnose_task"]
 
-FINAL = ("unwritten", "borrowed", "timeout", "not repeatable")  # no need to look at the other cases
+FINAL = (
+    "unwritten",
+    "borrowed",
+    "timeout",
+    "not repeatable",
+    "strange",
+)  # no need to look at the other cases
 PRINTED = "It prints while it runs. That does no harm here, but whoever calls it gets the text too."
 WARNED = "It works, with a warning: {}"
 
@@ -61,10 +67,14 @@ def _judge(task, answer, case, outcome):
     if outcome.error is not None:
         return explanation.of_exception(task, case, outcome.error), []
     expected = task.run(task.reference, copy_inputs(case.inputs))
-    difference, remarks = compare(expected, outcome.value, task.returns, task.tolerance)
+    try:
+        difference, remarks = compare(expected, outcome.value, task.returns, task.tolerance)
+        repeated = same(task, outcome, observe(task, answer, case, watch=False))
+    except Exception:  # sparse, nested, on the meta device: it has no numbers to look at
+        return explanation.of_strange_value(task, case, outcome.value), []
     if outcome.changed:
         return explanation.of_changes(task, case, outcome.changed), []
-    if not same(task, outcome, observe(task, answer, case, watch=False)):
+    if not repeated:
         return explanation.of_repetition(task, case), []
     if difference:
         return explanation.of_difference(task, case, difference), []

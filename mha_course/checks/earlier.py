@@ -25,6 +25,8 @@ def blame_earlier(task, answer, failed, try_again, seed):
         return failed
     with _replaced(names, guilty):
         again = try_again()
+    if again.kind == "raises" and failed.kind != "raises":
+        return failed  # their function of this name is another one: it takes other arguments
     if again.passed:
         for earlier in guilty:  # is each of them needed?
             others = [other for other in guilty if other is not earlier]
@@ -50,7 +52,10 @@ def _guilty(task, answer, names, seed):
     guilty = []
     for earlier in map(find, task.uses):
         theirs = names.get(earlier.name)
-        if callable(theirs) and theirs is not answer:
+        library = isinstance(theirs, types.BuiltinFunctionType) or str(
+            getattr(theirs, "__module__", "")
+        ).startswith("torch.")
+        if callable(theirs) and theirs is not answer and not library:
             if diagnose_task(earlier, theirs, seed).kind not in ("passed", "earlier"):
                 guilty.append(earlier)
     return guilty

@@ -22,6 +22,7 @@ __all__ = [
     "of_mistakes",
     "of_repetition",
     "of_stage",
+    "of_strange_value",
 ]
 
 
@@ -72,6 +73,15 @@ def of_changes(task, case, names):
         "assignments to X[...] change a tensor in place.)"
     )
     return Feedback(task.id, "changed inputs", message, (describe_case(task, case),))
+
+
+def of_strange_value(task, case, value):
+    """The feedback on a result that cannot even be compared."""
+    message = (
+        f"What {task.name} returns cannot be compared: {describe(value)}. Return ordinary tensors "
+        "or numbers."
+    )
+    return Feedback(task.id, "strange", message, (describe_case(task, case),))
 
 
 def of_repetition(task, case):

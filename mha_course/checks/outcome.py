@@ -69,7 +69,23 @@ def same(task, one, other):
         return False
     if one.error is not None:
         return type(one.error) is type(other.error) and _words(one.error) == _words(other.error)
+    if _identical(one.value, other.value):
+        return True
     return compare(one.value, other.value, task.returns, task.tolerance)[0] is None
+
+
+def _identical(one, other):
+    """Whether two values are the same whatever they are, right or wrong: NaN equals NaN here."""
+    if type(one) is not type(other):
+        return False
+    if torch.is_tensor(one):
+        alike = one.dtype == other.dtype and one.shape == other.shape
+        return alike and torch.allclose(one, other, equal_nan=True)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_identical(one[k], other[k]) for k in one)
+    if isinstance(one, (tuple, list)):
+        return len(one) == len(other) and all(map(_identical, one, other))
+    return bool(one is other or repr(one) == repr(other))
 
 
 def frozen(value):

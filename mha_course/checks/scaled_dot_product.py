@@ -51,6 +51,8 @@ def score_cases(draw):
         case("as many queries as keys", 5, 5, 3),
         case("3 sequences, 3 queries, 3 keys of width 3", 3, 3, 3, batch=3),
         case("width 1", 2, 5, 1, batch=3),
+        case("one query, one key", 1, 1, 5, batch=3),
+        Case("transposed", {"queries": draw.normal(2, 7, 3).mT, "keys": draw.normal(2, 7, 5).mT}),
     ]
 
 
@@ -88,6 +90,11 @@ def softmax_cases(draw):
         case("a query of length 0", (2, 3, 5), [[2, 0, 4], [0, 3, 5]]),
         case("as many queries as keys", (2, 5, 5), draw.lengths(2, 5)),
         Case("scores near 1000 and -1000", some_large),
+        case("one query, one key, of length 0", (1, 1, 1), [0]),
+        case("one key", (1, 3, 1), [1]),
+        case("one query", (3, 1, 4), [4, 1, 2]),
+        case("only lengths of 0, in int32", (2, 3, 5), torch.tensor([0, 0], dtype=torch.int32)),
+        Case("transposed", {"scores": draw.normal(2, 7, 3).mT, "valid_lens": torch.tensor([4, 7])}),
     ]
 
 
@@ -136,6 +143,11 @@ def attention_cases(draw):
         "values": draw.normal(2, 3, 5),
         "valid_lens": torch.tensor([2, 3]),
     }
+    close = {
+        "queries": _batch([[100]]),
+        "keys": _batch([[10], [9.99]]),
+        "values": _batch([[0], [1]]),
+    }
     return [
         Case("query 0 likes the keys 1 : 2 : 5, query 1 all alike", by_hand),
         Case("the same in 2 sequences of width 2, with lengths 2 and 3", with_lengths),
@@ -146,6 +158,9 @@ def attention_cases(draw):
         case("a sequence of length 0", 3, 2, 5, 7, 3, valid_lens=[5, 0, 1]),
         case("a query of length 0", 2, 3, 5, 2, 7, valid_lens=[[2, 0, 4], [0, 3, 5]]),
         Case("scores up to 900 in size", large),
+        Case("scores 1000 and 999", close),
+        case("one query, values of width 1", 2, 1, 5, 3, 1, valid_lens=[5, 2]),
+        case("one key", 2, 3, 1, 5, 2),
     ]
 
 
