@@ -1,6 +1,7 @@
-"""The same weights in `torch.nn.MultiheadAttention`, in d2l and in this course's module."""
+"""The same weights in `torch.nn.MultiheadAttention`, in d2l, in transformers and in this course."""
 
 import importlib
+import re
 import sys
 import types
 from contextlib import contextmanager
@@ -9,9 +10,27 @@ import torch
 
 from mha_course.multihead import MultiHeadAttention
 
-__all__ = ["from_d2l", "from_torch", "import_d2l", "to_d2l", "to_torch"]
+__all__ = ["from_d2l", "from_torch", "import_d2l", "map_weights", "to_d2l", "to_torch"]
 
 PROJECTIONS = ("W_q", "W_k", "W_v", "W_o")
+# transformers' names in a BERT, and the course's
+BERT_NAMES = {
+    "embeddings.word_embeddings": "embeddings.words",
+    "embeddings.position_embeddings": "embeddings.positions",
+    "embeddings.token_type_embeddings": "embeddings.segments",
+    "embeddings.LayerNorm": "embeddings.norm",
+    "attention.self.query": "self_attention.W_q",
+    "attention.self.key": "self_attention.W_k",
+    "attention.self.value": "self_attention.W_v",
+    "attention.output.dense": "self_output.W_o",
+    "attention.output.LayerNorm": "self_output.norm",
+    "intermediate.dense": "feed_forward.W_1",
+    "output.dense": "feed_forward.W_2",
+    "output.LayerNorm": "feed_forward.norm",
+    "pooler.dense": "pooler.dense",
+}
+# Checkpoints of the first years call a LayerNorm's weight and bias so.
+OLD_NAMES = {"gamma": "weight", "beta": "bias"}
 
 
 def import_d2l():
@@ -55,6 +74,37 @@ def from_torch(reference):
         for name, part in _torch_parts(reference).items():
             attention.get_parameter(name).copy_(part)
     return attention.train(reference.training)
+
+
+def map_weights(state_dict):
+    """The weights of a transformers BERT under the course's names, ready for `load_state_dict`.
+
+    Shapes: stay as they are; both keep a Linear's weight as (out, in). The tensors are the same
+        objects, not copies.
+    Properties: `encoder.layer.0.attention.self.query.weight` becomes
+        `encoder.layers.0.self_attention.W_q.weight`; a leading `bert.`, as in checkpoints with a
+        head on top, is taken off; names that no BERT has stay as they are.
+    Raises: ValueError naming both if two names of the checkpoint would become one.
+    Source: Devlin et al. 2019, published checkpoints. Lesson: notebooks/06_bert_attention.ipynb.
+    """
+    mapped, origin = {}, {}
+    for name, tensor in state_dict.items():
+        new = _bert_name(name)
+        if new in origin:
+            raise ValueError(f"{origin[new]} and {name} are both {new}")
+        mapped[new], origin[new] = tensor, name
+    return mapped
+
+
+def _bert_name(name):
+    *path, last = name.removeprefix("bert.").split(".")
+    module = ".".join(path)
+    layer = re.fullmatch(r"encoder\.layer\.(\d+)\.(.+)", module)
+    new = BERT_NAMES.get(layer[2] if layer else module)
+    if new is None or bool(layer) == new.startswith(("embeddings.", "pooler.")):
+        return name
+    prefix = f"encoder.layers.{layer[1]}." if layer else ""
+    return f"{prefix}{new}.{OLD_NAMES.get(last, last)}"
 
 
 def to_torch(attention):
