@@ -13,7 +13,7 @@ __all__ = ["main"]
 def main(argv=None):
     """Run one command and return its exit code; 2 with a plain sentence is a mistake of usage."""
     args, rest = _parser().parse_known_args(argv)
-    if rest and args.command is not _lab:
+    if rest and args.command not in (_lab, _explore):
         _parser().error(f"unrecognized arguments: {' '.join(rest)}")
     args.rest = rest
     try:
@@ -43,6 +43,11 @@ def _parser():
     reset = add("reset", _reset, "put a fresh copy of a lesson and its exercise beside yours")
     reset.add_argument("nb", metavar="NN", help="a lesson, as 04")
     add("doctor", _doctor, "say what is installed, what is missing and how to mend it")
+    explore = add(
+        "explore", _explore, "serve the page that shows what heads attend to; see also the lessons"
+    )
+    explore.add_argument("--port", type=int, help="8501 by default; more goes to streamlit run")
+    add("setup-model", _setup_model, "install the model that lessons 06, 07 and 12 use (91 MB)")
     add("checks", _checks, "say what the checks name, reject and accept")
     add("release", _release, "make exercises/ from solutions/")
     run = add("run", _run, "execute lessons and their solutions in place")
@@ -72,10 +77,22 @@ def _reset(args):
     print("\n".join(lab.reset(find_root(), args.nb)))
 
 
+def _explore(args):
+    from mha_course.explorer import server
+
+    return server.serve(args.rest, args.port)
+
+
 def _doctor(args):
     from mha_course import doctor
 
     return doctor.main()
+
+
+def _setup_model(args):
+    from mha_course import embedded
+
+    embedded.setup()
 
 
 def _checks(args):

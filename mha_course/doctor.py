@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 
+from mha_course import embedded
 from mha_course.clone import CourseError, find_root
 
 __all__ = ["Finding", "main", "report"]
@@ -27,6 +28,10 @@ PACKAGES = (
     "nbformat",
     "nbclient",
     "d2l",
+    "tokenizers",
+    "safetensors",
+    "huggingface_hub",
+    "ipywidgets",
 )
 OLDEST_PYTHON = (3, 11)
 CLONE = "git clone the course and run this inside the clone"
@@ -48,7 +53,7 @@ class Finding:
 
 def report():
     """Everything that the course needs, looked at in this Python, as a list of Finding."""
-    findings = [_python(), _itself(), *map(_package, PACKAGES), _torchvision(), _kernel()]
+    findings = [_python(), _itself(), *map(_package, PACKAGES), _torchvision(), _model(), _kernel()]
     try:
         root = find_root()
     except CourseError as error:
@@ -135,6 +140,14 @@ def _torchvision():
         message = "not installed, which is fine: d2l imports it, and the course stands in for it"
         return Finding("torchvision", "note", message)
     return Finding("torchvision", "ok", "installed; the course does not need it")
+
+
+def _model():
+    problem = embedded.problem()
+    if problem:
+        mend = f"{_quoted(sys.executable)} -m mha_course.cli setup-model"
+        return Finding("model", "missing", problem.removesuffix(f" {embedded.MEND}"), mend)
+    return Finding("model", "ok", f"{embedded.DEFAULT}, in {embedded.folder()}")
 
 
 def _kernel():

