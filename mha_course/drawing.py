@@ -13,6 +13,7 @@ __all__ = [
     "contents",
     "draw_cells",
     "draw_heads",
+    "fitted",
     "fonts",
     "label_axis",
     "labels",
@@ -186,11 +187,21 @@ def with_margins(width, height, queries=(), keys=(), title=""):
     return width, height + longest(keys) * LETTER + 0.8
 
 
-def new_axes(*sizes, **labels):
-    """An Axes of a new pyplot figure with room for the labels."""
+def new_axes(*sizes, figure=None, **labels):
+    """An Axes with room for the labels, in the figure given or in a new one of pyplot."""
+    size = with_margins(*sizes, **labels)
+    if figure is not None:
+        return fitted(figure, *size).subplots()
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=with_margins(*sizes, **labels), layout="compressed")[1]
+    return plt.subplots(figsize=size, layout="compressed")[1]
+
+
+def fitted(figure, width, height):
+    """The figure given, of this size in inches, with the layout of the course's pictures."""
+    figure.set_size_inches(width, height)
+    figure.set_layout_engine("compressed")
+    return figure
 
 
 def new_figure(width, height):

@@ -2,6 +2,7 @@
 
 In a notebook a call gives exactly one picture, last in its cell or assigned: an Axes belongs to a
 pyplot figure, which is shown as the cell ends; a Figure leaves pyplot when it is first shown.
+A Figure given as `figure` is filled and given the size that it needs, and pyplot never sees it.
 Words and tokens are drawn as they are, a `$` too; titles and axis labels may hold mathtext.
 """
 
@@ -16,7 +17,14 @@ __all__ = ["attention_heatmap", "head_grid", "split_heads_picture", "lines", "ba
 
 
 def attention_heatmap(
-    weights, query_labels=None, key_labels=None, title="", ax=None, vmax=None, annotate=None
+    weights,
+    query_labels=None,
+    key_labels=None,
+    title="",
+    ax=None,
+    vmax=None,
+    annotate=None,
+    figure=None,
 ):
     """The attention weights as a picture: a row for each query, a column for each key.
 
@@ -35,7 +43,7 @@ def attention_heatmap(
         annotate = cells.size <= 64 and max(cells.shape) <= 16
     if ax is None:
         width, height = drawing.panel(cells.shape, limit=9, cell=0.55 if annotate else 0.25)
-        ax = drawing.new_axes(width, height, queries=queries, keys=keys, title=title)
+        ax = drawing.new_axes(width, height, queries=queries, keys=keys, title=title, figure=figure)
     else:
         width, height = ax.get_window_extent().size / ax.figure.dpi
     image = drawing.draw_cells(ax, cells, *drawing.colour_range(cells, vmax))
@@ -49,7 +57,15 @@ def attention_heatmap(
     return ax
 
 
-def head_grid(weights, query_labels=None, key_labels=None, title="", head_titles=None, columns=4):
+def head_grid(
+    weights,
+    query_labels=None,
+    key_labels=None,
+    title="",
+    head_titles=None,
+    columns=4,
+    figure=None,
+):
     """The heat maps of all heads side by side, on one colour scale from 0 to the largest weight.
 
     One scale, so that a strong head looks stronger than a weak one; the colour bar says how far
@@ -73,7 +89,8 @@ def head_grid(weights, query_labels=None, key_labels=None, title="", head_titles
     rows = math.ceil(count / columns)
     width, height = drawing.panel(heads.shape[1:], limit=10 / columns, least=1.3)
     size = columns * (width + 0.1), rows * (height + 0.25)
-    figure = drawing.new_figure(*drawing.with_margins(*size, queries, keys, title))
+    size = drawing.with_margins(*size, queries, keys, title)
+    figure = drawing.new_figure(*size) if figure is None else drawing.fitted(figure, *size)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for place, ax in enumerate(grid[:count]):
         image = drawing.draw_cells(ax, heads[place], *drawing.colour_range(heads))
