@@ -147,6 +147,8 @@ def dot_product_weights(queries, keys, valid_lens, mask):
 
 def combined_mask(queries, keys, valid_lens, mask):
     """What valid_lens and mask allow together, or None: (B, L, S), or (B, H, L, S) with heads."""
+    if valid_lens is None and mask is None:
+        return None
     batch_size, *heads, num_queries, _ = queries.shape
     num_keys = keys.shape[-2]
     if mask is not None:

@@ -102,11 +102,14 @@ class MultiHeadAttention(nn.Module):
         return (output, weights) if need_weights else output
 
     def _project(self, queries, keys, values):
-        W_q, W_k, W_v = self.W_q, self.W_k, self.W_v
+        # Straight from the dictionary: the search behind `self.W_q` is felt in a small layer.
+        modules = self._modules
+        W_q, W_k, W_v = modules["W_q"], modules["W_k"], modules["W_v"]
         check_dtype(W_q, queries)
         check_width(W_q, queries, "queries")
-        if queries is keys is values and _pays_to_pack(W_q, W_k, W_v):
-            return _project_together(queries, self.num_heads, W_q, W_k, W_v)
+        if queries is keys is values and W_q.out_features <= NARROW:
+            if packed := _pack(W_q, W_k, W_v):
+                return _split(F.linear(queries, *packed), self.num_heads)
         check_width(W_k, keys, "keys")
         check_width(W_v, values, "values")
         projected = W_q(queries), W_k(keys), W_v(values)
@@ -138,22 +141,26 @@ def _to_heads(X, num_heads):
     return X.transpose(1, 2)  # (B, H, L, d)
 
 
-def _pays_to_pack(*linears):
-    # In a narrow layer, three calls cost more than putting the matrices below one another.
-    if linears[0].out_features > NARROW:
-        return False
-    for linear in linears:  # a hook, or another module in place of a projection, has to be called
-        if type(linear) is not nn.Linear or linear._forward_hooks or linear._forward_pre_hooks:
-            return False
-    return linears[0].in_features == linears[1].in_features == linears[2].in_features
+def _pack(W_q, W_k, W_v):
+    # Weight and bias of one Linear that does the work of these three, or None if none can.
+    for linear in (W_q, W_k, W_v):  # a hook, or another module in its place, has to be called
+        forward_hooks = linear._forward_hooks or linear._forward_pre_hooks
+        backward_hooks = linear._backward_hooks or linear._backward_pre_hooks
+        if type(linear) is not nn.Linear or forward_hooks or backward_hooks:
+            return None
+    w_q, w_k, w_v = W_q.weight, W_k.weight, W_v.weight
+    b_q, b_k, b_v = W_q.bias, W_k.bias, W_v.bias
+    same_sizes = w_q.shape == w_k.shape == w_v.shape
+    if not same_sizes or not (b_q is None) == (b_k is None) == (b_v is None):
+        return None
+    bias = None if b_q is None else torch.cat((b_q, b_k, b_v))
+    return torch.cat((w_q, w_k, w_v)), bias
 
 
-def _project_together(X, num_heads, *linears):
-    weight = torch.cat([linear.weight for linear in linears])  # (3 * num_hiddens, width)
-    bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
-    projected = F.linear(X, weight, bias)  # (B, L, 3 * num_hiddens)
-    parts = projected.view(*X.shape[:2], 3, num_heads, -1).permute(2, 0, 3, 1, 4)
-    return parts.unbind()  # three of (B, H, L, d)
+def _split(projected, num_heads):
+    batch_size, length, width = projected.shape
+    parts = projected.view(batch_size, length, 3, num_heads, width // (3 * num_heads))
+    return parts.permute(2, 0, 3, 1, 4).unbind()  # three of (B, H, L, d)
 
 
 def _from_heads(X):

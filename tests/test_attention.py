@@ -357,6 +357,24 @@ def test_no_queries_give_nothing_and_no_keys_give_zeros(num_queries, num_keys):
     assert weights.shape == (B, num_queries, num_keys)
 
 
+def test_keys_without_width_are_all_alike():
+    values = draw(B, S, D_V)
+    output, weights = scaled_dot_product_attention(draw(B, L, 0), draw(B, S, 0), values)
+    expected = torch.full((B, L, S), 1 / S, dtype=torch.float64)
+    torch.testing.assert_close(weights, expected, **CLOSE)
+    torch.testing.assert_close(output, values.mean(1, keepdim=True).expand(B, L, D_V), **CLOSE)
+
+
+def test_attention_runs_under_autocast():
+    qkv, lengths = [X.float() for X in draw_qkv()], torch.tensor([0, 2, S])
+    expected = scaled_dot_product_attention(*qkv, lengths)
+    with torch.autocast("cpu", torch.bfloat16):
+        got = scaled_dot_product_attention(*qkv, lengths)
+    for one, other in zip(got, expected, strict=True):
+        assert one.dtype == torch.bfloat16
+        torch.testing.assert_close(one.float(), other, rtol=0, atol=0.1)
+
+
 def test_module_equals_function_and_returns_weights_on_request_without_keeping_them():
     qkv, lengths, mask = draw_qkv(), torch.tensor([0, 2, S]), draw_mask(L, S)
     output, weights = scaled_dot_product_attention(*qkv, lengths, mask)
@@ -632,8 +650,7 @@ def test_a_mask_that_does_not_fit_the_heads_is_quoted(shape):
     assert str((B, H, L, S)) in str(error.value) and f"got {shape}" in str(error.value)
 
 
-@pytest.mark.parametrize("caller", ["function", "module"])
-@pytest.mark.parametrize(
+NOT_BOOLEAN = pytest.mark.parametrize(
     "mask, kind",
     [
         (torch.zeros(L, S), "torch.float32"),
@@ -643,6 +660,10 @@ def test_a_mask_that_does_not_fit_the_heads_is_quoted(shape):
     ],
     ids=["floats", "integers", "list", "array"],
 )
+
+
+@pytest.mark.parametrize("caller", ["function", "module"])
+@NOT_BOOLEAN
 def test_a_mask_that_is_not_boolean_is_named(caller, mask, kind):
     with pytest.raises(TypeError, match=f"boolean tensor, True = may attend, got {kind}"):
         callers()[caller](*draw_qkv(), mask=mask)

@@ -1,5 +1,6 @@
 """`mha_course.multihead` against hand-computed numbers, PyTorch, d2l and a loop of heads."""
 
+import copy
 import inspect
 import math
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_attention import NOT_BOOLEAN
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -662,16 +664,7 @@ def test_a_mask_of_another_shape_is_quoted(need_weights, shape):
 
 
 @pytest.mark.parametrize("need_weights", [False, True])
-@pytest.mark.parametrize(
-    "mask, kind",
-    [
-        (torch.zeros(L, S), "torch.float32"),
-        (torch.ones(L, S, dtype=torch.int64), "torch.int64"),
-        ([[True] * S] * L, "list"),
-        (np.ones((L, S), dtype=bool), "ndarray"),
-    ],
-    ids=["floats", "integers", "list", "array"],
-)
+@NOT_BOOLEAN
 def test_a_mask_that_is_not_boolean_is_named(need_weights, mask, kind):
     with pytest.raises(TypeError, match=f"boolean tensor, True = may attend, got {kind}"):
         make()(*draw_inputs(), mask=mask, need_weights=need_weights)
@@ -721,14 +714,24 @@ def test_self_attention_in_one_product_equals_that_in_three(num_hiddens):
     assert all((one - other).abs().max() < 1e-10 for one, other in zip(*grads, strict=True))
 
 
+HOOKS = [
+    "register_forward_hook",
+    "register_forward_pre_hook",
+    "register_full_backward_hook",
+    "register_full_backward_pre_hook",
+]
+
+
 @narrow_and_wide()
-def test_a_hook_on_a_projection_is_called(num_hiddens):
+@pytest.mark.parametrize("name", ["W_q", "W_k", "W_v", "W_o"])
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_on_a_projection_is_called(num_hiddens, name, hook):
     attention = multihead.MultiHeadAttention(*[num_hiddens] * 4, 2)
-    calls = []
-    attention.W_k.register_forward_hook(lambda module, inputs, output: calls.append(output.shape))
-    X = torch.randn(3, 5, num_hiddens)
-    attention(X, X, X)
-    assert calls == [(3, 5, num_hiddens)]
+    linear, calls = attention.get_submodule(name), []
+    getattr(linear, hook)(lambda module, *tensors: calls.append(module))
+    X = torch.randn(3, 5, num_hiddens, requires_grad=True)
+    attention(X, X, X).sum().backward()
+    assert calls == [linear]
 
 
 @narrow_and_wide()
@@ -745,3 +748,55 @@ def test_another_module_in_place_of_a_projection_is_called(num_hiddens):
     doubled.load_state_dict(attention.W_v.state_dict())
     attention.W_v = doubled
     assert torch.allclose(attention(X, X, X), 2 * before, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["W_q", "W_k", "W_v"])
+@BIAS
+def test_a_bias_that_not_all_projections_have_is_used(name, bias):
+    attention, X = make_square(bias=bias), draw(B, S, WIDTH)
+    linear = torch.nn.Linear(WIDTH, WIDTH, bias=not bias, dtype=torch.float64)
+    setattr(attention, name, linear)
+    expected, _ = loop_of_heads(attention, X, X, X, as_mask(S, S))
+    torch.testing.assert_close(attention(X, X, X), expected, **CLOSE)
+
+
+def test_values_may_be_projected_to_another_width():
+    attention, X = make_square(), draw(B, S, WIDTH)
+    expected = attention(X, X, X)
+    weight = attention.W_v.weight.detach().unflatten(0, (H, D))  # (H, D, WIDTH)
+    attention.W_v = torch.nn.Linear(WIDTH, 2 * WIDTH, bias=False)
+    attention.W_v.weight.data = torch.cat([weight, -weight], dim=1).flatten(0, 1)
+    weight = attention.W_o.weight.detach().unflatten(1, (H, D))  # (WIDTH, H, D)
+    attention.W_o = torch.nn.Linear(2 * WIDTH, WIDTH, bias=False)
+    attention.W_o.weight.data = torch.cat([2 * weight, weight], dim=2).flatten(1)
+    torch.testing.assert_close(attention(X, X, X), expected, **CLOSE)
+
+
+@narrow_and_wide()
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_weights_that_change_are_seen(num_hiddens, need_weights):
+    def make(seed):
+        torch.manual_seed(seed)
+        return multihead.MultiHeadAttention(*[num_hiddens] * 4, 2, bias=True)
+
+    def run(attention):
+        result = attention(X, X, X, need_weights=need_weights)
+        return result[0] if need_weights else result
+
+    attention, other = make(0), make(1)
+    X = draw(B, L, num_hiddens).float()
+    before, expected = run(attention), run(other)
+    copied = copy.deepcopy(attention)
+    attention.load_state_dict(other.state_dict())
+    assert torch.equal(run(attention), expected) and torch.equal(run(copied), before)
+    for name in ("W_q", "W_k", "W_v", "W_o"):
+        setattr(copied, name, other.get_submodule(name))
+    assert torch.equal(run(copied), expected)
+    with torch.no_grad():
+        other.W_v.weight.mul_(2)
+        other.W_v.bias.data = 2 * other.W_v.bias.data
+        other.W_o.bias.zero_()
+        attention.W_o.bias.zero_()
+    torch.testing.assert_close(run(other), 2 * run(attention))
+    X = X.double()
+    assert run(other.double()).dtype == torch.float64
