@@ -3,18 +3,14 @@
 import torch
 
 from mha_course import multihead
-from mha_course.checks.mistakes.head_splitting import MERGE, SPLIT, SPREAD
-from mha_course.checks.mistakes.loading import LOADING
-from mha_course.checks.mistakes.multihead_module import MODULE, build_module
-from mha_course.checks.multihead_module import (
-    load_torch_weights,
-    loading_cases,
-    module_cases,
-    module_stages,
-    run_loading,
-    run_module,
-)
+from mha_course.checks.mistakes.head_splitting import MERGE, SPLIT
+from mha_course.checks.mistakes.loading import LOADING, build_loading
+from mha_course.checks.mistakes.multihead_module import MODULE
+from mha_course.checks.mistakes.multihead_parts import build_module
+from mha_course.checks.mistakes.spread_lens import SPREAD
+from mha_course.checks.multihead_module import module_cases, module_stages, run_module
 from mha_course.checks.task import Case, Task
+from mha_course.checks.weight_loading import load_torch_weights, loading_cases, run_loading
 
 __all__ = ["TASKS", "VERSION"]
 
@@ -123,5 +119,6 @@ TASKS = [
         loading_cases,
         run=run_loading,
         mistakes=LOADING,
+        build=build_loading,
     ),
 ]

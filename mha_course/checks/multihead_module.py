@@ -1,4 +1,4 @@
-"""Cases and runs of lesson 04's module, and of loading PyTorch's weights into it."""
+"""Cases, run and stages of lesson 04's module."""
 
 import torch
 from torch import nn
@@ -6,14 +6,7 @@ from torch import nn
 from mha_course.attention import length_mask
 from mha_course.checks.task import AnswerError, Case
 
-__all__ = [
-    "load_torch_weights",
-    "loading_cases",
-    "module_cases",
-    "module_stages",
-    "run_loading",
-    "run_module",
-]
+__all__ = ["module_cases", "module_stages", "run_module"]
 
 SIZES = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads")
 
@@ -74,6 +67,8 @@ def run_module(answer, inputs):
     With dropout, in eval mode and in training: dropout of 1 leaves nothing of the values there,
     and with less the heads of a query are dropped or scaled up one by one. In training without
     dropout the gradients are looked at too.
+    Raises: AnswerError if it is no module, lacks a parameter, leaves one without a gradient, or
+        drops something else than the weights of each head, or in eval mode.
     """
     module = answer(*(inputs[size] for size in SIZES), inputs["dropout"], inputs["bias"])
     if not isinstance(module, nn.Module):
@@ -88,37 +83,48 @@ def run_module(answer, inputs):
     if module.training != training:
         raise AnswerError("forward changes whether the module is training (train or eval inside).")
     if training:
-        return {
-            "the output": output,
-            "gradients reach all four projections": _learns(output, module),
-        }
+        _check_gradients(output, module)
     if not inputs["dropout"]:
         return output
     trained = module.train()(*arguments)
     if inputs["dropout"] == 1:
         return {"the output in eval mode": output, "the output in training": trained}
-    return {
-        "in eval mode nothing is dropped": torch.equal(output, module.eval()(*arguments)),
-        "in training the weights of each head are dropped or scaled up": _drops(trained, inputs),
-    }
+    _check_dropout(inputs, output, module.eval()(*arguments), trained)
+    return "dropped in training, one weight of a head at a time"
 
 
-def _learns(output, module):
-    if not output.requires_grad:
-        return False
-    output.square().sum().backward()
-    gradients = [module.get_parameter(f"W_{name}.weight").grad for name in "qkvo"]
-    return all(gradient is not None and bool(gradient.any()) for gradient in gradients)
+def _check_gradients(output, module):
+    names = [f"W_{letter}.weight" for letter in "qkvo"]
+    if output.requires_grad:
+        output.square().sum().backward()
+        gradients = {name: module.get_parameter(name).grad for name in names}
+        names = [name for name, X in gradients.items() if X is None or not bool(X.any())]
+    if names:
+        raise AnswerError(
+            f"After backward() there is no gradient in {' and '.join(names)}, so training would "
+            "never change it. Is it used at all? detach, .data, numpy and no_grad cut a result off "
+            "from what it was computed with."
+        )
 
 
-def _drops(trained, inputs):
+def _check_dropout(inputs, once, again, trained):
     """With one key and W_o the identity: is each head dropped or scaled up as a whole?"""
+    dropout = inputs["dropout"]
+    if not torch.equal(once, again):
+        raise AnswerError(
+            f"In eval mode, with dropout={dropout}, two runs on the same inputs give two results: "
+            "something is dropped there. Dropout is for training only."
+        )
     output = nn.functional.linear(inputs["values"], inputs["W_v.weight"])  # (B, 1, num_hiddens)
     factors = (trained / output).unflatten(-1, (inputs["num_heads"], -1))  # (B, L, H, d)
-    kept = 1 / (1 - inputs["dropout"])
-    rounded = torch.where(factors.abs() < 1e-6, 0.0, kept)
+    rounded = torch.where(factors.abs() < 1e-6, 0.0, 1 / (1 - dropout))
     whole = bool((factors - rounded[..., :1]).abs().max() < 1e-6)
-    return whole and len(rounded.unique()) == 2
+    if not whole or len(rounded.unique()) != 2:
+        raise AnswerError(
+            f"In training, with dropout={dropout}, something else than attention weights is "
+            "dropped, or nothing. Where there is one key, the result of a head is one weight times "
+            f"one value: either 0, or that value divided by {1 - dropout}."
+        )
 
 
 def module_stages(inputs):
@@ -173,71 +179,3 @@ def load_parameters(module, inputs):
             )
         with torch.no_grad():
             parameters[name].copy_(wanted)
-
-
-def loading_cases(draw):
-    """Cases for `load_torch_weights`."""
-    cases = []
-    for bias, name in ((True, "with biases"), (False, "without biases")):
-        inputs = {"num_hiddens": 6, "num_heads": 3}
-        inputs["in_proj_weight"] = draw.normal(18, 6)
-        inputs["out_proj.weight"] = draw.normal(6, 6)
-        if bias:
-            inputs |= {"in_proj_bias": draw.normal(18), "out_proj.bias": draw.normal(6)}
-        cases.append(Case(name, inputs))
-    return cases
-
-
-class FourProjections(nn.Module):
-    """The parameters of the course's `MultiHeadAttention`, which is all that loading needs."""
-
-    def __init__(self, num_hiddens, bias):
-        super().__init__()
-        for name in ("W_q", "W_k", "W_v", "W_o"):
-            linear = nn.Linear(num_hiddens, num_hiddens, bias=bias, dtype=torch.float64)
-            for parameter in linear.parameters():
-                nn.init.constant_(parameter, 0.5)  # always the same before loading
-            setattr(self, name, linear)
-
-
-def run_loading(answer, inputs):
-    """Load a made reference with the learner's function; return the weights that arrived."""
-    bias = "in_proj_bias" in inputs
-    reference = nn.MultiheadAttention(
-        inputs["num_hiddens"], inputs["num_heads"], bias=bias, batch_first=True, dtype=torch.float64
-    )
-    attention = FourProjections(inputs["num_hiddens"], bias)
-    with torch.no_grad():
-        for name, parameter in reference.named_parameters():
-            parameter.copy_(inputs[name])
-    names = [name for name, _ in attention.named_parameters()]
-    answer(attention, reference)
-    after = dict(attention.named_parameters())
-    if sorted(after) != sorted(names):
-        listed = ", ".join(after) or "none"
-        raise AnswerError(f"Afterwards attention has other parameters than before: {listed}.")
-    result = {name: after[name].detach().clone() for name in names}
-    result["reference is left as it was"] = reference.training and all(
-        X.requires_grad and torch.equal(X, inputs[name]) for name, X in reference.named_parameters()
-    )
-    result["attention can be trained as before"] = attention.training and all(
-        X.requires_grad for X in after.values()
-    )
-    with torch.no_grad():
-        for parameter in reference.parameters():
-            parameter.zero_()
-    result["attention has numbers of its own, apart from the reference's"] = all(
-        torch.equal(X, result[name]) for name, X in attention.named_parameters()
-    )
-    return result
-
-
-def load_torch_weights(attention, reference):
-    """A right answer to `04-load_torch_weights`."""
-    with torch.no_grad():
-        for kind in ("weight", "bias"):
-            packed = getattr(reference, f"in_proj_{kind}")
-            if packed is not None:
-                for name, part in zip(("W_q", "W_k", "W_v"), packed.chunk(3), strict=True):
-                    attention.get_parameter(f"{name}.{kind}").copy_(part)
-                attention.get_parameter(f"W_o.{kind}").copy_(getattr(reference.out_proj, kind))

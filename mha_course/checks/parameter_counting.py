@@ -1,7 +1,5 @@
 """The tasks of lesson 05: parameters of a layer, a block and a BERT, FLOPs, cache, head width."""
 
-import re
-
 from mha_course import counting
 from mha_course.checks.mistakes.bert_counting import BERT, build_bert
 from mha_course.checks.mistakes.block_counting import BLOCK, build_block
@@ -9,7 +7,8 @@ from mha_course.checks.mistakes.cache_counting import CACHE, build_cache
 from mha_course.checks.mistakes.flops_counting import FLOPS, build_flops
 from mha_course.checks.mistakes.parameter_counting import ATTENTION, build_attention
 from mha_course.checks.mistakes.width_sharing import WIDTH, build_width
-from mha_course.checks.task import AnswerError, Case, Task
+from mha_course.checks.task import Case, Task
+from mha_course.checks.width_refusing import run_head_width, width_cases
 
 __all__ = ["TASKS", "VERSION"]
 
@@ -85,91 +84,6 @@ def cache_cases(draw):
     ]
 
 
-def width_cases(draw):
-    """Cases for `head_width`, those that divide and those that have to be refused."""
-    heads, width = _size(draw, 3, 12), _size(draw, 21, 80)
-    return [
-        Case("width 12, 4 heads", {"num_hiddens": 12, "num_heads": 4}),
-        Case("width 10, 4 heads: to be refused", {"num_hiddens": 10, "num_heads": 4}),
-        Case("width 4, 8 heads: to be refused", {"num_hiddens": 4, "num_heads": 8}),
-        Case("one head", {"num_hiddens": 7, "num_heads": 1}),
-        Case("as many heads as features", {"num_hiddens": 7, "num_heads": 7}),
-        Case("an odd width, 3 heads", {"num_hiddens": 45, "num_heads": 3}),
-        Case("width 7, 2 heads: to be refused", {"num_hiddens": 7, "num_heads": 2}),
-        Case("width 11, 4 heads: to be refused", {"num_hiddens": 11, "num_heads": 4}),
-        Case("width 768, 10 heads: to be refused", {"num_hiddens": 768, "num_heads": 10}),
-        Case("drawn at random", {"num_hiddens": heads * width, "num_heads": heads}),
-        Case(
-            "drawn at random, to be refused",
-            {"num_hiddens": heads * width + 1, "num_heads": heads},
-        ),
-    ]
-
-
-class Text(str):
-    """A text that stands for what an answer did; shown as it is, without quotation marks."""
-
-    __repr__ = str.__str__
-
-
-NEITHER = Text("a message that names neither number")
-OTHER = Text("another kind of error")
-
-
-def run_head_width(answer, inputs):
-    """Call an answer to `head_width`; where it has to refuse, make values of its refusal.
-
-    Returns the number, or where the heads do not divide the width (what came, its message).
-    """
-    sizes, message = tuple(inputs.values()), ""
-    divides = sizes[0] % sizes[1] == 0
-    try:
-        came = _text(answer(*sizes))
-    except Exception as error:
-        message = _message(error, *sizes)
-        came = _refusal(error, message)
-        if came is None or (divides and (message == NEITHER or came == OTHER)):
-            raise  # hardly meant as a refusal: the learner needs to see where it comes from
-    if not divides:
-        return came, message
-    if isinstance(came, Text):
-        raise AnswerError(_needless(came, *sizes))
-    return came
-
-
-def _refusal(error, message):
-    """What a refusal is called; None for an error that nobody raised on purpose."""
-    known = {AssertionError: "an AssertionError", Exception: "a plain Exception"}
-    if isinstance(error, ValueError):
-        return Text("a ValueError")
-    if type(error) in known:
-        return Text(known[type(error)])
-    return None if message == NEITHER else OTHER
-
-
-def _text(result):
-    if isinstance(result, Exception) or result is ValueError:
-        return Text("an error that is returned, not raised")
-    return Text("a text") if isinstance(result, str) else result
-
-
-def _message(error, num_hiddens, num_heads):
-    numbers = re.findall(r"\d+", str(error))
-    width, heads = (str(size) in numbers for size in (num_hiddens, num_heads))
-    if width and heads:
-        return Text("a message that names both numbers")
-    if width or heads:
-        return Text(f"a message that names {'the width' if width else 'the number of heads'} only")
-    return NEITHER
-
-
-def _needless(came, num_hiddens, num_heads):
-    return (
-        f"head_width({num_hiddens}, {num_heads}) gives {came}, though the heads do divide the "
-        f"width: {num_hiddens} shared by {num_heads} leaves nothing over."
-    )
-
-
 def _size(draw, low, high):
     return int(draw.integers(low, high))
 
@@ -231,7 +145,6 @@ TASKS = [
         counting.head_width,
         width_cases,
         run=run_head_width,
-        returns=("the result", "the message"),
         mistakes=WIDTH,
         build=build_width,
         forbidden=FORBIDDEN,

@@ -4,10 +4,10 @@ import torch
 
 from mha_course.attention import scaled_dot_product_attention
 from mha_course.checks.mistakes.loop_of_heads import LOOP, build_loop
-from mha_course.checks.mistakes.neighbours import WHERE, build_neighbours
+from mha_course.checks.mistakes.neighbours import build_neighbours
 from mha_course.checks.mistakes.one_head import HEAD, build_head
 from mha_course.checks.mistakes.output_as_sum import SUM, build_sum
-from mha_course.checks.mistakes.strength_and_values import COPIED, SHAPES, STRENGTH
+from mha_course.checks.mistakes.strength_and_values import BY_HAND
 from mha_course.checks.neighbours import (
     RETURNS,
     neighbour_cases,
@@ -219,7 +219,7 @@ TASKS = [
         neighbour_cases,
         run=run_neighbours,
         returns=RETURNS,
-        mistakes=WHERE + STRENGTH + COPIED + SHAPES,
+        mistakes=BY_HAND,
         build=build_neighbours,
     ),
 ]

@@ -1,5 +1,6 @@
 """Answers to the tasks of lesson 04."""
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -15,6 +16,16 @@ def split_by_loop(X, num_heads):
     d = X.shape[2] // num_heads
     rows = [sequence[:, h * d : (h + 1) * d] for sequence in X for h in range(num_heads)]
     return torch.stack(rows)
+
+
+def split_row_by_row(X, num_heads):
+    B, L, num_hiddens = X.shape
+    d = num_hiddens // num_heads
+    output = X.new_empty(B * num_heads, L, d)
+    for row in range(B * num_heads):
+        b, h = divmod(row, num_heads)
+        output[row] = X[b, :, h * d : (h + 1) * d]
+    return output
 
 
 def split_by_einsum(X, num_heads):
@@ -115,6 +126,87 @@ class Fused(Module):
         return self.W_o(output.transpose(1, 2).flatten(2))
 
 
+class FiniteFill(Module):
+    """Four axes all along; padding is filled with a large number, and its weights are wiped out."""
+
+    scale, causal = None, False
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        q, k, v = (
+            W(X).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for W, X in ((self.W_q, queries), (self.W_k, keys), (self.W_v, values))
+        )
+        hidden = torch.zeros(q.shape[2], k.shape[2], dtype=torch.bool)
+        if self.causal:
+            hidden = ~torch.ones_like(hidden).tril()
+        if valid_lens is not None:
+            lens = valid_lens.reshape(len(valid_lens), 1, -1, 1)
+            hidden = hidden | (torch.arange(k.shape[2]) >= lens)
+        scores = q @ k.mT / (self.scale or q.shape[-1]) ** 0.5
+        weights = scores.masked_fill(hidden, -1e30).softmax(-1).masked_fill(hidden, 0.0)
+        return self.finish((self.dropout(weights) @ v).transpose(1, 2).flatten(2))
+
+
+class SequenceBySequence(Module):
+    def forward(self, queries, keys, values, valid_lens=None):
+        outputs = []
+        for b in range(len(queries)):
+            lens = None if valid_lens is None else valid_lens[b : b + 1]
+            given = (X[b : b + 1] for X in (queries, keys, values))
+            outputs.append(super().forward(*given, lens))
+        return torch.cat(outputs)
+
+
+class ByRootOfAll(FiniteFill):
+    def forward(self, queries, keys, values, valid_lens=None):
+        self.scale = self.W_o.in_features
+        return super().forward(queries, keys, values, valid_lens)
+
+
+class DropsScores(Module):
+    def attend(self, q, k, v, valid_lens):
+        scores = self.dropout(q @ k.mT / q.shape[-1] ** 0.5)
+        if valid_lens is not None:
+            lens = valid_lens.reshape(len(valid_lens), -1, 1)
+            scores = scores.masked_fill(torch.arange(k.shape[1]) >= lens, -torch.inf)
+        return scores.softmax(-1).nan_to_num() @ v
+
+
+class OwnMaskOfFewLengths(Module):
+    """Lengths of the sequences next to scores of the heads."""
+
+    def attend(self, q, k, v, valid_lens):
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if valid_lens is not None:
+            lens = valid_lens.reshape(len(valid_lens), -1, 1)
+            scores = torch.where(torch.arange(k.shape[1]) < lens, scores, -torch.inf)
+        return self.dropout(scores.softmax(-1).nan_to_num()) @ v
+
+    def spread(self, valid_lens):
+        return valid_lens
+
+
+def blocks_of_W_o(self, output):
+    pieces = output.chunk(self.num_heads, -1)
+    W, b = self.W_o.weight, self.W_o.bias
+    d = len(W) // self.num_heads
+    own = (slice(h * d, (h + 1) * d) for h in range(self.num_heads))
+    return torch.cat(
+        [
+            F.linear(X, W[rows, rows], None if b is None else b[rows])
+            for X, rows in zip(pieces, own, strict=True)
+        ],
+        -1,
+    )
+
+
+def terms_of_W_o(self, output):
+    """A sum over the heads, each with the bias."""
+    W = self.W_o.weight.chunk(self.num_heads, 1)
+    terms = zip(output.chunk(self.num_heads, -1), W, strict=True)
+    return sum(F.linear(X, columns, self.W_o.bias) for X, columns in terms)
+
+
 class HeadsInList(nn.Module):
     def __init__(self, key_size, query_size, value_size, num_hiddens, num_heads, dropout=0, bias=0):
         super().__init__()
@@ -136,6 +228,66 @@ def load(attention, reference, parts=(0, 1, 2), transpose=False, out=True, bias=
             attention.W_o.weight.copy_(reference.out_proj.weight)
             if bias and reference.out_proj.bias is not None:
                 attention.W_o.bias.copy_(reference.out_proj.bias)
+
+
+@torch.no_grad()
+def load_by_narrow(attention, reference):
+    for kind in ("weight", "bias"):
+        packed = getattr(reference, f"in_proj_{kind}")
+        if packed is not None:
+            for i, letter in enumerate("qkv"):
+                rows = packed.narrow(0, i * reference.embed_dim, reference.embed_dim)
+                attention.get_parameter(f"W_{letter}.{kind}").copy_(rows)
+    attention.W_o.load_state_dict(reference.out_proj.state_dict())
+
+
+def load_some(turn_in=False, turn_out=False, in_bias=True, out_bias=True):
+    """Loading with one thing wrong or left out."""
+
+    def load_torch_weights(attention, reference):
+        load(attention, reference, bias=False)
+        with torch.no_grad():
+            for linear in (attention.W_q, attention.W_k, attention.W_v) if turn_in else ():
+                linear.weight.copy_(linear.weight.T.clone())
+            if turn_out:
+                attention.W_o.weight.copy_(reference.out_proj.weight.T)
+        if reference.in_proj_bias is not None:
+            for i, letter in enumerate("qkv") if in_bias else ():
+                bias = attention.get_parameter(f"W_{letter}.bias")
+                bias.data.copy_(reference.in_proj_bias.data.chunk(3)[i])
+            if out_bias:
+                attention.W_o.bias.data.copy_(reference.out_proj.bias.data)
+
+    return load_torch_weights
+
+
+def load_by_head(attention, reference):
+    load(attention, reference)
+    for kind in ("weight", "bias"):
+        packed = getattr(reference, f"in_proj_{kind}")
+        if packed is not None:
+            heads = packed.detach().tensor_split(reference.num_heads)
+            for i, letter in enumerate("qkv"):
+                own = torch.cat([head.chunk(3)[i] for head in heads])
+                attention.get_parameter(f"W_{letter}.{kind}").data.copy_(own)
+
+
+def load_biases_blindly(attention, reference):
+    load(attention, reference, bias=False)
+    with torch.no_grad():
+        for letter, bias in zip("qkv", torch.chunk(reference.in_proj_bias, 3), strict=True):
+            attention.get_submodule(f"W_{letter}").bias.copy_(bias)
+        attention.W_o.bias.copy_(reference.out_proj.bias)
+
+
+def then(change):
+    """Right loading, and afterwards something that should not be."""
+
+    def load_torch_weights(attention, reference):
+        load(attention, reference)
+        change(attention, reference)
+
+    return load_torch_weights
 
 
 def load_by_state_dict(attention, reference):
@@ -187,11 +339,14 @@ RIGHT = {
         ),
         "movedim": lambda X, H: X.unflatten(-1, (H, -1)).movedim(2, 1).flatten(0, 1),
         "float32": lambda X, H: split(X, H).float(),
+        "row by row": split_row_by_row,
+        "cat of stacks": lambda X, H: torch.cat([torch.stack(x.chunk(H, -1)) for x in X]),
         "not contiguous": lambda X, H: split(X, H).mT.contiguous().mT,
     },
     "04-transpose_output": {
         "loop": merge_by_loop,
         "einsum": lambda X, H: torch.einsum("bhld->blhd", X.unflatten(0, (-1, H))).flatten(2),
+        "hstack": lambda X, H: torch.stack([torch.hstack(tuple(x)) for x in X.split(H)]),
         "cat of strides": lambda X, H: torch.cat([X[h::H] for h in range(H)], dim=-1),
         "contiguous view": lambda X, H: (
             X.reshape(-1, H, *X.shape[1:])
@@ -207,6 +362,8 @@ RIGHT = {
         "expand": lambda lens, H: (
             lens.unsqueeze(1).expand(-1, H, *lens.shape[1:]).reshape(-1, *lens.shape[1:])
         ),
+        "kron": lambda lens, H: torch.kron(lens, lens.new_ones(H, *[1] * (lens.dim() - 1))),
+        "numpy": lambda lens, H: torch.from_numpy(np.repeat(lens.numpy(), H, axis=0)),
         "int32": lambda lens, H: lens.int().repeat_interleave(H, 0),
     },
     "04-MultiHeadAttention": {
@@ -214,6 +371,8 @@ RIGHT = {
         "loop of heads": LoopOfHeads,
         "fused": Fused,
         "own softmax with -inf, NaN mended": with_attention(),
+        "finite fill, weights wiped out": FiniteFill,
+        "sequence by sequence": SequenceBySequence,
         "split by loop, merge by loop": variant(
             split=staticmethod(split_by_loop), merge=staticmethod(merge_by_loop)
         ),
@@ -221,6 +380,7 @@ RIGHT = {
     "04-load_torch_weights": {
         "copy_": load,
         "state dict": load_by_state_dict,
+        "narrow": load_by_narrow,
         "data": load_by_data,
         "new parameters": load_new_parameters,
     },
@@ -256,10 +416,27 @@ WRONG = {
         "summed": lambda X, H: X.unflatten(0, (-1, H)).sum(1),
         "averaged": lambda X, H: X.unflatten(0, (-1, H)).mean(1).repeat(1, 1, H),
         "changes X in place": merge_in_place,
+        "four axes": lambda X, H: X.unflatten(0, (-1, H)).transpose(1, 2),
+        "four axes, heads first": lambda X, H: X.unflatten(0, (-1, H)),
+        "H sequences": lambda X, H: X.unflatten(0, (H, -1)).transpose(1, 2).flatten(2),
         "heads in reverse": lambda X, H: torch.cat([X[h::H] for h in reversed(range(H))], -1),
     },
     "04-spread_valid_lens": {
         "repeat": lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1)),
+        "tile": lambda lens, H: lens.tile(H),
+        "tile with two numbers": lambda lens, H: lens.tile((H, 1)),
+        "cat": lambda lens, H: torch.cat([lens] * H),
+        "repeat along axis 1": lambda lens, H: lens.repeat(1, H),
+        "stack": lambda lens, H: torch.stack([lens] * H),
+        "axis 1": lambda lens, H: lens.repeat_interleave(H, 1),
+        "tables as they are": lambda lens, H: (
+            torch.repeat_interleave(lens, H) if lens.dim() == 1 else lens
+        ),
+        "flat, then rows again": lambda lens, H: lens.repeat_interleave(H).view(
+            -1, *lens.shape[1:]
+        ),
+        "multiplied": lambda lens, H: lens * H,
+        "divided": lambda lens, H: lens.repeat_interleave(H, dim=0) // H,
         "repeat everything": lambda lens, H: lens.repeat(H),
         "no axis": lambda lens, H: lens.repeat_interleave(H),
         "last axis": lambda lens, H: lens.repeat_interleave(H, dim=-1),
@@ -284,6 +461,35 @@ WRONG = {
             spread=lambda self, lens: lens.repeat(self.num_heads, *[1] * (lens.dim() - 1))
         ),
         "lengths ignored": variant(spread=lambda self, lens: None),
+        "lengths not spread": variant(spread=lambda self, lens: lens),
+        "lengths not spread, own mask": OwnMaskOfFewLengths,
+        "tables not spread": variant(
+            spread=lambda self, lens: (
+                lens if lens.dim() > 1 else lens.repeat_interleave(self.num_heads)
+            )
+        ),
+        "lengths tiled": variant(spread=lambda self, lens: lens.tile(self.num_heads)),
+        "lengths flat": variant(spread=lambda self, lens: lens.repeat_interleave(self.num_heads)),
+        "causal": variant(FiniteFill, causal=True),
+        "W_o before the merge": variant(
+            merge=staticmethod(lambda X, H: X),
+            finish=lambda self, X: merge(self.W_o(X), self.num_heads),
+        ),
+        "W_o in blocks": variant(finish=blocks_of_W_o),
+        "W_o's bias for each head": variant(finish=terms_of_W_o),
+        "scaled by the root of num_hiddens": ByRootOfAll,
+        "heads averaged": variant(
+            merge=staticmethod(lambda X, H: X.unflatten(0, (-1, H)).mean(dim=1))
+        ),
+        "scores dropped": DropsScores,
+        "keys cut off from training": variant(
+            attend=lambda self, q, k, v, lens: Module.attend(self, q, k.detach(), v, lens)
+        ),
+        "weighted sums dropped": variant(
+            attend=lambda self, q, k, v, lens: self.dropout(
+                scaled_dot_product_attention(q, k, v, lens)[0]
+            )
+        ),
         "no W_o": variant(finish=lambda self, output: output),
         "W_o twice": variant(finish=lambda self, output: self.W_o(self.W_o(output))),
         "scaled by the width of all heads": with_attention(
@@ -320,6 +526,14 @@ WRONG = {
         "W_o forgotten": lambda a, r: load(a, r, out=False),
         "biases forgotten": lambda a, r: load(a, r, bias=False),
         "memory shared": load_shared,
+        "in_proj transposed": load_some(turn_in=True),
+        "out_proj transposed": load_some(turn_out=True),
+        "out_proj.bias forgotten": load_some(out_bias=False),
+        "in_proj_bias forgotten": load_some(in_bias=False),
+        "really packed by head": load_by_head,
+        "biases that are None": load_biases_blindly,
+        "reference frozen": then(lambda a, r: r.requires_grad_(False)),
+        "attention in eval mode": then(lambda a, r: a.eval()),
         "packed by head": load_only_weights_in_wrong_place,
         "without no_grad": lambda a, r: a.W_q.weight.copy_(r.in_proj_weight.chunk(3)[0]),
         "copies the other way": lambda a, r: r.in_proj_weight.data.copy_(

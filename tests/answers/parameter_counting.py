@@ -1,5 +1,8 @@
 """Answers to the tasks of lesson 05."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import torch
 from torch import nn
@@ -79,6 +82,15 @@ def bert_by_modules(vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_le
         return parameters(*tables, nn.LayerNorm(d), *blocks, nn.Linear(d, d))
 
 
+def bert_by_linears(V, d, layers, f, max_len=512, segments=2):
+    def linear(inputs, outputs):
+        return (inputs + 1) * outputs
+
+    norm = linear(1, d)
+    one = 4 * linear(d, d) + linear(d, f) + linear(f, d) + 2 * norm
+    return sum(rows * d for rows in (V, max_len, segments)) + norm + layers * one + linear(d, d)
+
+
 def bert_in_floats(V, d, layers, f, max_len=512.0, segments=2.0):
     return 1.0 * bert(V, d, layers, f, max_len, segments)
 
@@ -124,6 +136,10 @@ def cache_by_prod(*sizes):
     return np.prod([2, *sizes, *defaults[len(sizes) :]])
 
 
+def cache_shifted(n, layers, heads, width, bytes_per_number=2, batch_size=1):
+    return math.prod((n, layers, heads, width, bytes_per_number, batch_size)) << 1
+
+
 def cache_in_bits(n, layers, heads, width, bytes_per_number=2, batch_size=1):
     bits = 8 * bytes_per_number
     return sum(2 * bits * heads * width * n * batch_size for _layer in range(layers)) / 8
@@ -151,6 +167,13 @@ def width_by_multiplying_back(num_hiddens, num_heads):
     if int(width) * num_heads == num_hiddens:
         return width
     raise HeadsDoNotFit(f"{num_hiddens=}, {num_heads=}: {width} is not a whole number")
+
+
+def width_by_fraction(num_hiddens, num_heads):
+    width = Fraction(num_hiddens, num_heads)
+    if width.denominator > 1:
+        raise ValueError(f"width {num_hiddens}, heads {num_heads}")
+    return width.numerator
 
 
 def width_by_search(num_hiddens, num_heads):
@@ -216,6 +239,7 @@ RIGHT = {
         "by parts": bert_by_parts,
         "modules": bert_by_modules,
         "floats": bert_in_floats,
+        "linear layers": bert_by_linears,
     },
     "05-attention_flops": {
         "formula": flops,
@@ -229,12 +253,14 @@ RIGHT = {
         "tensors": cache_by_tensors,
         "numpy": cache_by_prod,
         "bits": cache_in_bits,
+        "shifted": cache_shifted,
     },
     "05-head_width": {
         "refuses first": width_first_refuse,
         "divmod, message in pieces": width_by_divmod,
         "own kind of ValueError, float": width_by_multiplying_back,
         "search, tensor": width_by_search,
+        "fraction": width_by_fraction,
     },
 }
 
@@ -259,6 +285,8 @@ WRONG = {
         "one LayerNorm": lambda d, f: block(d, f) - 2 * d,
         "LayerNorm without shift": lambda d, f: block(d, f) - 2 * d,
         "LayerNorm of two numbers": lambda d, f: block(d, f) - 4 * d + 4,
+        "one bias for all of attention": lambda d, f: block(d, f) - 3 * d,
+        "neither LayerNorms nor biases of attention": lambda d, f: block(d, f) - 8 * d,
         "three LayerNorms": lambda d, f: block(d, f) + 2 * d,
         "LayerNorm of the inner width": lambda d, f: block(d, f) - 2 * d + 2 * f,
         "attention without biases": lambda d, f: block(d, f) - 4 * d,
@@ -274,6 +302,14 @@ WRONG = {
         "no pooler": lambda *sizes: bert(*sizes) - sizes[1] * (sizes[1] + 1),
         "pooler without bias": lambda *sizes: bert(*sizes) - sizes[1],
         "no LayerNorm of the embeddings": lambda *sizes: bert(*sizes) - 2 * sizes[1],
+        "a LayerNorm too many in each block": lambda *sizes: bert(*sizes) + 2 * sizes[1] * sizes[2],
+        "a LayerNorm too few in each block": lambda *sizes: bert(*sizes) - 2 * sizes[1] * sizes[2],
+        "a LayerNorm too many": lambda *sizes: bert(*sizes) + 2 * sizes[1],
+        "the embeddings' LayerNorm in each block": lambda *sizes: (
+            bert(*sizes) + 2 * sizes[1] * (sizes[2] - 1)
+        ),
+        "a bias too few in each block": lambda *sizes: bert(*sizes) - sizes[1] * sizes[2],
+        "a bias for the vocabulary": lambda *sizes: bert(*sizes) + sizes[0],
         "biases in the tables": lambda *sizes: bert(*sizes) + 3 * sizes[1],
         "no positions": lambda V, d, n, f, m=512, s=2: bert(V, d, n, f, 0, s),
         "512 positions always": lambda V, d, n, f, m=512, s=2: bert(V, d, n, f, 512, s),
@@ -341,6 +377,9 @@ WRONG = {
         "always refused": refusing("{d} {h}", lambda d, h: True),
         "the error is returned": width_returns_the_error,
         "nothing is returned": width_prints,
+        "-1 is returned": lambda d, h: -1 if d % h else d // h,
+        "one too many": lambda d, h: width_first_refuse(d, h) + 1,
+        "a text where it divides": lambda d, h: str(width_first_refuse(d, h)),
         "the word ValueError": lambda d, h: "ValueError" if d % h else d // h,
         "full width": lambda d, h: d,
         "borrowed": borrowed("head_width"),

@@ -1,7 +1,10 @@
 """Right and wrong answers to the tasks of lesson 03, for the tests of its checks."""
 
+import functools
 import math
+import operator
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 
@@ -46,6 +49,20 @@ def head_transposed_view(X, W_q, W_k, W_v):
 
 def head_float32(X, W_q, W_k, W_v):
     return head_with_lesson_2(*(tensor.float() for tensor in (X, W_q, W_k, W_v)))
+
+
+def head_one_product(X, W_q, W_k, W_v):
+    widths = [W.shape[1] for W in (W_q, W_k, W_v)]
+    q, k, v = (X @ torch.hstack([W_q, W_k, W_v])).split(widths, dim=2)
+    scores = q.div(widths[0] ** 0.5) @ k.mT
+    return (scores - scores.logsumexp(-1, keepdim=True)).exp() @ v
+
+
+def head_numpy(X, W_q, W_k, W_v):
+    q, k, v = (np.asarray(X) @ np.asarray(W) for W in (W_q, W_k, W_v))
+    scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return torch.from_numpy(powers / powers.sum(-1, keepdims=True) @ v)
 
 
 def naive_softmax(scores):
@@ -101,6 +118,12 @@ def loop_wide(X, W_q, W_k, W_v, W_o):
 def loop_vmap(X, W_q, W_k, W_v, W_o):
     heads = torch.vmap(head_averages_first, in_dims=(None, 0, 0, 0), out_dims=2)
     return heads(X, W_q, W_k, W_v).flatten(2) @ W_o
+
+
+def loop_tensordot(X, W_q, W_k, W_v, W_o):
+    q, k, v = (torch.tensordot(X, W, dims=([2], [1])).movedim(2, 1) for W in (W_q, W_k, W_v))
+    scores = torch.einsum("bhld,bhsd->bhls", q, k) / math.sqrt(W_k.size(2))
+    return (scores.softmax(3) @ v).transpose(1, 2).reshape(*X.shape[:2], -1).matmul(W_o)
 
 
 def loop_preallocated(X, W_q, W_k, W_v, W_o):
@@ -189,6 +212,15 @@ def sum_padded(heads, W_o):
     return sum(
         F.pad(head, (h * d_v, (H - 1 - h) * d_v)) @ W_o for h, head in enumerate(heads.unbind())
     )
+
+
+def sum_reduced(heads, W_o):
+    return functools.reduce(operator.add, map(torch.matmul, heads, W_o.tensor_split(len(heads))))
+
+
+def sum_tensordot(heads, W_o):
+    rows = W_o.reshape(len(heads), heads.shape[-1], -1)
+    return torch.tensordot(heads, rows, dims=([0, 3], [0, 1]))
 
 
 def sum_float32(heads, W_o):
@@ -303,6 +335,12 @@ def neighbours_of_full_width(num_features, num_positions):
     return [torch.nn.Parameter(W) for W in (W_q, W_k, W_v)]
 
 
+def neighbours_ends_ask_for_themselves(num_features, num_positions):
+    W_q, W_k, W_v = neighbours_one_hot(num_features, num_positions)
+    W_q[0, num_features, 0] = W_q[1, -1, -1] = 60.0
+    return W_q, W_k, W_v
+
+
 def neighbours_straddling(num_features, num_positions):
     """A small content part in the keys, far too weak to matter."""
     W_q, W_k, W_v = neighbours_one_hot(num_features, num_positions)
@@ -348,6 +386,8 @@ RIGHT = {
         "loops": head_in_loops,
         "keys in rows, result not contiguous": head_transposed_view,
         "float32": head_float32,
+        "one product, logsumexp": head_one_product,
+        "numpy": head_numpy,
     },
     "03-loop_of_heads": {
         "plain": loop_plain,
@@ -358,6 +398,7 @@ RIGHT = {
         "vmap": loop_vmap,
         "written into place": loop_preallocated,
         "float32": loop_float32,
+        "tensordot": loop_tensordot,
     },
     "03-output_as_sum": {
         "slices": sum_slices,
@@ -367,6 +408,8 @@ RIGHT = {
         "backwards": sum_backwards,
         "padded": sum_padded,
         "float32": sum_float32,
+        "reduced": sum_reduced,
+        "tensordot": sum_tensordot,
     },
     "03-neighbour_weights": {
         "one-hot, float32": neighbours_one_hot,
@@ -375,6 +418,7 @@ RIGHT = {
         "the keys shifted": neighbours_keys_shifted,
         "parameters of full width": neighbours_of_full_width,
         "a little content": neighbours_straddling,
+        "the ends ask for themselves": neighbours_ends_ask_for_themselves,
     },
 }
 
@@ -401,6 +445,16 @@ WRONG = {
         "keys with W_q": lambda X, q, k, v: head_fused(X, q, q, v),
         "output and weights": lambda X, q, k, v: scaled_dot_product_attention(X @ q, X @ k, X @ v),
         "X @ W.T": lambda X, q, k, v: head_fused(X, q.T, k.T, v.T),
+        "scaled by the values": lambda X, q, k, v: F.scaled_dot_product_attention(
+            X @ q, X @ k, X @ v, scale=v.shape[1] ** -0.5
+        ),
+        "scaled twice": lambda X, q, k, v: F.scaled_dot_product_attention(
+            X @ q / q.shape[1] ** 0.5, X @ k, X @ v
+        ),
+        "causal by the library": lambda X, q, k, v: F.scaled_dot_product_attention(
+            X @ q, X @ k, X @ v, is_causal=True
+        ),
+        "values from W_k": lambda X, q, k, v: head_fused(X, q, k, k),
         "the first sequence only": lambda X, q, k, v: head_fused(X[:1], q, k, v),
         "across the batch": lambda X, q, k, v: head_fused(X.transpose(0, 1), q, k, v).transpose(
             0, 1
@@ -411,6 +465,19 @@ WRONG = {
         "heads added": wrong_loop(join=lambda heads, W: sum(heads) @ W[: heads[0].shape[-1]]),
         "heads averaged": wrong_loop(
             join=lambda heads, W: torch.cat([sum(heads) / len(heads)] * len(heads), -1) @ W
+        ),
+        "joined along the words": wrong_loop(join=lambda heads, W: torch.cat(heads, dim=1) @ W),
+        "added, then all of W_o": wrong_loop(join=lambda heads, W: sum(heads) @ W),
+        "each head times all of W_o": wrong_loop(join=lambda heads, W: sum(h @ W for h in heads)),
+        "added, without W_o": wrong_loop(join=lambda heads, W: sum(heads)),
+        "return inside the loop": wrong_loop(join=lambda heads, W: heads[0] @ W),
+        "as many rounds as features": lambda X, q, k, v, W: (
+            torch.cat([head_fused(X, q[h], k[h], v[h]) for h in range(q.shape[1])], -1) @ W
+        ),
+        "scaled by the values": wrong_loop(
+            head=lambda X, q, k, v: F.scaled_dot_product_attention(
+                X @ q, X @ k, X @ v, scale=v.shape[1] ** -0.5
+            )
         ),
         "joined along the batch": wrong_loop(join=lambda heads, W: torch.cat(heads) @ W),
         "interleaved": wrong_loop(join=lambda heads, W: torch.stack(heads, -1).flatten(2) @ W),
@@ -456,6 +523,12 @@ WRONG = {
         "off by one": sum_off_by_one,
         "heads added, then W_o": lambda heads, W: (
             sum(heads) @ W.reshape(len(heads), heads.shape[-1], -1).sum(0)
+        ),
+        "head 0 every time": lambda heads, W: sum(
+            heads[0] @ rows for rows in W.split(heads.shape[-1])
+        ),
+        "the width from the batch": lambda heads, W: sum(
+            head @ rows for head, rows in zip(heads, W.split(heads.shape[1]), strict=False)
         ),
         "a sum of the concatenation": lambda heads, W: sum_concatenated(heads, W).sum(dim=0),
         "W_o transposed": lambda heads, W: sum_concatenated(heads, W.T),

@@ -1,37 +1,11 @@
 """The known mistakes of lesson 05 that count the parameters of a whole BERT."""
 
-from mha_course.checks.mistakes.block_counting import build_block
+from mha_course.checks.mistakes.bert_blocks import BLOCKS, build_bert
 from mha_course.checks.task import Mistake
 
 __all__ = ["BERT", "build_bert"]
 
-A_BLOCK = "A block"
 A_BERT = "A whole BERT"
-
-
-RIGHT_BLOCK = build_block()
-
-
-def build_bert(
-    words=lambda V: V,
-    positions=lambda m: m,
-    segments=lambda s: s,
-    norm=lambda d: 2 * d,
-    block=RIGHT_BLOCK,
-    layers=lambda n: n,
-    pooler=lambda d: d * d + d,
-    extra=lambda V, d: 0,
-    repeat_rest=lambda n: 1,
-):
-    """Return an answer to `05-count_bert`, right unless a part is replaced."""
-
-    def count_bert(V, num_hiddens, num_layers, ffn_num_hiddens, max_len=512, num_segments=2):
-        d, n = num_hiddens, num_layers
-        tables = (words(V) + positions(max_len) + segments(num_segments)) * d
-        rest = tables + norm(d) + pooler(d) + extra(V, d)
-        return repeat_rest(n) * rest + layers(n) * block(d, ffn_num_hiddens)
-
-    return count_bert
 
 
 def without_defaults(vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_len, num_segments):
@@ -44,7 +18,7 @@ def without_defaults(vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_l
 without_defaults.__name__ = without_defaults.__qualname__ = "count_bert"
 
 
-BERT = (
+BERT = BLOCKS + (
     Mistake(
         "pooler-forgotten",
         "You leave out the pooler.",
@@ -75,6 +49,14 @@ BERT = (
         "It belongs to no block, so a count of tables and blocks passes it by.",
         A_BERT,
         parts={"norm": lambda d: 0},
+    ),
+    Mistake(
+        "two-norms-outside-the-blocks",
+        "Two numbers a feature are too many, as much as one LayerNorm outside the blocks.",
+        "One follows the tables, and no other stands outside a block: neither after the last "
+        "block, as in other models, nor at the pooler.",
+        A_BERT,
+        parts={"norm": lambda d: 4 * d},
     ),
     Mistake(
         "norm-for-each-table",
@@ -136,21 +118,6 @@ BERT = (
         parts={"positions": lambda m: 0, "segments": lambda s: 0},
     ),
     Mistake(
-        "one-block",
-        "You count a single block.",
-        "The blocks of a stack have equal shapes and different numbers: each was trained by "
-        "itself.",
-        A_BERT,
-        parts={"layers": lambda n: 1},
-    ),
-    Mistake(
-        "twelve-blocks",
-        "You count 12 blocks, whatever num_layers is.",
-        "12 is BERT-base. The argument may say something else.",
-        A_BERT,
-        parts={"layers": lambda n: 12},
-    ),
-    Mistake(
         "counted-in-every-layer",
         "You count tables and pooler again for every block.",
         "What is there once? The tables stand below the stack, the pooler above it: words pass "
@@ -166,6 +133,30 @@ BERT = (
         parts={"extra": lambda V, d: V * d + V},
     ),
     Mistake(
+        "guessing-layers-counted",
+        "You count the layers that guess hidden words: one more linear layer, a LayerNorm, and a "
+        "bias for each entry of the vocabulary.",
+        "They are there while BERT is trained, and some libraries count them in. Here nothing "
+        "comes after the pooler.",
+        A_BERT,
+        parts={"extra": lambda V, d: d * d + 3 * d + V},
+    ),
+    Mistake(
+        "vocabulary-bias-counted",
+        "You count a bias for each entry of the vocabulary.",
+        "A table is looked up, without a bias. The layer that guesses words has one, and here "
+        "nothing comes after the pooler.",
+        A_BERT,
+        parts={"extra": lambda V, d: V},
+    ),
+    Mistake(
+        "pooler-counted-twice",
+        "You count two layers like the pooler, each a matrix and a bias.",
+        "The pooler is one linear layer. What comes after it is there while BERT is trained.",
+        A_BERT,
+        parts={"pooler": lambda d: 2 * (d * d + d)},
+    ),
+    Mistake(
         "word-table-counted-twice",
         "You count the vocabulary twice, as a table and as a layer that leads back to words.",
         "Here nothing leads back: nothing comes after the pooler.",
@@ -179,58 +170,5 @@ BERT = (
         "caller may leave them out.",
         A_BERT,
         without_defaults,
-    ),
-    Mistake(
-        "layer-norms-forgotten",
-        "In every block four numbers a feature are missing: its two LayerNorms, or the biases of "
-        "its attention.",
-        "A block has both, and a small thing in a block is there once for each layer. Does your "
-        "count of a block pass the check of 5.2?",
-        A_BLOCK,
-        parts={"block": build_block(norms=0)},
-    ),
-    Mistake(
-        "one-layer-norm",
-        "In every block two numbers a feature are missing, as much as one LayerNorm.",
-        "Does your count of a block pass the check of 5.2? There the block stands alone, which is "
-        "easier to look at.",
-        A_BLOCK,
-        parts={"block": build_block(norms=1)},
-    ),
-    Mistake(
-        "biases-forgotten",
-        "Your blocks have no biases.",
-        "Those of BERT do, in attention and in the feed-forward network. Few numbers in a block, "
-        "but there are many blocks.",
-        A_BLOCK,
-        parts={"block": build_block(attention=lambda d: 4 * d * d, ffn_biases=lambda d, f: ())},
-    ),
-    Mistake(
-        "weights-only",
-        "You count tables and matrices, and neither biases nor LayerNorms.",
-        "They are 0.1 % of BERT-base. The paper's 110M allows for that, and a count to the last "
-        "parameter does not.",
-        A_BERT,
-        parts={
-            "block": build_block(
-                attention=lambda d: 4 * d * d, ffn_biases=lambda d, f: (), norms=0
-            ),
-            "pooler": lambda d: d * d,
-            "norm": lambda d: 0,
-        },
-    ),
-    Mistake(
-        "feed-forward-forgotten",
-        "Your blocks have no feed-forward network.",
-        "It holds over half of BERT's parameters: the bars in the lesson show it.",
-        A_BERT,
-        parts={"block": build_block(layers=0)},
-    ),
-    Mistake(
-        "inner-width-taken-as-4d",
-        "You take the inner width to be four times the width, whatever the argument says.",
-        "That is so in BERT, so BERT-base cannot tell. The function is given both widths.",
-        A_BLOCK,
-        parts={"block": build_block(inner=lambda d, f: 4 * d)},
     ),
 )

@@ -87,6 +87,20 @@ BLOCK = (
         parts={"norms": 1, "extra": lambda d, f: 2 * f},
     ),
     Mistake(
+        "one-bias-for-all-of-attention",
+        "Three numbers a feature are missing: attention has one bias for all of its four matrices.",
+        "Each matrix has its own. Does your count of a layer pass the check of 5.1?",
+        A_BLOCK,
+        parts={"attention": build_attention(biases=lambda matrices, d: d)},
+    ),
+    Mistake(
+        "attention-biases-and-norms-forgotten",
+        "Eight numbers a feature are missing: the biases of attention and both LayerNorms.",
+        "Few numbers each, and trained like all others: a count is exact or it is an estimate.",
+        A_BLOCK,
+        parts={"attention": build_attention(default=False), "norms": 0},
+    ),
+    Mistake(
         "biases-forgotten",
         "You count the block without any biases of its linear layers.",
         "In BERT each of them has some, those of attention and those of the feed-forward network. "

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-__all__ = ["apart", "without"]
+__all__ = ["apart", "only", "without"]
 
 
 def apart(mistakes, build, *ids):
@@ -13,7 +13,7 @@ def apart(mistakes, build, *ids):
     """
     return tuple(
         dataclasses.replace(mistake, wrong=build(**mistake.parts), parts=None)
-        if mistake.id in ids
+        if mistake.id in ids and mistake.parts
         else mistake
         for mistake in mistakes
     )
@@ -22,3 +22,8 @@ def apart(mistakes, build, *ids):
 def without(mistakes, *ids):
     """The mistakes without those of these ids."""
     return tuple(mistake for mistake in mistakes if mistake.id not in ids)
+
+
+def only(mistakes, *ids):
+    """Those of the mistakes that have these ids."""
+    return tuple(mistake for mistake in mistakes if mistake.id in ids)

@@ -1,15 +1,14 @@
-"""The known mistakes of lesson 04 in splitting, merging and spreading lengths."""
+"""The known mistakes of lesson 04 in splitting and merging."""
 
 import torch
 
 from mha_course.checks.task import Mistake
 
-__all__ = ["MERGE", "SPLIT", "SPREAD", "cut_words", "interleaved", "right_merge", "right_split"]
+__all__ = ["MERGE", "SPLIT", "cut_words", "interleaved", "right_merge", "right_split"]
 
 STEP_3 = "Step 3: batch and heads become one axis"
 TRAP = "The trap"
 BACK = "And back again"
-LENGTHS = "A second trap: whose length is it?"
 
 
 def cut_words(X, H):
@@ -126,6 +125,13 @@ MERGE = (
         lambda X, H: X.reshape(H, -1, *X.shape[1:]).permute(1, 2, 0, 3).flatten(2),
     ),
     Mistake(
+        "heads-taken-for-the-batch",
+        "You take num_heads for the number of sequences: your result has num_heads of them.",
+        "The first axis holds B · num_heads rows. How many sequences is that?",
+        STEP_3,
+        lambda X, H: X.reshape(H, -1, *X.shape[1:]).transpose(1, 2).flatten(2),
+    ),
+    Mistake(
         "heads-summed",
         "You add the heads up.",
         "They are concatenated: the result is num_heads times as wide as one head.",
@@ -147,6 +153,22 @@ MERGE = (
         lambda X, H: torch.cat([X[h::H] for h in reversed(range(H))], -1),
     ),
     Mistake(
+        "axes-not-joined",
+        "You return four axes: each word still has its heads on an axis of their own.",
+        "Heads and features are neighbours and in the right order. The task asks for both as one "
+        "axis, (B, L, num_heads · d).",
+        BACK,
+        lambda X, H: X.reshape(-1, H, *X.shape[1:]).transpose(1, 2),
+    ),
+    Mistake(
+        "axes-neither-swapped-nor-joined",
+        "You return four axes, with the heads in front of the words.",
+        "You have undone the last step of the split. Two more are left: which axis has to move, "
+        "and which two become one?",
+        BACK,
+        lambda X, H: X.reshape(-1, H, *X.shape[1:]),
+    ),
+    Mistake(
         "merge-view-after-permute",
         "You call view on a tensor whose axes were swapped.",
         "view cannot copy, and here the numbers have to move. Deleting the swap instead silences "
@@ -155,62 +177,5 @@ MERGE = (
         lambda X, H: (
             X.view(-1, H, *X.shape[1:]).transpose(1, 2).view(-1, X.shape[1], H * X.shape[2])
         ),
-    ),
-)
-
-SPREAD = (
-    Mistake(
-        "lengths-repeated-as-a-whole",
-        "You repeat the whole tensor: 3, 5 becomes 3, 5, 3, 5.",
-        "The rows of transpose_qkv are batch first, so head 1 of the first sequence would get the "
-        "length of the second. With one sequence nobody notices.",
-        LENGTHS,
-        lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1)),
-    ),
-    Mistake(
-        "lengths-repeated-along-the-last-axis",
-        "You repeat the whole tensor along its last axis: 3, 5 becomes 3, 5, 3, 5, and of a table "
-        "(B, L) the columns are repeated.",
-        "The rows of transpose_qkv are batch first: all heads of a sequence need its length, or "
-        "its row of lengths, before the next sequence comes.",
-        LENGTHS,
-        lambda lens, H: lens.repeat(H),
-    ),
-    Mistake(
-        "lengths-repeated-along-queries",
-        "For lengths of shape (B, L) you repeat along the queries instead of the sequences.",
-        "Each row of lengths belongs to one sequence and is needed once for each head: the first "
-        "axis grows, the second stays.",
-        LENGTHS,
-        lambda lens, H: lens.repeat_interleave(H, dim=-1),
-    ),
-    Mistake(
-        "lengths-flattened",
-        "For lengths of shape (B, L) your result is flat.",
-        "repeat_interleave flattens a tensor unless it is told the axis.",
-        LENGTHS,
-        lambda lens, H: lens.repeat_interleave(H),
-    ),
-    Mistake(
-        "lengths-not-spread",
-        "You return the lengths as they were.",
-        "There are B · H problems now, and each needs a length.",
-        LENGTHS,
-        lambda lens, H: lens,
-    ),
-    Mistake(
-        "lengths-clamped",
-        "You turn lengths of 0 into 1.",
-        "A length of 0 is allowed: that query attends to nothing. Spread the numbers as they are.",
-        LENGTHS,
-        lambda lens, H: lens.clamp(min=1).repeat_interleave(H, dim=0),
-    ),
-    Mistake(
-        "lengths-on-a-new-axis",
-        "You give the heads an axis of their own.",
-        "The numbers are right. The task asks for batch and heads as one axis, like the rows of "
-        "transpose_qkv.",
-        STEP_3,
-        lambda lens, H: torch.stack([lens] * H, dim=1),
     ),
 )

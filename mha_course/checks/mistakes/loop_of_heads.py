@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_course.checks.mistakes.combining import apart
 from mha_course.checks.mistakes.one_head import SHARED, build_head
 from mha_course.checks.task import Mistake
 
@@ -40,6 +41,11 @@ def _cut_on_axis_1(X, W_q, W_k, W_v, W_o):
     return torch.cat(heads, -1) @ W_o
 
 
+def _loop_over_features(X, W_q, W_k, W_v, W_o):
+    heads = [build_head()(X, W_q[h], W_k[h], W_v[h]) for h in range(W_q.shape[1])]
+    return torch.cat(heads, -1) @ W_o
+
+
 def _slices_of_words(X, W_q, W_k, W_v, W_o):
     heads, start = [], 0
     for h, part in enumerate(X.tensor_split(len(W_q), -1)):
@@ -49,20 +55,48 @@ def _slices_of_words(X, W_q, W_k, W_v, W_o):
     return torch.cat(heads, -1) @ W_o
 
 
-LOOP = (
+JOINING = (
     Mistake(
         "heads-end-to-end",
-        "Your heads are laid end to end along the batch: what meets W_o is as wide as one head.",
-        "W_o has H · d_v rows, so it waits for all heads side by side. Which axis has to grow?",
+        "Your heads are laid end to end, along the batch (as torch.cat does when it is told no "
+        "axis) or along the words: what meets W_o is as wide as one head.",
+        "W_o has H · d_v rows, so it waits for all heads side by side. Sequences and words stay "
+        "as many as they are: which axis has to grow?",
         WRONGLY,
         parts={"join": lambda heads, W_o: torch.cat(_each(heads)) @ W_o},
     ),
     Mistake(
+        "heads-along-the-words",
+        "Your heads are laid end to end along the words.",
+        "There are no more words than before.",
+        WRONGLY,
+        parts={"join": lambda heads, W_o: torch.cat(_each(heads), 1) @ W_o},
+        twin="heads-end-to-end",
+    ),
+    Mistake(
         "heads-summed",
-        "You add the heads up before they meet W_o.",
-        "Added up, heads cannot be told apart: dogs and cats in one mixture again.",
+        "What meets W_o is as wide as one head: you add the heads up before (or average them), or "
+        "W_o meets one of them alone.",
+        "W_o has H · d_v rows, so it waits for all heads side by side. Added up, heads cannot be "
+        "told apart: dogs and cats in one mixture again.",
         SUM_OF_HEADS,
         parts={"join": lambda heads, W_o: heads.sum(1) @ W_o},
+    ),
+    Mistake(
+        "heads-summed-through-first-rows",
+        "You add the heads up, and the sum meets the first d_v rows of W_o.",
+        "Those are the rows of head 0. Added up, heads cannot be told apart, and the other rows "
+        "are there for the other heads.",
+        SUM_OF_HEADS,
+        parts={"join": lambda heads, W_o: heads.sum(1) @ W_o[: heads.shape[-1]]},
+    ),
+    Mistake(
+        "heads-summed-without-W_o",
+        "You return the sum of the heads.",
+        "Added up, heads cannot be told apart. They stand side by side, and W_o, which you do not "
+        "use, decides what becomes of each.",
+        WRONGLY,
+        parts={"join": lambda heads, W_o: heads.sum(1)},
     ),
     Mistake(
         "heads-stacked",
@@ -150,6 +184,13 @@ LOOP = (
         _cut_on_axis_1,
     ),
     Mistake(
+        "loop-over-the-wrong-axis",
+        "Your loop does not run over the heads: it has as many rounds as a word has features.",
+        "W_q is (H, d_model, d_k). Which axis counts the heads, and what does len(W_q) say?",
+        LOOP_OF_HEADS,
+        _loop_over_features,
+    ),
+    Mistake(
         "input-split",
         "You cut the words into H pieces and give each head one piece.",
         "Every head sees the whole word. What is narrow is what it makes of it.",
@@ -168,7 +209,7 @@ LOOP = (
         "You divide the scores by the square root of H · d_k, the width of all heads together.",
         "The scale follows from the vectors that meet in a score, and these are one head's.",
         NARROW,
-        parts={"scale": lambda scores, X, W_q: scores / (len(W_q) * W_q.shape[-1]) ** 0.5},
+        parts={"scale": lambda scores, X, W_q, W_v: scores / (len(W_q) * W_q.shape[-1]) ** 0.5},
     ),
     Mistake(
         "residual-added",
@@ -177,4 +218,23 @@ LOOP = (
         LOOP_OF_HEADS,
         parts={"after": lambda output, X: output + X},
     ),
-) + SHARED
+)
+
+LOOP = apart(
+    JOINING + SHARED,
+    build_loop,
+    "heads-summed-through-first-rows",
+    "heads-summed-without-W_o",
+    "heads-stacked",
+    "stacked-and-reshaped",
+    "heads-reversed",
+    "heads-averaged",
+    "residual-added",
+    "softmax-over-heads",
+    "scaled-by-words",
+    "scaled-by-d_v",
+    "multiplied-by-root",
+    "softmax-over-batch",
+    "sigmoid",
+    "plain-normalisation",
+)

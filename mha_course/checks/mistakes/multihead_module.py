@@ -3,70 +3,35 @@
 import torch
 from torch import nn
 
+from mha_course.checks.mistakes.combining import apart
 from mha_course.checks.mistakes.head_splitting import (
     BACK,
-    LENGTHS,
     TRAP,
     cut_words,
     interleaved,
     right_merge,
-    right_split,
 )
+from mha_course.checks.mistakes.module_lens import MODULE_LENS
+from mha_course.checks.mistakes.multihead_parts import build_module
 from mha_course.checks.task import Mistake
 
-__all__ = ["MODULE", "build_module"]
+__all__ = ["MODULE"]
 
 TOGETHER = "Put together"
-PROOF = "The proof"
 
 
-def _weights(q, k, valid_lens, scale, positions, keep, fill, axis):
-    scores = q @ k.transpose(1, 2) * scale
-    if valid_lens is not None:
-        lens = valid_lens[:, None, None] if valid_lens.dim() == 1 else valid_lens[:, :, None]
-        scores = scores.masked_fill(~keep(positions(q, k), lens), fill)
-    return scores.softmax(axis)
+def _block_for_each_head(self, output):
+    d = output.shape[-1] // self.num_heads
+    blocks = torch.block_diag(*[output.new_ones(d, d)] * self.num_heads)
+    return nn.functional.linear(output, self.W_o.weight * blocks, self.W_o.bias)
 
 
-def build_module(
-    split=right_split,
-    merge=right_merge,
-    spread=lambda lens, H: lens.repeat_interleave(H, dim=0),
-    scale=lambda d, H: d**-0.5,
-    positions=lambda q, k: torch.arange(k.shape[1]),
-    keep=torch.lt,
-    fill=-torch.inf,
-    axis=-1,
-    empty_row=lambda weights: weights.nan_to_num(0.0),
-    drop=lambda self, weights: self.drop(weights),
-    finish=lambda self, output: self.W_o(output),
-    roles=("W_q", "W_k", "W_v"),
-):
-    """Return a class for `04-MultiHeadAttention`, right unless a part is replaced."""
-
-    class MultiHeadAttention(nn.Module):
-        def __init__(self, key_size, query_size, value_size, width, num_heads, dropout=0, bias=0):
-            super().__init__()
-            self.num_heads, self.drop = num_heads, nn.Dropout(dropout)
-            self.W_q = nn.Linear(query_size, width, bias=bool(bias))
-            self.W_k = nn.Linear(key_size, width, bias=bool(bias))
-            self.W_v = nn.Linear(value_size, width, bias=bool(bias))
-            self.W_o = nn.Linear(width, width, bias=bool(bias))
-
-        def forward(self, queries, keys, values, valid_lens=None):
-            H = self.num_heads
-            linears = [getattr(self, role) for role in roles]
-            inputs = (queries, keys, values)
-            q, k, v = (split(W(X), H) for W, X in zip(linears, inputs, strict=True))
-            lens = None if valid_lens is None else spread(valid_lens, H)
-            by = scale(q.shape[-1], H)
-            weights = empty_row(_weights(q, k, lens, by, positions, keep, fill, axis))
-            return finish(self, merge(drop(self, weights) @ v, H))
-
-    return MultiHeadAttention
+def _bias_for_each_head(self, output):
+    bias = 0.0 if self.W_o.bias is None else self.W_o.bias
+    return self.W_o(output) + (self.num_heads - 1) * bias
 
 
-MODULE = (
+HEADS = (
     Mistake(
         "split-without-transpose",
         "Your heads hold whole words: the split misses the swap of words and heads.",
@@ -89,19 +54,12 @@ MODULE = (
         parts={"merge": lambda X, H: X.reshape(X.shape[0] // H, X.shape[1], -1)},
     ),
     Mistake(
-        "lengths-repeated-as-a-whole",
-        "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5.",
-        "The rows are batch first, so all heads of a sequence need its length before the next "
-        "sequence comes.",
-        LENGTHS,
-        parts={"spread": lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1))},
-    ),
-    Mistake(
-        "lengths-ignored",
-        "valid_lens has no effect on your result.",
-        "Keys past the length are padding: no query may attend to them.",
-        LENGTHS,
-        parts={"spread": lambda lens, H: None},
+        "heads-averaged",
+        "You add the heads up, or average them: what meets W_o is as wide as one head.",
+        "The heads stand side by side, num_heads times as wide. Added up, they cannot be told "
+        "apart.",
+        BACK,
+        parts={"merge": lambda X, H: X.unflatten(0, (-1, H)).mean(1)},
     ),
     Mistake(
         "no-output-projection",
@@ -111,33 +69,88 @@ MODULE = (
         parts={"finish": lambda self, output: output},
     ),
     Mistake(
+        "W_o-before-the-merge",
+        "W_o meets the heads one by one, before they are joined.",
+        "A head is num_heads times narrower than what W_o takes in. It waits for all heads of a "
+        "word side by side.",
+        TOGETHER,
+        parts={
+            "merge": lambda X, H: X,
+            "finish": lambda self, X: right_merge(self.W_o(X), self.num_heads),
+        },
+    ),
+    Mistake(
+        "W_o-block-for-each-head",
+        "You cut W_o into blocks, and each head meets one block: its features in, its features "
+        "out.",
+        "Then the heads never meet. Each feature of the output takes something from every head: "
+        "how many numbers does one row of W_o.weight have?",
+        TOGETHER,
+        parts={"finish": _block_for_each_head},
+    ),
+    Mistake(
+        "W_o-bias-for-each-head",
+        "The bias of W_o is in your output once for each head.",
+        "As a sum over the heads, each head meets its own part of the matrix. The bias belongs to "
+        "the sum: how many sums are there?",
+        TOGETHER,
+        parts={"finish": _bias_for_each_head},
+    ),
+)
+
+SCALES = (
+    Mistake(
         "scaled-by-all-heads",
-        "You divide the scores by the square root of the width of all heads together.",
+        "You divide the scores by the square root of num_hiddens, the width of all heads together.",
         "The scale follows from the length of the vectors that are multiplied, and these are one "
         "head's queries and keys.",
         TOGETHER,
-        parts={"scale": lambda d, H: (d * H) ** -0.5},
+        parts={"scale": lambda d, heads, **_: (d * heads) ** -0.5},
+    ),
+    Mistake(
+        "scaled-by-query-size",
+        "You divide the scores by the square root of the width of a query before it is projected.",
+        "The scale follows from the vectors that meet in a score. What has happened to the "
+        "queries by then?",
+        TOGETHER,
+        parts={"scale": lambda d, inputs, **_: inputs**-0.5},
     ),
     Mistake(
         "scaled-by-number-of-heads",
         "You divide the scores by the square root of the number of heads.",
         "The scale follows from how many products are added up in one score: the width of a head.",
         TOGETHER,
-        parts={"scale": lambda d, H: H**-0.5},
+        parts={"scale": lambda d, heads, **_: heads**-0.5},
+    ),
+    Mistake(
+        "scaled-by-keys",
+        "You divide the scores by the square root of the number of keys.",
+        "How far scores spread depends on how many products are added up in one score, not on how "
+        "many scores there are.",
+        TOGETHER,
+        parts={"scale": lambda d, keys, **_: keys**-0.5},
     ),
     Mistake(
         "not-scaled",
         "You do not scale the scores.",
         "Without the scale their spread grows with the width, and softmax saturates (lesson 2).",
         TOGETHER,
-        parts={"scale": lambda d, H: 1.0},
+        parts={"scale": lambda d, **_: 1.0},
     ),
     Mistake(
         "divided-by-width",
-        "You divide the scores by the width of a head, without the square root.",
-        "The spread of a score is √d, not d: dividing by d makes all weights nearly equal.",
+        "You divide the scores by the whole width of a head: by d, or by its root twice.",
+        "The spread of a score is √d, not d: dividing by more makes all weights nearly equal. Does "
+        "a function that you call scale already?",
         TOGETHER,
-        parts={"scale": lambda d, H: 1 / d},
+        parts={"scale": lambda d, **_: 1 / d},
+    ),
+    Mistake(
+        "multiplied-by-root",
+        "You multiply the scores by the square root of the width of a head.",
+        "Scores spread too far as they are. The scale is there to bring them closer together.",
+        TOGETHER,
+        parts={"scale": lambda d, **_: d**0.5},
     ),
     Mistake(
         "softmax-over-queries",
@@ -146,50 +159,9 @@ MODULE = (
         TOGETHER,
         parts={"axis": -2},
     ),
-    Mistake(
-        "nan-for-length-0",
-        "A query with nothing to attend to gives NaN.",
-        "A softmax over nothing but -inf divides 0 by 0. Such a row has to give zeros.",
-        TOGETHER,
-        parts={"empty_row": lambda weights: weights},
-    ),
-    Mistake(
-        "uniform-for-length-0",
-        "A query with nothing to attend to gets the average of all values.",
-        "A finite fill makes all its scores equal, and softmax makes equal weights of them. Such a "
-        "row has to give zeros.",
-        TOGETHER,
-        parts={"fill": -1e9},
-    ),
-    Mistake(
-        "masked-scores-0",
-        "The scores of padding are set to 0.",
-        "exp(0) is 1: padding still gets a share of the attention.",
-        LENGTHS,
-        parts={"fill": 0.0},
-    ),
-    Mistake(
-        "one-key-too-many",
-        "Each query sees one key past its length.",
-        "Keys count from 0, so a length of 3 allows the keys 0, 1 and 2.",
-        LENGTHS,
-        parts={"keep": torch.le},
-    ),
-    Mistake(
-        "mask-as-long-as-queries",
-        "Your mask counts the positions of the queries.",
-        "It hides keys, so it needs a column for each key. In self-attention there are as many of "
-        "both, and nobody notices.",
-        TOGETHER,
-        parts={"positions": lambda q, k: torch.arange(q.shape[1])},
-    ),
-    Mistake(
-        "mask-inverted",
-        "Your queries see the padding and nothing else.",
-        "The mask is the wrong way round. Libraries differ in what True means.",
-        PROOF,
-        parts={"keep": torch.ge},
-    ),
+)
+
+MORE = (
     Mistake(
         "no-dropout",
         "dropout has no effect while training.",
@@ -204,6 +176,17 @@ MODULE = (
         TOGETHER,
         parts={
             "drop": lambda self, weights: nn.functional.dropout(weights, self.drop.p, training=True)
+        },
+    ),
+    Mistake(
+        "dropout-before-the-softmax",
+        "You drop scores, before the softmax.",
+        "A score of 0 still gets a weight, so nothing is left out. With dropout=1 all keys would "
+        "weigh alike. It is weights that are dropped.",
+        TOGETHER,
+        parts={
+            "drop": lambda self, weights: weights,
+            "drop_scores": lambda self, scores: self.drop(scores),
         },
     ),
     Mistake(
@@ -223,4 +206,37 @@ MODULE = (
         TOGETHER,
         parts={"roles": ("W_k", "W_q", "W_v")},
     ),
+    Mistake(
+        "queries-attend-to-themselves",
+        "Keys and values are made from the queries: the arguments keys and values have no effect.",
+        "In self-attention a caller passes the same tensor three times. It is the caller who "
+        "decides that.",
+        TOGETHER,
+        parts={"inputs": lambda queries, keys, values: (queries, queries, queries)},
+    ),
+    Mistake(
+        "values-from-keys",
+        "The values are made from the keys: the argument values has no effect.",
+        "What a word is found by and what it hands over may be different tensors. Each goes "
+        "through its own projection.",
+        TOGETHER,
+        parts={"inputs": lambda queries, keys, values: (queries, keys, keys)},
+    ),
+)
+
+MODULE = apart(
+    HEADS + SCALES + MODULE_LENS + MORE,
+    build_module,
+    "heads-averaged",
+    "W_o-before-the-merge",
+    "W_o-block-for-each-head",
+    "W_o-bias-for-each-head",
+    "scaled-by-number-of-heads",
+    "scaled-by-query-size",
+    "scaled-by-keys",
+    "multiplied-by-root",
+    "dropout-before-the-softmax",
+    "dropout-on-the-output",
+    "queries-attend-to-themselves",
+    "values-from-keys",
 )

@@ -1,7 +1,8 @@
-"""Known mistakes in one head: projections, scale, softmax, weighted sum."""
+"""Known mistakes in one head: projections, softmax, weighted sum."""
 
 import torch
 
+from mha_course.checks.mistakes.head_scales import SCALES, by_root_of_width
 from mha_course.checks.task import Mistake
 
 __all__ = ["HEAD", "SHARED", "build_head"]
@@ -14,14 +15,10 @@ def _project(X, W_q, W_k, W_v):
     return X @ W_q, X @ W_k, X @ W_v
 
 
-def _by_root_of_width(scores, X, W_q):
-    return scores / W_q.shape[-1] ** 0.5
-
-
 def build_head(
     project=_project,
     match=lambda q, k: q @ k.mT,
-    scale=_by_root_of_width,
+    scale=by_root_of_width,
     softmax=lambda scores, W_q: scores.softmax(-1),
     finish=lambda weights, v: weights @ v,
 ):
@@ -32,7 +29,7 @@ def build_head(
 
     def one_head(X, W_q, W_k, W_v):
         q, k, v = project(X, W_q, W_k, W_v)
-        return finish(softmax(scale(match(q, k), X, W_q), W_q), v)
+        return finish(softmax(scale(match(q, k), X, W_q, W_v), W_q), v)
 
     return one_head
 
@@ -50,55 +47,7 @@ def _across_batch(X, *matrices):
     return build_head()(X.transpose(0, 1), *matrices).transpose(0, 1)
 
 
-SHARED = (
-    Mistake(
-        "not-scaled",
-        "You do not scale the scores.",
-        "Their spread grows with the width of queries and keys, and softmax then puts nearly all "
-        "the weight on one word (lesson 2).",
-        ONE,
-        parts={"scale": lambda scores, X, W_q: scores},
-    ),
-    Mistake(
-        "divided-by-width",
-        "You divide the scores by the whole width of a query: by d_k, or by its root twice.",
-        "The spread of a score is the root of that width, and dividing by more makes all weights "
-        "nearly equal (lesson 2). Does a function that you call scale already?",
-        ONE,
-        parts={"scale": lambda scores, X, W_q: scores / W_q.shape[-1]},
-    ),
-    Mistake(
-        "scaled-by-d_model",
-        "You divide the scores by the square root of d_model, the width of a word.",
-        "The scale follows from the vectors that meet in a score. How many numbers have they?",
-        ONE,
-        parts={"scale": lambda scores, X, W_q: scores / X.shape[-1] ** 0.5},
-    ),
-    Mistake(
-        "scaled-by-words",
-        "You divide the scores by the square root of the number of words.",
-        "How far scores spread depends on how many products are added in one score, not on how "
-        "many scores there are.",
-        ONE,
-        parts={"scale": lambda scores, X, W_q: scores / X.shape[-2] ** 0.5},
-    ),
-    Mistake(
-        "multiplied-by-root",
-        "You multiply the scores by the square root of d_k.",
-        "Scores spread too far as they are. The scale is there to bring them closer together.",
-        ONE,
-        parts={"scale": lambda scores, X, W_q: scores * W_q.shape[-1] ** 0.5},
-    ),
-    Mistake(
-        "scaled-after-softmax",
-        "You scale the weights, after the softmax.",
-        "Then a row no longer sums to 1, and the softmax has seen the wide scores already.",
-        ONE,
-        parts={
-            "scale": lambda scores, X, W_q: scores,
-            "softmax": lambda scores, W_q: scores.softmax(-1) / W_q.shape[-1] ** 0.5,
-        },
-    ),
+SHARED = SCALES + (
     Mistake(
         "softmax-over-queries",
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
@@ -205,6 +154,13 @@ HEAD = SHARED + (
         "They say where a head looks. The output is what it brings from there: (B, L, d_v).",
         ONE,
         parts={"finish": lambda weights, v: weights},
+    ),
+    Mistake(
+        "values-from-W_k",
+        "Your values are made with W_k, like the keys: W_v changes nothing.",
+        "What a word is found by and what it hands over are different things, each with a matrix.",
+        ONE,
+        build_head(project=lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_k, X @ W_k)),
     ),
     Mistake(
         "matrices-transposed",

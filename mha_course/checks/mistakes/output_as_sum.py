@@ -25,6 +25,11 @@ def build_sum(
     return output_as_sum
 
 
+def _width_from_batch(heads, W_o):
+    B = heads.shape[1]
+    return sum(head @ W_o[h * B : (h + 1) * B] for h, head in enumerate(heads))
+
+
 SUM = (
     Mistake(
         "first-rows-for-all",
@@ -93,6 +98,28 @@ SUM = (
         "Heads may be added in any order, as long as each keeps its own rows.",
         SUM_OF_HEADS,
         parts={"order": lambda heads: heads.flip(0)},
+    ),
+    Mistake(
+        "head-0-for-all",
+        "Head 0 meets the rows of every head, and the other heads nothing.",
+        "The rows of W_o follow h in your loop. Does the head follow it too?",
+        SUM_OF_HEADS,
+        parts={"order": lambda heads: heads[:1].expand_as(heads)},
+    ),
+    Mistake(
+        "width-from-the-wrong-axis",
+        "You take the width of a head from the axis that counts the sequences.",
+        "heads is (H, B, L, d_v): the width is the size of the last axis. Where B and d_v are "
+        "equal nobody notices.",
+        SUM_OF_HEADS,
+        _width_from_batch,
+    ),
+    Mistake(
+        "W_o-transposed",
+        "You multiply by the transpose of W_o.",
+        "W_o is (H · d_v, d_model): its rows belong to the heads, and nothing has to be turned.",
+        SUM_OF_HEADS,
+        lambda heads, W_o: torch.cat(list(heads), -1) @ W_o.T,
     ),
     Mistake(
         "heads-averaged",

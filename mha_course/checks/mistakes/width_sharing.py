@@ -1,5 +1,7 @@
 """The known mistakes of lesson 05 in sharing a width among heads, and in refusing to."""
 
+import numbers
+
 from mha_course.checks.task import Mistake
 
 __all__ = ["WIDTH", "build_width"]
@@ -13,6 +15,10 @@ def _raising(kind):
         raise kind(text)
 
     return refuse
+
+
+def _returning(number):
+    return lambda text: number
 
 
 REFUSE = _raising(ValueError)
@@ -32,6 +38,15 @@ def build_width(
         return result(num_hiddens, num_heads)
 
     return head_width
+
+
+def _refused_sometimes(inputs, value):
+    """Whether the width is right, or refused, or given as a number where it should be refused."""
+    d, h = inputs.values()
+    came, *message = value.values()
+    if isinstance(came, numbers.Real):
+        return d % h != 0 or came == d // h
+    return came == "a ValueError" and message == ["a message that names both numbers"]
 
 
 WIDTH = (
@@ -116,6 +131,17 @@ WIDTH = (
         DIVIDE,
         parts={"refuse": lambda text: None},
     ),
+    *(
+        Mistake(
+            f"{number}-returned",
+            f"Where the heads do not divide the width, your function returns {number}.",
+            "To the caller it is a width like any other, and the program goes on with it. An error "
+            "has to be raised.",
+            DIVIDE,
+            parts={"refuse": _returning(number)},
+        )
+        for number in (0, -1)
+    ),
     Mistake(
         "message-without-numbers",
         "You refuse, and your message names neither number.",
@@ -169,6 +195,15 @@ WIDTH = (
         "3 heads can share 45 features, and 4 heads cannot share 10. It depends on both numbers.",
         DIVIDE,
         parts={"refused": lambda d, h: d % 2 != 0},
+    ),
+    Mistake(
+        "refused-sometimes",
+        "Some widths that the heads cannot share you refuse, and others you do not.",
+        "Sharing works out or it does not: what is left over says which, whatever the two numbers "
+        "are otherwise.",
+        DIVIDE,
+        build_width(refused=lambda d, h: d % h % 2 != 0),
+        shows=_refused_sometimes,
     ),
     Mistake(
         "full-width",
