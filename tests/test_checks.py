@@ -1,13 +1,21 @@
 """The checks reject wrong answers, accept unusual right ones, and disturb nothing."""
 
+import functools
 import importlib
 import random
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from mha_course.checks import LESSONS, CheckFailed, check, diagnose, find, tasks
+from mha_course.checks.compare import compare
 
 ANSWERS = {lesson: importlib.import_module(f"answers.{lesson}") for lesson in LESSONS}
 
@@ -101,6 +109,77 @@ def test_the_finished_function_of_the_course_is_not_an_answer():
     assert diagnose("04-MultiHeadAttention", hidden).kind == "borrowed"
 
 
+def own_softmax(x):
+    powers = torch.exp(x - x.amax(dim=-1, keepdim=True))
+    return powers / powers.sum(dim=-1, keepdim=True)
+
+
+def softmax_or_own(x):
+    try:
+        return torch.softmax(x, dim=-1)
+    except BaseException:
+        return own_softmax(x)
+
+
+def softmax_in_a_thread(x, weigh=torch.softmax):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(weigh(x, -1)))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def softmax_in_a_pool(x):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(F.softmax, x, dim=-1).result()
+
+
+WAYS_ROUND = {
+    "exception swallowed": softmax_or_own,
+    "thread": softmax_in_a_thread,
+    "method in a thread": lambda x: softmax_in_a_thread(x, torch.Tensor.softmax),
+    "pool of threads": softmax_in_a_pool,
+    "torch.ops": lambda x: torch.ops.aten.softmax(x, -1),
+    "torch.ops, an overload": lambda x: torch.ops.aten._softmax.default(x, -1, False),
+    "torch.ops, the logarithm": lambda x: torch.ops.aten.log_softmax(x, -1).exp(),
+    "torch._softmax": lambda x: torch._softmax(x, -1, False),
+    "torch._safe_softmax": lambda x: torch._safe_softmax(x, -1),
+    "torch._C": lambda x: torch._C._VariableFunctions.softmax(x, -1),
+    "method": lambda x: torch.Tensor.softmax(x, -1),
+    "partial": functools.partial(torch.softmax, dim=-1),
+    "map": lambda x: next(map(torch.softmax, [x], [-1])),
+    "vmap": lambda x: torch.vmap(lambda row: torch.softmax(row, -1))(x[None])[0],
+    "a distribution": lambda x: torch.distributions.Categorical(logits=x).probs,
+}
+
+
+@pytest.mark.parametrize("way", WAYS_ROUND.values(), ids=WAYS_ROUND)
+def test_what_is_to_be_written_is_not_borrowed_on_another_way(way):
+    feedback = diagnose("01-softmax", way)
+    assert feedback.kind == "borrowed" and "softmax" in feedback.message
+    assert sys.getprofile() is None and threading.getprofile() is None
+
+
+ATTENDING = {
+    "torch._C": torch._C._nn.scaled_dot_product_attention,
+    "torch.ops": torch.ops.aten.scaled_dot_product_attention,
+    "the slow half": lambda q, k, v, scale: torch._scaled_dot_product_attention_math(
+        q, k, v, scale=scale
+    )[0],
+}
+
+
+@pytest.mark.parametrize("finished", ATTENDING.values(), ids=ATTENDING)
+def test_finished_attention_is_not_borrowed_on_another_way(finished):
+    feedback = diagnose("01-attention", lambda q, k, v: finished(q, k, v, scale=1.0))
+    assert feedback.kind == "borrowed" and "attention" in feedback.message
+
+
+def test_what_allowed_functions_call_is_not_held_against_an_answer():
+    assert diagnose("01-softmax", lambda x: (x - x.logsumexp(-1, keepdim=True)).exp()).passed
+    assert diagnose("01-attention", lambda q, k, v: F.softmax(q @ k.mT, dim=-1) @ v).passed
+
+
 def test_check_raises_an_assertion_error_that_carries_the_feedback(capsys):
     def transpose_qkv(X, num_heads):
         return X.reshape(X.shape[0] * num_heads, X.shape[1], -1)
@@ -152,6 +231,48 @@ def test_an_answer_that_remembers_is_caught():
     assert diagnose("04-transpose_qkv", transpose_qkv).kind == "not repeatable"
 
 
+def test_a_result_that_is_kept_for_the_next_call_is_caught():
+    kept = {}
+
+    def transpose_qkv(X, num_heads):
+        right = ANSWERS["head_splitting"].split(X, num_heads)
+        return kept.setdefault((X.shape, num_heads), right)
+
+    feedback = diagnose("04-transpose_qkv", transpose_qkv)
+    assert feedback.kind == "not repeatable"
+    assert "keep something from an earlier call" in feedback.message
+
+
+def test_a_mask_that_is_kept_for_the_next_call_is_caught():
+    kept = {}
+
+    def scaled_dot_product_attention(queries, keys, values, valid_lens=None):
+        scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+        if valid_lens is not None:
+            seen = torch.arange(keys.shape[1]) < valid_lens.reshape(len(keys), -1, 1)
+            seen = kept.setdefault((scores.shape, valid_lens.dim()), seen)
+            scores = scores.masked_fill(~seen, -torch.inf)
+        weights = scores.softmax(-1).nan_to_num(0.0)
+        return weights @ values, weights
+
+    feedback = diagnose("02-scaled_dot_product_attention", scaled_dot_product_attention)
+    assert feedback.kind == "not repeatable"
+    assert "in reverse order" in feedback.details[0][0]
+
+
+def test_what_depends_on_the_shape_alone_may_be_kept():
+    @functools.lru_cache
+    def mask(num_steps):
+        return torch.ones(num_steps, num_steps, dtype=torch.bool).tril()
+
+    def mended_attention(queries, keys, values):
+        scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+        weights = scores.masked_fill(~mask(len(scores[0])), -torch.inf).softmax(-1)
+        return weights @ values, weights
+
+    assert diagnose("02-mended_attention", mended_attention).passed
+
+
 def test_a_list_is_as_good_as_a_tuple():
     answers = ANSWERS["scaled_dot_product"].RIGHT["02-scaled_dot_product_attention"]
     right = next(iter(answers.values()))
@@ -169,6 +290,73 @@ def test_a_float32_answer_passes_with_a_remark():
     feedback = diagnose("04-transpose_qkv", RIGHT_FLOAT32)
     assert feedback.passed
     assert "float32" in feedback.remarks[0] and "float32" in feedback._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("task_id", "answer"),
+    [
+        ("01-softmax", lambda x: own_softmax(x.float()).double()),
+        ("01-attend", lambda q, k, v: (k @ q).float().softmax(0).double() @ v),
+        ("02-scaled_scores", lambda q, k: q @ k.mT / torch.tensor(k.shape[2]).sqrt()),
+        ("02-masked_softmax", lambda *inputs: in_float32(*inputs).double()),
+        ("04-transpose_qkv", lambda X, H: RIGHT_FLOAT32(X, H).double()),
+    ],
+)
+def test_what_went_through_float32_passes_with_a_remark(task_id, answer):
+    feedback = diagnose(task_id, answer)
+    assert feedback.passed, str(feedback)
+    assert sum("about 7, where 15 can be had" in remark for remark in feedback.remarks) == 1
+
+
+def in_float32(scores, valid_lens=None):
+    return ANSWERS["scaled_dot_product"].softmax_infinity(scores.float(), valid_lens)
+
+
+NUMBERS = [
+    Fraction(24),
+    Decimal(24),
+    Decimal("2.4e1"),
+    np.float32(24),
+    np.int64(24),
+    np.array(24.0),
+    torch.tensor(24),
+    24.0,
+]
+OTHERS = [
+    *(True, np.True_, torch.tensor(True), 24j, "24", [24], None),
+    *(10**400, -(10**5000), Fraction(10**5000, 7), Decimal("1e999999999")),
+    *(Decimal("nan"), Decimal("snan"), Decimal("inf"), float("nan"), -float("inf")),
+    *(np.array([24]), torch.tensor([24.0]), Fraction(73, 3), Decimal("24.1")),
+]
+
+
+def predictions(new_output):
+    return {"second_weight": 0.4, "new_output": new_output, "output_with_twin": 8}
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=repr)
+def test_a_right_number_passes_whatever_its_kind(number):
+    assert diagnose("01-predictions", lambda: predictions(number)).passed
+    counted = diagnose("05-count_attention", lambda n, bias=True: number * (n * n + n * bias) / 6)
+    assert counted.passed, str(counted)
+
+
+@pytest.mark.parametrize("number", OTHERS, ids=lambda number: type(number).__name__)
+def test_a_wrong_number_is_rejected_in_words_whatever_its_kind(number):
+    for feedback in (
+        diagnose("01-predictions", lambda: predictions(number)),
+        diagnose("05-count_attention", lambda n, bias=True: number),
+    ):
+        assert feedback.kind in ("value", "type", "nan")
+        assert len(feedback.message) < 200
+
+
+def test_infinity_is_near_to_nothing_but_itself():
+    infinite = torch.tensor([0.0, -torch.inf])
+    for other in (torch.zeros(2), torch.tensor([0.0, -1e30]), -infinite):
+        assert compare(infinite, other, ("mask",), 1e-5)[0].kind == "value"
+        assert compare(other, infinite, ("mask",), 1e-5)[0].kind == "value"
+    assert compare(infinite, infinite.clone(), ("mask",), 1e-5)[0] is None
 
 
 def RIGHT_FLOAT32(X, num_heads):

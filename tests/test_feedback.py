@@ -1,5 +1,6 @@
 """What a check says where no known mistake fits, and around a right answer."""
 
+import dataclasses
 import sys
 import threading
 import time
@@ -7,12 +8,16 @@ import warnings
 
 import pytest
 import torch
+from answers.head_splitting import Module
 from torch import nn
 
-from mha_course.checks import diagnose, find, outcome
+from mha_course.checks import Feedback, diagnose, explanation, find, outcome
+from mha_course.checks.compare import compare
 from mha_course.checks.exceptions import MEANINGS, explain
 from mha_course.checks.limits import OutOfTime, time_limit
 from mha_course.checks.recognition import wrong_answer
+from mha_course.checks.stages import first_wrong_stage
+from mha_course.checks.task import Case, Task
 
 
 def split(X, num_heads):
@@ -243,6 +248,106 @@ def test_the_first_stage_that_differs_is_named():
     assert "do not appear in your computation: the projected queries." in early.remarks[0]
     assert "Every step up to the output is there and right." in late.remarks[0]
     assert late.details
+
+
+def staged(stages, answer, *inputs):
+    """What is said of the stages of an answer that is wrong on each of the inputs."""
+    cases = [Case("", {"x": torch.as_tensor(x, dtype=torch.float64)}) for x in inputs]
+    task = Task("00-made", lambda x: 2 * x, lambda draw: cases, stages=lambda i: stages(i["x"]))
+    outcomes = [outcome.observe(task, answer, case) for case in cases]
+    return first_wrong_stage(task, answer, cases, outcomes, 0)
+
+
+LARGE = ([1.0, 3, 5, 11], [7.0, 2, 5, 3])
+
+
+def test_a_stage_that_equals_an_input_is_not_taken_for_done():
+    def stages(x):
+        return {"the scores": x * 1.0, "the double": 2 * x}
+
+    assert staged(stages, lambda x: x.clone() + 1, [3.0, 4], *LARGE) == (None, "the double")
+
+
+def test_a_stage_that_equals_an_earlier_one_is_not_taken_for_done():
+    def stages(x):
+        return {"the double": 2 * x, "its view": (2 * x)[None], "the end": 2 * x + 1}
+
+    assert staged(stages, lambda x: 2 * x + 5, [3.0, 4], *LARGE) == ("the double", "the end")
+
+
+def test_a_number_that_comes_up_by_accident_is_not_taken_for_a_stage():
+    def stages(x):
+        return {"the square": x * x, "the end": x * x + 1}
+
+    # 2 · 2 = 2 + 2: with the other inputs it shows that nothing is squared.
+    assert staged(stages, lambda x: 2 * x + 5, [2.0], *LARGE) == (None, "the square")
+    assert staged(stages, lambda x: x * x + 5, [2.0], *LARGE) == ("the square", "the end")
+
+
+def test_a_stage_that_could_be_another_one_in_another_order_is_not_taken_for_done():
+    def stages(x):
+        return {"the doubles": 2 * x, "the doubles in order": (2 * x).sort().values}
+
+    def one_by_one(x):
+        return torch.stack([2 * number for number in x]) * 1.5
+
+    found = staged(stages, one_by_one, [3.0, 1], *LARGE)
+    assert found == ("the doubles", "the doubles in order")
+
+
+def test_where_nothing_is_computed_or_nothing_agrees_nothing_is_said():
+    def stages(x):
+        return {"the double": 2 * x}
+
+    assert staged(stages, lambda x: 3.0, [3.0, 1], *LARGE) is None
+    assert staged(lambda x: {"the input": x}, lambda x: 3 * x, [3.0, 1], *LARGE) is None
+
+
+def test_heads_that_are_right_and_joined_wrongly_are_told_so():
+    def join(heads, num_heads):
+        return heads.flip(0).reshape(-1, heads.shape[1], num_heads * heads.shape[2])
+
+    class Joined(Module):
+        merge = staticmethod(join)
+
+    remark = diagnose("04-MultiHeadAttention", Joined).remarks[0]
+    assert remark.startswith("Up to the weighted sums of each head your numbers are right.")
+    assert remark.endswith("in your computation: the joined heads.")
+
+
+@pytest.mark.parametrize("dropout", [1.0, 0.25])
+def test_stages_of_another_run_are_not_taken_for_those_that_fail(dropout):
+    right = find("04-MultiHeadAttention").build()
+
+    class Training(right):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.wrong = sizes[5] == dropout
+
+        def forward(self, queries, keys, values, valid_lens=None):
+            output = super().forward(queries, keys, values, valid_lens)
+            return output + 1.5 if self.training and self.wrong else output
+
+    feedback = diagnose("04-MultiHeadAttention", Training)
+    assert not feedback.passed and not feedback.remarks
+    assert f"dropout={dropout}" in feedback.details[0][0]
+
+
+def test_what_should_hold_and_does_not_is_said_in_a_sentence():
+    label = "the reference is left as it was"
+    difference, _ = compare({label: True}, {label: False}, ("result",), 0.0)
+    assert difference.message == f"this is not so, and should be: {label}"
+    difference, _ = compare({"W_q.bias": torch.ones(2)}, {"W_q.bias": torch.zeros(2)}, (), 1e-9)
+    assert difference.message.startswith("W_q.bias: 2 of 2 numbers are wrong, the first at W_q.bi")
+
+
+def test_a_known_mistake_comes_with_what_came_of_it_where_the_result_is_not_shown():
+    task = find("01-attention")
+    failed = Feedback(task.id, "value", "The result is 3, expected 4.", (("case: one", "x"),))
+    known = explanation.of_mistakes(task, failed, task.mistakes[:1])
+    assert known.details == (("what came of it", failed.message), *failed.details)
+    shown = dataclasses.replace(failed, details=(("yours", "3"), ("expected", "4")))
+    assert explanation.of_mistakes(task, shown, task.mistakes[:1]).details == shown.details
 
 
 def test_a_pair_of_mistakes_is_named_together():

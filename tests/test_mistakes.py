@@ -1,15 +1,19 @@
 """Each known mistake is recognised as itself, alone and together with another."""
 
-import itertools
 import random
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
+import torch
 
+from mha_course.attention import dot_product_weights
 from mha_course.checks import diagnose, find, tasks
-from mha_course.checks.recognition import wrong_answer
+from mha_course.checks.outcome import observe
+from mha_course.checks.recognition import pairs, recognise, take_back, wrong_answer
 from mha_course.checks.registry import lesson_of
+from mha_course.checks.task import Case, Mistake, Task
 
 ROOT = Path(__file__).parents[1]
 MISTAKES = [
@@ -39,25 +43,24 @@ def test_the_feedback_has_its_words_and_leads_to_a_section_of_the_lesson(task_id
 
 
 def combinable(task_id):
-    mistakes = [m for m in find(task_id).mistakes if m.parts and not m.twin]
-    pairs = itertools.combinations(mistakes, 2)
-    return [(one, other) for one, other in pairs if not one.parts.keys() & other.parts.keys()]
+    task = find(task_id)
+    return [pair for pair in pairs(task) if not take_back(task, *pair)]
 
 
-def not_named(task_id, pairs):
+def not_named(task_id, some):
     """The pairs of mistakes whose answer is accepted, or rejected without a name.
 
     One mistake can hide another (lengths that are ignored hide a wrong mask): then the one that
     shows is named, or another pair that gives the same numbers.
     """
-    answers = {f"{a.id} + {b.id}": wrong_answer(find(task_id), a, b) for a, b in pairs}
+    answers = {f"{a.id} + {b.id}": wrong_answer(find(task_id), a, b) for a, b in some}
     return [label for label, answer in answers.items() if not diagnose(task_id, answer).mistake]
 
 
 @pytest.mark.parametrize("task_id", tasks())
 def test_two_mistakes_together_are_rejected_and_named(task_id):
-    pairs = combinable(task_id)
-    some = random.Random(3).sample(pairs, min(12, len(pairs)))
+    known = combinable(task_id)
+    some = random.Random(3).sample(known, min(12, len(known)))
     assert not_named(task_id, some) == []
 
 
@@ -71,3 +74,97 @@ def test_every_two_mistakes_together_are_rejected_and_named(task_id):
 def test_every_task_knows_enough_mistakes(task_id):
     counts = task_id.startswith("05") or task_id == "01-predictions"
     assert len(find(task_id).mistakes) >= (3 if counts else 6)
+
+
+def test_the_readme_does_not_promise_more_mistakes_than_there_are():
+    promised = re.search(r"Over (\d+) known mistakes", (ROOT / "README.md").read_text("utf-8"))
+    assert sum(len(find(task_id).mistakes) for task_id in tasks()) > int(promised[1])
+
+
+def made_task(**parts):
+    """Count n plus nothing; its mistakes count more, or less, by a part."""
+    made = [Mistake(id, "You did.", "It is.", "Section", parts={id: p}) for id, p in parts.items()]
+    single = Mistake("single", "You did.", "It is.", "Section", lambda n: n + 5)
+
+    def build(**given):
+        return lambda n: n + sum(part(n) for part in given.values())
+
+    cases = [Case(f"{n}", {"n": n}) for n in (3, 7, 11)]
+    reference = build()
+    return Task("00-made", reference, lambda draw: cases, mistakes=(*made, single), build=build)
+
+
+def named(task, answer):
+    cases = task.cases(None)
+    outcomes = [observe(task, answer, case) for case in cases]
+    return [mistake.id for mistake in recognise(task, cases, outcomes, 0, 0)]
+
+
+def test_a_single_mistake_is_named_before_a_pair_of_the_same_results():
+    task = made_task(two=lambda n: 2, three=lambda n: 3, n=lambda n: n)
+    assert named(task, lambda n: n + 5) == ["single"]
+    assert named(task, lambda n: n + 3 + n) == ["three", "n"]
+
+
+def test_a_pair_is_not_named_if_one_takes_back_what_the_other_adds():
+    task = made_task(four=lambda n: 4 * n, less=lambda n: -n, one=lambda n: 1, late=lambda n: 7 - n)
+    assert named(task, lambda n: n + 4 * n - n) == []
+    assert named(task, lambda n: n + 4 * n + 1) == ["four", "one"]
+    # 7 - n is no multiple of 4 n: there is nothing else that this sum could come from.
+    assert named(task, lambda n: n + 4 * n + 7 - n) == ["four", "late"]
+
+
+def hidden_with_a_million(scores, valid_lens=None):
+    if valid_lens is None:
+        return scores
+    lens = valid_lens.reshape(len(scores), -1, 1)
+    return scores.masked_fill(torch.arange(scores.shape[-1]) >= lens, -1e6)
+
+
+HALVES = {
+    "01-softmax": {
+        "scores-returned": lambda x: x,
+        "shifted-and-no-more": lambda x: x - x.max(dim=-1, keepdim=True).values,
+    },
+    "01-attend": {"scores-returned": lambda query, keys, values: keys @ query},
+    "01-attention": {"scores-returned": lambda queries, keys, values: queries @ keys.mT},
+    "01-additive_scores": {
+        "not-weighed": lambda queries, keys, W_q, W_k, w_v: torch.tanh(
+            (queries @ W_q)[:, :, None] + (keys @ W_k)[:, None]
+        )
+    },
+    "02-scaled_scores": {"not-scaled": lambda queries, keys: queries @ keys.mT},
+    "02-masked_softmax": {
+        "scores-returned": lambda scores, valid_lens=None: scores,
+        "lengths-ignored": lambda scores, valid_lens=None: scores.softmax(-1),
+        "hidden-and-no-more": hidden_with_a_million,
+    },
+    "02-scaled_dot_product_attention": {
+        "weights-only": lambda queries, keys, values, valid_lens=None: dot_product_weights(
+            queries, keys, valid_lens, None
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("task_id", "mistake", "answer"),
+    [(task_id, *half) for task_id, halves in HALVES.items() for half in halves.items()],
+)
+def test_half_of_the_way_is_one_mistake(task_id, mistake, answer):
+    assert diagnose(task_id, answer).mistake == mistake
+
+
+@pytest.mark.parametrize(
+    ("mask", "mistake"),
+    [
+        (lambda n: torch.full((n, n), -1e9).triu(1), "mask-to-be-added"),
+        (lambda n: torch.full((n, n), -torch.inf).double().triu(1), "mask-to-be-added"),
+        (lambda n: torch.full((n, n), -1e4).tril(), "mask-to-be-added-inverted"),
+        (lambda n: torch.ones(n, n).tril(), "mask-of-floats"),
+        (lambda n: torch.ones(n, n).triu(1), "mask-inverted + mask-of-floats"),
+        (lambda n: torch.zeros(n, n), "nothing-visible + mask-of-floats"),
+    ],
+)
+def test_a_mask_of_floats_is_one_to_be_added_only_if_it_hides(mask, mistake):
+    assert diagnose("02-causal_mask", mask).mistake == mistake

@@ -19,7 +19,11 @@ FINISHED = (
     "mha_course.attention.DotProductAttention",
     "d2l.torch.DotProductAttention",
     "torch.nn.functional.scaled_dot_product_attention",
+    "torch._scaled_dot_product_attention_math",
+    "torch._scaled_dot_product_flash_attention_for_cpu",
 )
+# e to the power 709.5 is finite, to the power 711 not: one step down would be enough.
+EDGE = "scores of 709, 709.5 and 711"
 
 
 def softmax(x):
@@ -43,7 +47,8 @@ def softmax_cases(draw):
     """Cases for `softmax`: ranks 1 to 4, and scores whose powers overflow or round to 0."""
     large = [[1000.0, 1001, 999], [-1000, -1002, -1000], [0, 1, 2]]
     large = torch.tensor(large, dtype=torch.float64)
-    spread = torch.tensor([[3000.0, 0, 2999, -3000], [0, 1, -900, 2]], dtype=torch.float64)
+    spread = [[3000.0, 0, 2999, -3000], [0, 1, -900, 2], [1000, 1001, 1000, -3000]]
+    spread = torch.tensor(spread, dtype=torch.float64)
     return [
         Case("two rows", {"x": torch.tensor([[0.0, 1, 2], [3, 3, 0]], dtype=torch.float64)}),
         Case("one row", {"x": torch.tensor([0.0, 1, 2], dtype=torch.float64)}),
@@ -51,6 +56,7 @@ def softmax_cases(draw):
         Case("rank 3", {"x": draw.normal(2, 5, 7, scale=3)}),
         Case("rank 4, all axes equal", {"x": draw.normal(3, 3, 3, 3)}),
         Case("one score a row", {"x": draw.normal(5, 1)}),
+        Case(EDGE, {"x": torch.tensor([[709.0, 709.5, 711]]).double()}),
         Case("large scores: on paper, only differences count", {"x": large}),
         Case("scores that are far apart within a row", {"x": spread}),
         Case(
@@ -87,6 +93,8 @@ def attend_cases(draw):
         _case("three pairs", [1.0, 1], keys, values),
         _case("a query of zeros", [0.0, 0], keys, values),
         _case("scores of 1000, 1001 and 999", [1.0], [[1000.0], [1001], [999]], values),
+        _case("all scores near -1000", [1.0], [[-1000.0], [-1001], [-999]], values),
+        _case(EDGE, [1.0], [[709.0], [709.5], [711]], values),
         case("7 keys of width 5", 5, 7, 3),
         case("as many keys as their width", 5, 5, 2),
         case("keys and values of one width", 3, 7, 3),
@@ -137,6 +145,7 @@ def attention_cases(draw):
         case("as many sentences as queries and keys", 3, (3, 3), 2, 5),
         case("all sizes equal", 3, (3, 3), 3, 3),
         case("one query, one key", 2, (1, 1), 3, 5),
+        _case(EDGE, [[[1.0], [0]]], [[[709.0], [709.5], [711]]], values),
         _case("scores around 1000 and -1000", [[[1.0], [-1]]], large[:1], values),
         _case("the second sentence far below the first", [[[1.0]], [[1]]], large, values * 2),
         case("large scores, all sizes equal", 3, (3, 3), 3, 3, change=_enlarged),
@@ -184,9 +193,11 @@ TASKS = [
         mistakes=SOFTMAX,
         build=build_softmax,
         stages=softmax_stages,
+        tolerance=1e-9,  # as its statement says
         forbidden=(
             *("torch.softmax", "torch.softmin", "torch.log_softmax"),
             *("torch.special_softmax", "torch.special_log_softmax"),
+            *("torch._safe_softmax", "torch._masked_softmax"),
             *("torch.nn.functional.softmax", "torch.nn.functional.log_softmax"),
             "mha_course.attention.masked_softmax",
         ),

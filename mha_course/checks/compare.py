@@ -2,14 +2,23 @@
 
 import numbers
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import torch
 
-__all__ = ["Difference", "compare", "describe"]
+from mha_course.checks.showing import (
+    describe,
+    index,
+    plain_number,
+    show_both,
+    tell_apart,
+)
+
+__all__ = ["FLOAT32_TOLERANCE", "Difference", "compare"]
 
 FLOAT32_TOLERANCE = 1e-4
+EXACT = 1e-9  # what is further off than this, and let through, gets a remark
 PLAIN = (bool, str, type(None))  # what is compared as it is; other objects by their type only
-SHOWN = 36  # a tensor of up to this many numbers is shown in full
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,7 @@ def compare(expected, got, names, tolerance):
     and the remarks on a right answer of an unusual kind.
 
     names: how to call the parts in sentences; one for each element of a tuple.
+    tolerance: the largest |yours - expected| / max(1, |expected|) that is right.
     """
     remarks = []
     for name, want, have in _pairs(expected, got, names):
@@ -38,25 +48,6 @@ def compare(expected, got, names, tolerance):
             several = isinstance(expected, (tuple, list, dict))
             return replace(difference, name=name if several else ""), ()
     return None, tuple(dict.fromkeys(remarks))
-
-
-def describe(value):
-    """What a value is, in a few words: "a tensor of shape (2, 3)", "None", "a list of length 2"."""
-    if value is None or isinstance(value, bool):
-        return str(value)
-    if torch.is_tensor(value):
-        kind = str(value.dtype).removeprefix("torch.")
-        return f"a {kind} tensor of shape {tuple(value.shape)}"
-    if isinstance(value, numbers.Number):
-        return f"the number {value!r}"
-    if isinstance(value, (tuple, list)):
-        return f"a {type(value).__name__} of length {len(value)}"
-    if isinstance(value, str):
-        return f"the text {value!r}"
-    if isinstance(value, dict):
-        return "a dict with the keys " + ", ".join(map(repr, value))
-    name = type(value).__name__
-    return f"an object of type {name}"
 
 
 def _pairs(expected, got, names):
@@ -78,7 +69,7 @@ def _pairs(expected, got, names):
             listed = ", ".join(map(repr, missing))
             yield "", None, Difference("type", f"the dict it returns lacks {listed}")
             return
-        yield from ((f"{key!r}", expected[key], got[key]) for key in expected)
+        yield from ((str(key), expected[key], got[key]) for key in expected)
     else:
         yield names[0], expected, got
 
@@ -86,29 +77,37 @@ def _pairs(expected, got, names):
 def _compare_one(name, want, have, tolerance, remarks):
     if torch.is_tensor(want):
         return _compare_tensors(name, want, have, tolerance, remarks)
+    if isinstance(want, bool) and isinstance(have, bool):
+        # The name of what is asked whether it holds is a sentence.
+        message = f"this is {'not ' if want else ''}so, and should {'' if want else 'not '}be"
+        return Difference("value", f"{message}: {name}") if have != want else None
     if isinstance(want, numbers.Number) and not isinstance(want, bool):
         return _compare_numbers(name, want, have, tolerance, remarks)
     if type(have) is not type(want) or (isinstance(want, PLAIN) and have != want):
-        return Difference(
-            "value", f"{name} is {describe(have)}, expected {want!r}", repr(have), repr(want)
-        )
+        message = f"{name} is {describe(have)}, expected {describe(want)}"
+        return Difference("value", message, describe(have), describe(want))
     return None
 
 
 def _compare_numbers(name, want, have, tolerance, remarks):
-    if torch.is_tensor(have) and have.dim() == 0:
-        have = have.item()
-    if isinstance(have, bool) or not isinstance(have, numbers.Real):
+    mine, right = plain_number(have), plain_number(want)
+    if mine is None:
         return Difference("type", f"{name} has to be a number, got {describe(have)}")
-    if have != have:
+    if mine != mine:
         return Difference("nan", f"{name} is NaN (not a number)")
-    if isinstance(want, int) and have == want and not isinstance(have, numbers.Integral):
-        remarks.append("A count is a whole number: with // instead of / it stays one.")
-    limit = 0 if isinstance(want, int) else tolerance * max(1, abs(want))
-    if abs(have - want) > limit:
-        message = f"{name} is {_number(have)}, which is not right"
-        return Difference("value", message, _number(have), _number(want))
-    return None
+    if isinstance(want, int) and mine == right and not isinstance(have, numbers.Integral):
+        if not torch.is_tensor(have) or have.is_floating_point():
+            remarks.append("A count is a whole number: with // instead of / it stays one.")
+    if mine == right or _near(mine, right, 0 if isinstance(want, int) else tolerance):
+        return None
+    yours, expected = tell_apart(mine, right)
+    return Difference("value", f"{name} is {yours}, which is not right", yours, expected)
+
+
+def _near(mine, right, tolerance):
+    if not isinstance(mine, Fraction) or not isinstance(right, Fraction):  # inf or NaN
+        return False
+    return abs(mine - right) <= Fraction(tolerance) * max(1, abs(right))
 
 
 def _compare_tensors(name, want, have, tolerance, remarks):
@@ -121,36 +120,60 @@ def _compare_tensors(name, want, have, tolerance, remarks):
     if not _dtype_fits(want.dtype, have.dtype):
         wanted = "a whole-number dtype" if _is_integer(want.dtype) else str(want.dtype)
         return Difference("dtype", f"{name} has dtype {have.dtype}, expected {wanted}")
-    if have.is_floating_point() and bool(have.isnan().any()) and not bool(want.isnan().any()):
+    if not have.is_floating_point():
+        return _difference(name, want, have, have == want)
+    if bool(have.isnan().any()) and not bool(want.isnan().any()):
         place = tuple(have.isnan().nonzero()[0].tolist())
-        message = f"{name} holds NaN (not a number), first at {_index(name, place)}"
-        return Difference("nan", message, _show(have), _show(want))
-    if want.is_floating_point() and have.dtype != want.dtype:
+        message = f"{name} holds NaN (not a number), first at {index(name, place)}"
+        return Difference("nan", message, *show_both(have, want))
+    return _compare_floats(name, want, have, tolerance, remarks)
+
+
+def _compare_floats(name, want, have, tolerance, remarks):
+    off = _distance(want.double(), have.double())
+    worst = off.max().item() if off.numel() else 0.0
+    if worst > tolerance and (have.dtype != want.dtype or _through_float32(have)):
         tolerance = max(tolerance, FLOAT32_TOLERANCE)
+    if worst > tolerance:
+        return _difference(name, want, have, off <= tolerance)
+    if have.dtype != want.dtype:
         remarks.append(
             f"The inputs are {want.dtype} and {name} came back as {have.dtype}: somewhere a "
             "tensor is made or converted without saying the dtype, and digits are lost there."
         )
-    return _compare_values(name, want, have, tolerance)
+    elif worst > EXACT:
+        remarks.append(
+            f"{name} is right to the digits of float32, about 7, where 15 can be had: somewhere a "
+            "number passes through float32 (a tensor made without saying the dtype, or .float()), "
+            "or something small is added."
+        )
+    return None
 
 
-def _compare_values(name, want, have, tolerance):
-    if want.is_floating_point():
-        want, have_64 = want.double(), have.double()
-        alike = (have_64 == want) | (have_64.isnan() & want.isnan())  # inf equals inf
-        close = alike | ((have_64 - want).abs() <= tolerance * want.abs().clamp(min=1))
-    else:
-        close = have == want
+def _distance(want, have):
+    """|yours - expected| / max(1, |expected|), entry by entry; inf from what is not finite to
+    anything but itself."""
+    off = (have - want).abs() / want.abs().clamp(min=1)
+    off = torch.where(want.isfinite() & have.isfinite(), off, torch.inf)
+    return torch.where((have == want) | (have.isnan() & want.isnan()), 0.0, off)
+
+
+def _through_float32(have):
+    """Whether every number is one that float32 can hold: made in it, and cast back since."""
+    return bool((have.float().to(have.dtype) == have).all())
+
+
+def _difference(name, want, have, close):
     wrong = (~close).nonzero()
     if not len(wrong):
         return None
     place = tuple(wrong[0].tolist())
-    mine, right = _tell_apart(have[place].item(), want[place].item())
+    mine, right = tell_apart(have[place].item(), want[place].item())
     message = (
         f"{name}: {len(wrong)} of {want.numel()} numbers are wrong, the first at "
-        f"{_index(name, place)}: it is {mine}, expected {right}"
+        f"{index(name, place)}: it is {mine}, expected {right}"
     )
-    return Difference("value", message, *_show_both(have, want))
+    return Difference("value", message, *show_both(have, want))
 
 
 def _dtype_fits(want, have):
@@ -161,41 +184,3 @@ def _dtype_fits(want, have):
 
 def _is_integer(dtype):
     return not dtype.is_floating_point and not dtype.is_complex and dtype != torch.bool
-
-
-def _index(name, place):
-    return f"{name}[{', '.join(map(str, place))}]" if place else name
-
-
-def _tell_apart(one, other):
-    texts = _number(one), _number(other)
-    return texts if texts[0] != texts[1] else (_number(one, 12), _number(other, 12))
-
-
-def _number(x, digits=6):
-    return f"{x:.{digits}g}" if isinstance(x, float) else f"{x}"
-
-
-def _show_both(have, want):
-    """Both as text, with as many digits as it takes to see a difference."""
-    texts = _show(have), _show(want)
-    return texts if texts[0] != texts[1] else (_show(have, 10), _show(want, 10))
-
-
-def _show(X, decimals=4):
-    if X.numel() > SHOWN:
-        return ""
-    shown = X.double().round(decimals=decimals) if X.is_floating_point() else X
-    return str(shown.tolist()) if X.dim() < 2 else _rows(shown, decimals)
-
-
-def _rows(X, decimals=4):
-    text = [
-        [_number(x, 6 if decimals == 4 else 12) for x in row]
-        for row in X.reshape(-1, X.shape[-1]).tolist()
-    ]
-    width = max((len(x) for row in text for x in row), default=0)
-    lines = ["  ".join(x.rjust(width) for x in row) for row in text]
-    size = X.shape[-2] if X.dim() > 2 else len(lines)
-    blocks = ["\n".join(lines[i : i + size]) for i in range(0, len(lines), max(size, 1))]
-    return "\n\n".join(blocks)

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import torch
 
-from mha_course.checks.compare import describe
 from mha_course.checks.exceptions import explain
 from mha_course.checks.feedback import Feedback
 from mha_course.checks.limits import OutOfTime
 from mha_course.checks.registry import lesson_of
 from mha_course.checks.running import Borrowed
+from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError
 
 __all__ = [
     "of_changes",
     "of_difference",
     "of_exception",
+    "of_memory",
     "of_mistakes",
     "of_repetition",
     "of_stage",
@@ -37,8 +38,8 @@ def of_mistakes(task, failed, mistakes):
         places = ("First", "Second", "Third")
         words = [f"{place}: {text}" for place, text in zip(places, words, strict=False)]
         words[0] = f"{count} things at once. {words[0]}"
-    details = [d for d in failed.details if d[0] != "what it means"]
-    if failed.kind in ("raises", "shape", "type", "dtype"):
+    details = [] if task.secret else [d for d in failed.details if d[0] != "what it means"]
+    if failed.kind != "changed inputs" and not any(d[0].startswith("yours") for d in details):
         details.insert(0, ("what came of it", failed.message))
     return dataclasses.replace(
         failed,
@@ -88,6 +89,15 @@ def of_repetition(task, case):
     """The feedback on an answer that gives another result the second time."""
     message = f"{task.name} gives two different results for the same inputs, one after another."
     return Feedback(task.id, "not repeatable", message, (describe_case(task, case),))
+
+
+def of_memory(task, failed):
+    """The feedback on an answer that was right for these shapes and then is not."""
+    message = (
+        f"{task.name} was right once for inputs of these shapes, and is wrong when it is called "
+        f"again with other numbers. Does it keep something from an earlier call? {failed.message}"
+    )
+    return dataclasses.replace(failed, kind="not repeatable", message=message)
 
 
 def of_difference(task, case, difference):

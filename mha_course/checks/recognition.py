@@ -2,13 +2,14 @@
 
 import functools
 import itertools
+import numbers
 
 from mha_course.checks.compare import compare
 from mha_course.checks.outcome import observe_known, same
 from mha_course.checks.registry import find, tasks
 from mha_course.checks.task import Draw
 
-__all__ = ["recognise", "wrong_answer"]
+__all__ = ["pairs", "recognise", "take_back", "wrong_answer"]
 
 
 def recognise(task, cases, outcomes, failing, seed):
@@ -20,10 +21,45 @@ def recognise(task, cases, outcomes, failing, seed):
     if task.secret and isinstance(outcomes[failing].value, dict):
         return _by_name(task, cases[failing], outcomes[failing].value)
     order = [failing, *(i for i in range(len(cases)) if i != failing)]
-    for mistakes in itertools.chain(_singles(task), _pairs(task)):
-        if all(same(task, _outcome(task, mistakes, cases, i, seed), outcomes[i]) for i in order):
-            return mistakes
+
+    def explained(*mistakes):
+        return all(_explains(task, mistakes, cases, outcomes[i], i, seed) for i in order)
+
+    for mistake in task.mistakes:  # before any pair: one reason is enough
+        if not mistake.twin and explained(mistake):
+            return (mistake,)
+    for pair in pairs(task):
+        if explained(*pair) and not take_back(task, *pair, seed):
+            return pair
     return ()
+
+
+def pairs(task):
+    """The pairs of mistakes of a task that one answer can make."""
+    combinable = [mistake for mistake in task.mistakes if mistake.parts and not mistake.twin]
+    for one, other in itertools.combinations(combinable, 2):
+        if not one.parts.keys() & other.parts.keys():
+            yield one, other
+
+
+def take_back(task, one, other, seed=0):
+    """Whether one mistake takes away from a number a multiple of what the other one adds to it.
+
+    What is left of the two could then come from many other things, so they are not named.
+    """
+    ratios, cases = set(), _cases_of(task, seed)
+    for index in range(len(cases)):
+        results = [_outcome(task, made, cases, index, seed).value for made in ((one,), (other,))]
+        results.append(_outcome(task, (one, other), cases, index, seed).value)
+        right = observe_known(task, task.reference, cases[index]).value
+        if not all(isinstance(number, numbers.Real) for number in (right, *results)):
+            return False
+        first, second, both = (number - right for number in results)
+        if first or second:
+            if both != first + second or first * second >= 0:
+                return False
+            ratios.add(round(first / second, 9))
+    return len(ratios) == 1
 
 
 def wrong_answer(task, *mistakes):
@@ -50,21 +86,25 @@ def _alike(task, expected, got):
     return compare(expected, got, ("it",), task.tolerance)[0] is None
 
 
-def _singles(task):
-    return ((mistake,) for mistake in task.mistakes if not mistake.twin)
-
-
-def _pairs(task):
-    combinable = [mistake for mistake in task.mistakes if mistake.parts and not mistake.twin]
-    for one, other in itertools.combinations(combinable, 2):
-        if not one.parts.keys() & other.parts.keys():
-            yield one, other
+def _explains(task, mistakes, cases, outcome, index, seed):
+    """Whether an answer that makes these mistakes has this outcome on a case."""
+    if mistakes[0].shows and len(mistakes) == 1:
+        return outcome.error is None and mistakes[0].shows(cases[index].inputs, outcome.value)
+    return same(task, _outcome(task, mistakes, cases, index, seed), outcome)
 
 
 def _outcome(task, mistakes, cases, index, seed):
-    if task.id not in tasks() or find(task.id) is not task:
+    if not _is_listed(task):
         return observe_known(task, wrong_answer(task, *mistakes), cases[index])
     return _kept(task.id, tuple(mistake.id for mistake in mistakes), index, seed)
+
+
+def _is_listed(task):
+    return task.id in tasks() and find(task.id) is task
+
+
+def _cases_of(task, seed):
+    return _cases(task.id, seed) if _is_listed(task) else task.cases(Draw(seed))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -2,6 +2,7 @@
 
 import random
 import sys
+import threading
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,7 +13,7 @@ __all__ = ["Borrowed", "changed_inputs", "copy_inputs", "quiet_state", "unwatche
 
 
 class Borrowed(Exception):
-    """Raised inside an answer that calls what the task asks it to write; quotes the name."""
+    """What an answer failed with that calls what the task asks it to write; quotes the name."""
 
 
 def copy_inputs(inputs):
@@ -51,32 +52,43 @@ def quiet_state():
 
 @contextmanager
 def watch_calls(forbidden):
-    """Raise Borrowed as soon as one of the `forbidden` dotted names is called.
+    """Give a list to which each call of one of the `forbidden` dotted names adds its name.
 
     Functions written in Python are recognised by the module and name they were defined with, so
-    another name for them changes nothing; torch's built-in ones by their last name.
+    another name for them changes nothing; torch's built-in ones by their last name, whichever of
+    torch's modules or methods they are called through. Threads started inside are watched too.
+    Nothing is raised: an answer could swallow it.
     """
-    profile_before = sys.getprofile()
+    called = []
+    if not forbidden:
+        yield called
+        return
     modules = {f[:i] for f in forbidden for i in range(len(f) + 1) if f[i : i + 1] in (".", "")}
+    built_in = {f.rsplit(".", 1)[1].strip("_") for f in forbidden if f.startswith("torch.")}
 
     def on_event(frame, event, arg):
         # Called for every function there is, so the module is looked at first.
         if event == "call" and frame.f_globals.get("__name__") in modules:
             name = f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
             if any(name == f or name.startswith(f + ".") for f in forbidden):
-                sys.setprofile(profile_before)
-                raise Borrowed(name)
+                called.append(name)
+        elif event == "c_call" and _plain_name(arg) in built_in:
+            called.append(f"torch.{_plain_name(arg)}")
 
-    if not forbidden:
-        yield
-        return
-    built_in = {f.rsplit(".", 1)[1] for f in forbidden if f.startswith("torch.")}
+    before, in_threads_before = sys.getprofile(), threading.getprofile()
     sys.setprofile(on_event)
+    threading.setprofile(on_event)
     try:
-        with _RefuseTorch(built_in):
-            yield
+        with _Watching(built_in, called):
+            yield called
     finally:
-        sys.setprofile(profile_before)
+        sys.setprofile(before)
+        threading.setprofile(in_threads_before)
+
+
+def _plain_name(function):
+    """softmax for torch.softmax, torch._softmax, torch.ops.aten.softmax.int and their like."""
+    return getattr(function, "__name__", "").split(".")[0].strip("_")
 
 
 @contextmanager
@@ -91,12 +103,14 @@ def unwatched():
         sys.setprofile(profile)
 
 
-class _RefuseTorch(TorchFunctionMode):
-    def __init__(self, names):
+class _Watching(TorchFunctionMode):
+    """Sees what torch calls by way of partial, map and torch.ops, which no profile shows."""
+
+    def __init__(self, names, called):
         super().__init__()
-        self.names = names
+        self.names, self.called = names, called
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        if getattr(func, "__name__", None) in self.names:
-            raise Borrowed(f"torch.{func.__name__}")
+        if _plain_name(func) in self.names:
+            self.called.append(f"torch.{_plain_name(func)}")
         return func(*args, **(kwargs or {}))

@@ -1,44 +1,93 @@
 """Which step of an answer is the first that differs, seen in the tensors that it computes."""
 
+import itertools
+
 import torch
 from torch.overrides import TorchFunctionMode
 
-from mha_course.checks.outcome import observe
+from mha_course.checks.compare import FLOAT32_TOLERANCE
+from mha_course.checks.outcome import observe, observe_known
 
 __all__ = ["first_wrong_stage"]
 
 MOST = 4000  # tensors kept of one run
-FEW = 100  # numbers that a loop may compute one by one
+FEW = 100  # pieces that a loop may compute one by one
+OTHERS = 2  # cases that have to agree with the failing one
 
 
-def first_wrong_stage(task, answer, case):
+def first_wrong_stage(task, answer, cases, outcomes, failing):
     """Return (the last stage that is right or None, the first that is not or None), or None.
 
     Without a stage that is not there, something after the last one changes the numbers. None is
     returned where nothing can be said.
 
-    A stage counts as reached if the answer computes a tensor of the same numbers, whatever their
-    order (heads in front, transposed), or pieces that make it up (a loop over heads or words).
+    A stage counts as reached if the answer computes a tensor of the same numbers, whatever the
+    order of its axes (heads in front, transposed), or pieces that make it up (a loop over heads or
+    words), in the failing case and in others. What happens to equal an input or an earlier stage
+    is left out of account.
     """
-    if task.stages is None:
+    if task.stages is None or not _one_run(task, cases[failing]):
         return None
+    here = _stages_seen(task, answer, cases[failing])
+    if not here:  # nothing was computed with tensors
+        return None
+    chosen = _others(task, cases, outcomes, failing)
+    elsewhere = [_stages_seen(task, answer, case) for case in chosen]
+    right = wrong = None
+    for group in task.stages(cases[failing].inputs).items():
+        names = [name for name in _flat(dict([group])) if name in here]
+        too = {name: [stages[name] for stages in elsewhere if name in stages] for name in names}
+        reached = [name for name in names if here[name] and too[name] and all(too[name])]
+        missing = [name for name in names if not here[name] or not all(too[name])]
+        if reached:
+            # What comes before need not appear as it is: there are other ways to get here.
+            right, wrong = reached[-1], next(iter(missing), None)
+        elif wrong is None:
+            wrong = next(iter(missing), None)
+    return (right, wrong) if right or wrong else None
+
+
+def _one_run(task, case):
+    """Whether an answer is run once for a case: else a stage could be that of another run."""
+    return isinstance(observe_known(task, task.reference, case).value, (torch.Tensor, tuple, list))
+
+
+def _others(task, cases, outcomes, failing):
+    """The largest other cases, preferably of those that the answer comes to the end of."""
+    able = [i for i in range(len(cases)) if i != failing and _one_run(task, cases[i])]
+    ended = [i for i in able if outcomes[i].error is None]
+    largest = sorted(ended or able, key=lambda i: _numbers_in(cases[i]), reverse=True)
+    return [cases[i] for i in largest[:OTHERS]]
+
+
+def _numbers_in(case):
+    return sum(X.numel() for X in case.inputs.values() if torch.is_tensor(X))
+
+
+def _stages_seen(task, answer, case):
+    """{stage: whether the answer computes it}, without those that cannot be told from others."""
     with _Recorder() as recorder:
         observe(task, answer, case)
-    if not recorder.seen:  # nothing was computed with tensors
-        return None
-    right = None
-    wrong = None
-    for label, want in task.stages(case.inputs).items():
-        # Tensors that are made side by side stand in a dict of their own.
-        group = want if isinstance(want, dict) else {label: want}
-        reached = {name: _is_among(X, recorder.seen) for name, X in group.items()}
-        if any(reached.values()):
-            # What comes before need not appear as it is: there are other ways to get here.
-            right = [name for name in group if reached[name]][-1]
-            wrong = next((name for name in group if not reached[name]), None)
-        elif wrong is None:
-            wrong = next(iter(group))
-    return right, wrong
+    earlier = [X for X in case.inputs.values() if torch.is_tensor(X)]
+    given, found = _Shelf(earlier, task.tolerance), {}
+    computed = _Shelf([X for X in recorder.seen if not given.holds(X)], task.tolerance)
+    if not computed.flat:
+        return {}
+    for name, want in _flat(task.stages(case.inputs)).items():
+        known = _Shelf(earlier, task.tolerance)
+        if not known.holds(want):
+            by_numbers = not known.holds_numbers_of(want)
+            found[name] = any(map(computed.holds_all, _pieces(want, by_numbers)))
+        earlier.append(want)
+    return found
+
+
+def _flat(stages):
+    """Tensors that are made side by side stand in a dict of their own."""
+    flat = {}
+    for name, want in stages.items():
+        flat |= want if isinstance(want, dict) else {name: want}
+    return flat
 
 
 class _Recorder(TorchFunctionMode):
@@ -54,19 +103,59 @@ class _Recorder(TorchFunctionMode):
         return result
 
 
-def _is_among(want, seen):
-    if _has(want, seen):
-        return True
-    for axes in range(1, want.dim() + (want.numel() <= FEW)):  # pieces: matrices, rows, numbers
-        if all(_has(piece, seen) for piece in want.flatten(0, axes - 1)):
-            return True
-    return False
+def _pieces(want, by_numbers):
+    """Ways to cut a tensor up, as a loop does: not at all, head by head, word by word."""
+    yield [want]
+    cuts = [want.unbind(axis) for axis in range(want.dim())]
+    cuts += [want.flatten(0, last).unbind() for last in range(1, want.dim())]
+    for pieces in cuts:
+        if 1 < len(pieces) <= FEW and (by_numbers or pieces[0].numel() > 1):
+            yield pieces
 
 
-def _has(want, seen):
-    wanted = want.double().flatten().sort().values
-    return any(
-        X.numel() == want.numel()
-        and torch.allclose(X.double().flatten().sort().values, wanted, rtol=1e-4, atol=1e-6)
-        for X in seen
-    )
+class _Shelf:
+    """Tensors, kept by how many numbers they hold."""
+
+    def __init__(self, tensors, tolerance):
+        self.tolerance, groups = tolerance, {}
+        for X in tensors:
+            groups.setdefault(X.numel(), []).append(X)
+        self.near = {count: self._tolerances(group) for count, group in groups.items()}
+        self.flat = {
+            count: torch.stack([X.double().flatten() for X in group])
+            for count, group in groups.items()
+        }
+        self.sorted = {count: group.sort(-1).values for count, group in self.flat.items()}
+
+    def _tolerances(self, tensors):
+        return torch.tensor(
+            [[FLOAT32_TOLERANCE if X.dtype == torch.float32 else self.tolerance] for X in tensors]
+        )
+
+    def holds_all(self, pieces):
+        return all(map(self.holds, pieces))
+
+    def holds(self, want):
+        """Whether one of them holds the numbers of `want` with its axes in any order."""
+        alike = self._alike(want)
+        if not alike.any():
+            return False
+        flat, near = self.flat[want.numel()][alike], self.near[want.numel()][alike]
+        orders = itertools.permutations(range(want.dim()))
+        return any(_close(flat, want.permute(order), near).any() for order in orders)
+
+    def holds_numbers_of(self, want):
+        """Whether one of them holds the numbers of `want` in whatever order."""
+        return bool(self._alike(want).any())
+
+    def _alike(self, want):
+        if want.numel() not in self.sorted:
+            return torch.tensor([False])
+        rows, near = self.sorted[want.numel()], self.near[want.numel()]
+        return _close(rows, want.flatten().sort().values, near)
+
+
+def _close(rows, want, near):
+    want = want.double().flatten()
+    off = (rows - want).abs() / want.abs().clamp(min=1)
+    return ((rows == want) | (off <= near)).all(-1)

@@ -46,6 +46,8 @@ class Mistake:
     parts: what it puts into the task's `build`. Two mistakes with other parts can be combined,
         so that an answer that makes both gets both named.
     twin: the id of the mistake of this task that gives the same results; it is named instead.
+    shows: where it gives one learner other numbers than the next: whether a result for a case's
+        inputs comes of it.
     """
 
     id: str
@@ -55,6 +57,7 @@ class Mistake:
     wrong: Callable | None = None
     parts: dict[str, Any] | None = None
     twin: str | None = None
+    shows: Callable[[dict[str, Any], Any], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,8 @@ class Task:
         where the student's code runs while the comparison happens elsewhere.
     returns: the names of what is compared, one for each element if it is a tuple.
     kind: what the answer has to be, "function" or "class".
-    tolerance: the largest |yours - expected| / max(1, |expected|) that is right in float64.
+    tolerance: the largest |yours - expected| / max(1, |expected|) that is right in float64. More
+        than 1e-9 gets a remark: a root of a width taken in float32 costs about 8 digits.
     forbidden: dotted names of functions and classes that the answer may not call. A torch
         function is recognised by its last name, whatever alias it is called through.
     changes: the names of inputs that the answer is meant to change.
@@ -87,7 +91,7 @@ class Task:
     run: Callable[[Callable, dict[str, Any]], Any] = call
     returns: tuple[str, ...] = ("result",)
     kind: str = "function"
-    tolerance: float = 1e-9
+    tolerance: float = 1e-5
     forbidden: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     secret: bool = False

@@ -512,7 +512,6 @@ def fused_causal(queries, keys, values):
 MENDED_RIGHT = {
     "-inf": causal(filled(-math.inf)),
     "finite fill": causal(filled(-1e9)),
-    "renormalised": causal(renormalised),
     "added": causal(lambda s, m: torch.softmax(s + torch.zeros(m.shape).masked_fill(~m, -1e9), -1)),
     "own softmax": causal(lambda s, m: softmax_own_exp(s, m.sum(-1).repeat(len(s), 1))),
     "lengths": mended_by_lengths,
@@ -520,6 +519,10 @@ MENDED_RIGHT = {
     "float32": lambda q, k, v: mended_by_lengths(q.float(), k.float(), v.float()),
 }
 MENDED_WRONG = {
+    "renormalised": causal(renormalised),
+    "renormalised, never 0 / 0": causal(
+        lambda s, m: F.normalize(torch.softmax(s, -1) * m, p=1, dim=-1)
+    ),
     "as it was": leaky,
     "mask mended, order not": lambda q, k, v: leaky(q, k, v, diagonal=1),
     "order mended, mask not": causal(filled(-math.inf, diagonal=1)),

@@ -57,9 +57,10 @@ def attention(rng, weak=None):
 def mended(rng, weak=None):
     batch, steps, _ = _shape(rng, weak)
     d_k, d_v = size(rng, 1, 8), size(rng, 1, 8)
+    loudness = rng.choice([1.0, 3.0, 40.0])
     return {
-        "queries": normal(rng, batch, steps, d_k, weak=weak),
-        "keys": normal(rng, batch, steps, d_k, weak=weak),
+        "queries": loudness * normal(rng, batch, steps, d_k, weak=weak),
+        "keys": loudness * normal(rng, batch, steps, d_k, weak=weak),
         "values": normal(rng, batch, steps, d_v, weak=weak),
     }
 

@@ -160,6 +160,14 @@ ADDITIVE = (
         parts={"weigh": lambda hidden, w_v: hidden * w_v},
     ),
     Mistake(
+        "not-weighed",
+        "Half of the way: you return the h numbers of each pair.",
+        "A score is one number for each query and key. Which of the inputs has not been used, and "
+        "how does it make one number of h?",
+        OTHER,
+        parts={"weigh": lambda hidden, w_v: hidden},
+    ),
+    Mistake(
         "axis-left-over",
         "Your result has an axis of length 1 at the end.",
         "The numbers are right. A score is one number, so the result is (B, L, S).",

@@ -21,6 +21,14 @@ def _first_sentence(queries, keys, values):
 
 
 ATTENTION = (
+    Mistake(
+        "scores-returned",
+        "Half of the way: you return the scores.",
+        "They say how well each key fits. They are no shares of one whole yet, and no value has "
+        "been averaged.",
+        BATCH,
+        lambda queries, keys, values: queries @ keys.mT,
+    ),
     *BOTH,
     Mistake(
         "softmax-over-queries",

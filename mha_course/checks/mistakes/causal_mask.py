@@ -13,6 +13,19 @@ OPPOSITE = "True means the opposite next door"
 AXES = "A mask with one axis too many, or too few"
 
 
+def _added(inverted=False):
+    """Whether a mask holds 0 where a word may look and, however large, less elsewhere."""
+
+    def shows(inputs, mask):
+        right = build_mask()(inputs["num_steps"])
+        if not torch.is_tensor(mask) or mask.shape != right.shape or not mask.is_floating_point():
+            return False
+        seen = ~right if inverted else right
+        return bool((mask[seen] == 0).all() and (mask[~seen] < -1).all())
+
+    return shows
+
+
 def build_mask(shift=0, turn=lambda mask: mask, form=lambda mask: mask):
     """Return an answer to `02-causal_mask`, right unless a part is replaced."""
     return lambda num_steps: form(
@@ -61,6 +74,13 @@ MASK = (
         parts={"turn": torch.ones_like},
     ),
     Mistake(
+        "nothing-visible",
+        "Your mask is False everywhere: no word may look at anything.",
+        "A tensor of zeros is a good start. Which of its places have to become True?",
+        FUTURE,
+        parts={"turn": torch.zeros_like},
+    ),
+    Mistake(
         "only-itself",
         "Each of your words sees itself and nobody else.",
         "Then nothing is gathered from anywhere: word t may look at all the words before it too.",
@@ -83,11 +103,22 @@ MASK = (
     ),
     Mistake(
         "mask-to-be-added",
-        "Your mask is one to be added to the scores: 0 where a word may look, -inf elsewhere.",
+        "Your mask is one to be added to the scores: 0 where a word may look, a very low number "
+        "elsewhere.",
         "It says the right thing in the other language. The task asks for booleans, True = may "
         "attend.",
         OPPOSITE,
-        parts={"form": lambda mask: torch.zeros(mask.shape).masked_fill(~mask, -math.inf)},
+        lambda n: torch.zeros(n, n).masked_fill(~build_mask()(n), -math.inf),
+        shows=_added(),
+    ),
+    Mistake(
+        "mask-to-be-added-inverted",
+        "Your mask is one to be added to the scores, and it hides what a word may look at.",
+        "It says 0 where the task asks for False. Decide first which places hold True, then make "
+        "a tensor of booleans.",
+        OPPOSITE,
+        lambda n: torch.zeros(n, n).masked_fill(build_mask()(n), -math.inf),
+        shows=_added(inverted=True),
     ),
     Mistake(
         "axis-for-the-batch",

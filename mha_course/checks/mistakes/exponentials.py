@@ -83,6 +83,14 @@ OTHER_SHARES = (
         parts=_everywhere(lambda s, m, axis: s * m / (s * m).sum(axis, keepdim=True)),
     ),
     Mistake(
+        "not-divided-by-the-sum",
+        "You take exp of the scores and stop there.",
+        "These numbers are positive, and 0 where a key is hidden. They do not sum to 1 yet; and "
+        "exp(1000) is more than a float64 can hold.",
+        PADDING,
+        parts=_everywhere(lambda s, m, axis: s.exp() * m),
+    ),
+    Mistake(
         "sigmoid",
         "You use a sigmoid: each weight is decided alone, and rows do not sum to 1.",
         "Attention is a weighted average: what one key gains the others lose.",

@@ -27,8 +27,9 @@ PREDICTIONS = (
     Mistake(
         "weight-doubled",
         "Your second_weight is twice the old one.",
-        "It is the power that doubles. A weight is a share of the sum of all powers, and that sum "
-        "does not stay as it was either. What do your three weights add up to?",
+        "If you doubled the weight: it is the power that doubles. A weight is a share of the sum "
+        "of all powers, and that sum does not stay as it was either. If you worked out the three "
+        "new weights: do they add up to 1, and is this the one of the second pair?",
         SHARES,
         parts={"second_weight": 0.5},
     ),

@@ -6,10 +6,11 @@ import torch
 
 from mha_course.checks.mistakes.combining import apart
 from mha_course.checks.mistakes.exponentials import NAIVE_EXP, OTHER_SHARES
+from mha_course.checks.mistakes.late_hiding import HAD_A_SAY, MASK_AFTER_SOFTMAX
 from mha_course.checks.mistakes.lengths import LENGTHS, MORE_LENGTHS, compare
 from mha_course.checks.task import Mistake
 
-__all__ = ["HIDING", "SOFTMAX", "build_masked_softmax", "filled", "late"]
+__all__ = ["FILLS", "HIDING", "SOFTMAX", "build_masked_softmax", "filled"]
 
 PADDING = "Hiding padding"
 NOTHING = "Nothing to attend to"
@@ -30,17 +31,20 @@ right_mask = compare(torch.lt)
 hidden_before = filled(-math.inf)
 
 
-def late(scores, mask, axis):
-    """Hide after the softmax."""
-    return scores.softmax(axis) * mask
+def _only_hidden(scores, valid_lens=None):
+    if valid_lens is None:
+        return scores.clone()
+    return scores.masked_fill(~right_mask(scores, valid_lens), -math.inf)
 
 
-def _renormalised(least):
-    def hide(scores, mask, axis):
-        weights = late(scores, mask, axis)
-        return weights / weights.sum(axis, keepdim=True).clamp(min=least)
-
-    return hide
+def _shows_only_hidden(inputs, result):
+    scores = inputs["scores"]
+    if not torch.is_tensor(result) or result.shape != scores.shape:
+        return False
+    if "valid_lens" not in inputs:
+        return any(torch.allclose(result, X) for X in (scores, scores.softmax(-1)))
+    mask = right_mask(scores, inputs["valid_lens"]).expand_as(scores)
+    return bool((result[mask] == scores[mask]).all() and (result[~mask] < -1e3).all())
 
 
 def _in_place(scores, mask, axis):
@@ -75,14 +79,7 @@ def build_masked_softmax(
 
 
 HIDING = (
-    Mistake(
-        "mask-after-softmax",
-        "You hide after the softmax, so rows with hidden keys do not sum to 1.",
-        "When the softmax divided, padding was still in the sum. You took its slices away, and the "
-        "cake was not cut anew.",
-        PADDING,
-        parts={"hide": late},
-    ),
+    MASK_AFTER_SOFTMAX,
     Mistake(
         "masked-scores-0",
         "You set the scores of hidden keys to 0, or next to 0, and they still get weight.",
@@ -135,19 +132,7 @@ HIDING = (
     NAIVE_EXP,
 )
 
-_ALL = (
-    *LENGTHS,
-    *MORE_LENGTHS,
-    *HIDING,
-    *OTHER_SHARES,
-    Mistake(
-        "masked-scores-1e-9",
-        "You fill hidden scores with 1e-9, which is next to 0.",
-        "exp(1e-9) is 1: the sign belongs in front of the number, not in its exponent.",
-        PADDING,
-        parts={"hide": filled(1e-9)},
-        twin="masked-scores-0",
-    ),
+FILLS = (
     Mistake(
         "fill-not-low-enough",
         "Your fill is not low enough: next to scores near -1000, hidden keys get all the weight.",
@@ -165,25 +150,44 @@ _ALL = (
         NOTHING,
         parts={"hide": filled(-100.0, zeros_last=True)},
     ),
+)
+
+HALF = (
     Mistake(
-        "renormalised",
-        "You divide by the sum of the weights that are left, and sometimes that sum is 0.",
-        "On paper it is the same. In the computer, a hidden score of 1000 beside real ones of "
-        "-1000 takes all the weight there is, and for the real keys nothing is left to divide. "
-        "Who should never have been in the first softmax?",
+        "scores-returned",
+        "You return the scores as they are.",
+        "A row of weights adds up to 1 and has zeros for what is hidden. Two things are to be done "
+        "with the scores: hide, and share out.",
         PADDING,
-        parts={"hide": _renormalised(0.0)},
+        lambda scores, valid_lens=None: scores.clone(),
     ),
     Mistake(
-        "renormalised-safely",
-        "You divide by the sum of the weights that are left. Where that sum is 0 you avoid NaN, "
-        "and the row stays empty.",
-        "A hidden score of 1000 beside real ones of -1000 takes all the weight there is, and for "
-        "the real keys nothing is left, although they should share 1. Who should never have been "
-        "in the first softmax?",
+        "hidden-and-no-more",
+        "Half of the way: you write low numbers over the scores of hidden keys and return that.",
+        "Hidden scores are hidden well. What is still missing makes shares of the scores: numbers "
+        "from 0 to 1, and 1 in each row.",
         PADDING,
-        parts={"hide": _renormalised(1e-12)},
+        _only_hidden,
+        shows=_shows_only_hidden,
     ),
+)
+
+_ALL = (
+    *HALF,
+    *LENGTHS,
+    *MORE_LENGTHS,
+    *HIDING,
+    *OTHER_SHARES,
+    Mistake(
+        "masked-scores-1e-9",
+        "You fill hidden scores with 1e-9, which is next to 0.",
+        "exp(1e-9) is 1: the sign belongs in front of the number, not in its exponent.",
+        PADDING,
+        parts={"hide": filled(1e-9)},
+        twin="masked-scores-0",
+    ),
+    *FILLS,
+    *HAD_A_SAY,
     Mistake(
         "zero-times-infinity",
         "You multiply a mask of zeros and ones by -inf, and 0 times infinity is NaN.",
@@ -232,6 +236,7 @@ SOFTMAX = apart(
     "naive-exp-nan-to-zeros",
     "one-maximum-for-the-table",
     "divided-by-the-sum",
+    "not-divided-by-the-sum",
     "sigmoid",
     "fill-not-low-enough-then-zeros",
     "zero-times-infinity",

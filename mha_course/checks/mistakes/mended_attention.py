@@ -5,8 +5,10 @@ import math
 import torch
 
 from mha_course.checks.mistakes.causal_mask import build_mask
-from mha_course.checks.mistakes.combining import apart, without
-from mha_course.checks.mistakes.masked_softmax import filled, late
+from mha_course.checks.mistakes.combining import apart, only, without
+from mha_course.checks.mistakes.exponentials import NAIVE_EXP, OTHER_SHARES
+from mha_course.checks.mistakes.late_hiding import HAD_A_SAY, late
+from mha_course.checks.mistakes.masked_softmax import FILLS, filled
 from mha_course.checks.mistakes.scaled_dot_product import (
     HIDES_OTHERS,
     RESULTS,
@@ -50,6 +52,14 @@ def _by_count(scores, mask, axis):
     return late(scores, mask, axis) / mask.sum(axis, keepdim=True)
 
 
+LOUD = (
+    *HAD_A_SAY,
+    *FILLS,
+    NAIVE_EXP,
+    *only(OTHER_SHARES, "naive-exp-then-masked", "naive-exp-nan-to-zeros"),
+    *only(OTHER_SHARES, "one-maximum-for-the-table"),
+)
+
 _ALL = (
     Mistake(
         "next-word-visible",
@@ -63,7 +73,8 @@ _ALL = (
         "mask-after-softmax",
         "You hide after the softmax, as the leaky function does: its rows do not sum to 1.",
         "Later words get no weight, but when the softmax divided they were in the sum. Change a "
-        "later word, and the earlier outputs move.",
+        "later word, and the earlier outputs move. Dividing once more is no cure where a later "
+        "score is far larger than the others.",
         LEAK,
         parts={"hide": late},
     ),
@@ -80,7 +91,7 @@ _ALL = (
         "divided-by-count",
         "After hiding you divide each row by the number of words that it sees.",
         "The rows are to sum to 1, and what is missing in a row depends on its scores, not only on "
-        "how many words are hidden. Where does the missing weight go?",
+        "how many words are hidden. What should the softmax have seen, so that nothing is missing?",
         LEAK,
         parts={"hide": _by_count},
     ),
@@ -178,12 +189,14 @@ _ALL = (
     ),
     *without(SCALES, *SELDOM),
     *RESULTS,
+    *LOUD,
 )
 
 MENDED = apart(
     _ALL,
     build_mended,
     *HIDES_OTHERS,
+    *(mistake.id for mistake in LOUD if mistake.id != "hidden-keys-had-a-say"),
     "next-word-in-the-sum",
     "divided-by-count",
     "zero-times-infinity",

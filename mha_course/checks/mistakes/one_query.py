@@ -143,6 +143,14 @@ BOTH = (
 )
 
 ATTEND = (
+    Mistake(
+        "scores-returned",
+        "Half of the way: you return the scores.",
+        "They say how well each key fits. They are no shares of one whole yet, and no value has "
+        "been averaged.",
+        ATTENDING,
+        lambda query, keys, values: keys @ query,
+    ),
     *BOTH,
     Mistake(
         "keys-on-the-wrong-side",

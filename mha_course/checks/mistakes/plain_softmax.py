@@ -21,6 +21,22 @@ def _shifted_in_place(x, axis):
 
 
 SOFTMAX = (
+    Mistake(
+        "scores-returned",
+        "You return the scores as they are.",
+        "They are where a softmax begins: they may be negative, and a row of them adds up to "
+        "anything. What makes every score positive, and what makes a row add up to 1?",
+        FORMULA,
+        torch.clone,
+    ),
+    Mistake(
+        "shifted-and-no-more",
+        "Half of the way: you take the largest score off each row and stop there.",
+        "That keeps the powers in bounds, but no power is taken yet. These numbers are 0 or "
+        "negative, and a row of them does not add up to 1.",
+        FORMULA,
+        lambda x: x - x.amax(-1, keepdim=True),
+    ),
     *WEIGHING,
     Mistake(
         "one-maximum-for-the-table",

@@ -3,8 +3,9 @@
 import math
 
 from mha_course.checks.mistakes.combining import apart, without
+from mha_course.checks.mistakes.late_hiding import HAD_A_SAY, late
 from mha_course.checks.mistakes.lengths import LENGTHS
-from mha_course.checks.mistakes.masked_softmax import HIDING, build_masked_softmax, late
+from mha_course.checks.mistakes.masked_softmax import FILLS, HIDING, build_masked_softmax
 from mha_course.checks.mistakes.scaled_scores import SCALES, not_scaled, pairs, right_scale
 from mha_course.checks.task import Mistake
 
@@ -68,6 +69,14 @@ RESULTS = (
         "The weights are asked for too: they say which keys each output was made from.",
         TOGETHER,
         parts={"give": lambda output, weights: output},
+    ),
+    Mistake(
+        "weights-only",
+        "Half of the way: you return the weights alone.",
+        "They say how much of each value is wanted. The output is asked for too: what comes of "
+        "the values under these weights?",
+        TOGETHER,
+        parts={"give": lambda output, weights: weights},
     ),
     Mistake(
         "results-swapped",
@@ -167,6 +176,8 @@ _ALL = (
     ),
     *without(LENGTHS, "no-axis-for-queries"),
     *HIDING,
+    *HAD_A_SAY,
+    *FILLS,
     *RESULTS,
     Mistake(
         "values-hidden",
@@ -181,6 +192,7 @@ _ALL = (
 HIDES_OTHERS = (
     "root-of-a-number-by-torch",
     "output-only",
+    "weights-only",
     "results-swapped",
     "scaled-after-softmax",
     "softmax-twice",
@@ -197,5 +209,6 @@ ATTENTION = apart(
     "lengths-repeated-as-a-whole",
     "one-axis-too-many",
     "naive-exp",
+    *(mistake.id for mistake in (*HAD_A_SAY, *FILLS)),
     "values-hidden",
 )

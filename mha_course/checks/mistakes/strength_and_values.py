@@ -4,10 +4,11 @@ import math
 
 import torch
 
-from mha_course.checks.mistakes.neighbours import copy_content
+from mha_course.checks.mistakes.combining import apart
+from mha_course.checks.mistakes.neighbours import WHERE, build_neighbours, copy_content
 from mha_course.checks.task import Mistake
 
-__all__ = ["COPIED", "SHAPES", "STRENGTH"]
+__all__ = ["BY_HAND"]
 
 ONE = "One head, with matrices of its own"
 STANDS = "Where a word stands"
@@ -140,4 +141,16 @@ SHAPES = (
         STANDS,
         parts={"change": lambda weights, d: tuple(W.nan_to_num().long() for W in weights)},
     ),
+)
+
+BY_HAND = apart(
+    WHERE + STRENGTH + COPIED + SHAPES,
+    build_neighbours,
+    "heads-swapped-on-a-ring",
+    "both-neighbours-in-each-head",
+    "ends-forgotten",
+    "contents-in-scores",
+    *(mistake.id for mistake in STRENGTH if mistake.id.startswith("firm-up-to")),
+    "infinite-strength",
+    *(mistake.id for mistake in SHAPES),
 )

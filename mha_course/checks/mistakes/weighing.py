@@ -63,6 +63,14 @@ WEIGHING = (
         parts={"shift": zero},
     ),
     Mistake(
+        "place-of-the-largest-subtracted",
+        "You subtract the place of the largest score, not the score: argmax where max is meant.",
+        "argmax says where the largest stands, 0, 1 or 2 in a row of three. Scores of 1000 less 2 "
+        "overflow as before. What has to come out as 0, so that no power is above 1?",
+        SHIFT,
+        parts={"shift": lambda x, axis: x.argmax(axis, keepdim=True)},
+    ),
+    Mistake(
         "divided-by-the-sum",
         "You divide the scores themselves by their sum.",
         "Scores may be negative, so these weights may be, too, and the sum may be 0. The scores "

@@ -1,0 +1,109 @@
+"""How a value is put into words and digits, whatever an answer returned."""
+
+import math
+import numbers
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import torch
+
+__all__ = ["describe", "index", "number_text", "plain_number", "show_both", "tell_apart"]
+
+SHOWN = 36  # a tensor of up to this many numbers is shown in full
+LONG = 10**30  # a whole number of more digits than this is not written out
+HUGE = 10_000  # a Decimal of more digits than this would take too long to expand
+
+
+def describe(value):
+    """What a value is, in a few words: "a tensor of shape (2, 3)", "None", "a list of length 2"."""
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return str(value)
+    if torch.is_tensor(value):
+        kind = str(value.dtype).removeprefix("torch.")
+        return f"a {kind} tensor of shape {tuple(value.shape)}"
+    if isinstance(value, complex):
+        return f"the complex number {value!r}"
+    if isinstance(value, numbers.Number):
+        value = value.item() if isinstance(value, np.generic) else value
+        return f"the number {repr(value) if isinstance(value, float) else number_text(value)}"
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of length {len(value)}"
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    if isinstance(value, dict):
+        return "a dict with the keys " + ", ".join(map(repr, value))
+    name = type(value).__name__
+    return f"an object of type {name}"
+
+
+def plain_number(value):
+    """The number that a value stands for: a Fraction, exact; inf or NaN; None if it is none.
+
+    A number is whatever Python, numpy, `fractions`, `decimal` or a tensor without axes holds;
+    True and False are not numbers.
+    """
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # of numpy or torch
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
+        return None
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > HUGE:
+        value = float(value)
+    try:
+        return Fraction(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except ValueError:
+        return math.nan
+    except TypeError:  # a kind of number that others have made
+        return None
+
+
+def number_text(x, digits=6):
+    """A number in up to so many digits, also one that Python refuses to write out."""
+    if isinstance(x, float):
+        return f"{x:.{digits}g}"
+    if isinstance(x, Fraction) and x.denominator != 1:
+        try:
+            return number_text(float(x), digits)
+        except OverflowError:
+            x = int(x)
+    if isinstance(x, (int, Fraction)) and abs(x) > LONG:
+        return f"about {'-' if x < 0 else ''}10^{math.log10(abs(int(x))):.0f}"
+    return f"{x}"
+
+
+def tell_apart(one, other):
+    """Both numbers as text, with as many digits as it takes to see a difference."""
+    texts = number_text(one), number_text(other)
+    return texts if texts[0] != texts[1] else (number_text(one, 12), number_text(other, 12))
+
+
+def index(name, place):
+    """How an entry of a tensor is called: "weights[0, 2]"."""
+    return f"{name}[{', '.join(map(str, place))}]" if place else name
+
+
+def show_both(have, want):
+    """Two tensors as text, with as many digits as it takes to see a difference."""
+    texts = _show(have), _show(want)
+    return texts if texts[0] != texts[1] else (_show(have, 10), _show(want, 10))
+
+
+def _show(X, decimals=4):
+    if X.numel() > SHOWN:
+        return ""
+    shown = X.double().round(decimals=decimals) if X.is_floating_point() else X
+    return str(shown.tolist()) if X.dim() < 2 else _rows(shown, decimals)
+
+
+def _rows(X, decimals):
+    text = [
+        [number_text(x, 6 if decimals == 4 else 12) for x in row]
+        for row in X.reshape(-1, X.shape[-1]).tolist()
+    ]
+    width = max((len(x) for row in text for x in row), default=0)
+    lines = ["  ".join(x.rjust(width) for x in row) for row in text]
+    size = X.shape[-2] if X.dim() > 2 else len(lines)
+    blocks = ["\n".join(lines[i : i + size]) for i in range(0, len(lines), max(size, 1))]
+    return "\n\n".join(blocks)
