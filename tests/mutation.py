@@ -59,12 +59,16 @@ RENAMED = {
 
 
 def solution_sources(root):
-    """{task_id: source of its answer}, and the sources of all code cells before the checks."""
+    """{task_id: source of its answer}, and the sources that it stands among, down to the last one.
+
+    What comes after the last answer of a notebook uses them; it may run a real model.
+    """
     answers, setting = {}, {}
     for path in sorted(Path(root, "solutions").glob("*.ipynb")):
         cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
         graded = [c.metadata.get("nbgrader", {}) for c in cells]
-        plain = [c.source for c, g in zip(cells, graded, strict=True) if not g.get("grade")]
+        last = max(i for i, grading in enumerate(graded) if grading.get("solution"))
+        plain = [cells[i].source for i in range(last + 1) if not graded[i].get("grade")]
         for cell, grading in zip(cells, graded, strict=True):
             if grading.get("solution"):
                 answers[grading.grade_id] = cell.source

@@ -224,6 +224,12 @@ def test_measures_refuse(measure, wrong, error, message):
 # The heads of the real model
 
 
+@pytest.fixture(autouse=True)
+def no_backend_left_behind(monkeypatch):
+    # streamlit sets it for good when it is imported; notebooks run later would show no picture.
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+
+
 @pytest.fixture(scope="module")
 def real():
     return [attention_map(sentence) for sentence in SENTENCES]

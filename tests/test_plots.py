@@ -14,6 +14,7 @@ from nbclient import NotebookClient
 matplotlib.use("Agg")
 
 from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
 from matplotlib.colors import to_rgba  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
@@ -255,6 +256,25 @@ def test_grid_refuses(args, kwargs, message):
     with pytest.raises(ValueError, match=message):
         head_grid(*args, **kwargs)
     assert plt.get_fignums() == []
+
+
+def test_a_figure_given_is_filled_and_sized_and_pyplot_never_sees_it():
+    figure, grid = Figure(), Figure()
+    ax = attention_heatmap(weights(L, S), list("abc"), TOKENS, "look here", figure=figure)
+    assert ax.figure is figure
+    assert head_grid(weights(H, L, S), list("abc"), TOKENS, "look here", figure=grid) is grid
+    assert len(grid.axes) == H + 1 and plt.get_fignums() == []
+    own = attention_heatmap(weights(L, S), list("abc"), TOKENS, "look here").figure
+    own_grid = head_grid(weights(H, L, S), list("abc"), TOKENS, "look here")
+    for one, other in ((figure, own), (grid, own_grid)):
+        assert one.get_size_inches().tolist() == other.get_size_inches().tolist()
+        assert type(one.get_layout_engine()) is type(other.get_layout_engine())
+        pixels = []
+        for each in (one, other):
+            each.set_dpi(50)
+            FigureCanvasAgg(each).draw()
+            pixels.append(np.asarray(each.canvas.buffer_rgba()))
+        np.testing.assert_array_equal(*pixels)
 
 
 # split_heads_picture

@@ -1,0 +1,415 @@
+"""Answers to the tasks of lesson 07."""
+
+import heapq
+import math
+from collections import Counter
+
+import numpy as np
+import torch
+
+
+def attended(weights, tokens, k=3):
+    means = weights.mean(dim=0)
+    order = means.argsort(descending=True, stable=True)[:k]
+    return [(tokens[j], means[j].item()) for j in order]
+
+
+def attended_by_sorted(weights, tokens, k=3):
+    means = [sum(row[j] for row in weights.tolist()) / len(weights) for j in range(len(tokens))]
+    pairs = list(zip(tokens, means, strict=True))
+    return sorted(pairs, key=lambda pair: pair[1], reverse=True)[:k]
+
+
+def attended_by_maximum(weights, tokens, k=3):
+    left, found = weights.mean(0).tolist(), []
+    while len(found) < min(k, len(tokens)):
+        best = left.index(max(left))
+        found.append([tokens[best], left[best]])
+        left[best] = -math.inf
+    return found
+
+
+def attended_in_numpy(weights, tokens, k=3):
+    means = weights.numpy().mean(axis=0)
+    order = np.argsort(-means, kind="stable")[:k]
+    return tuple((tokens[j], means[j]) for j in order)
+
+
+def attended_by_heap(weights, tokens, k=3):
+    share = 1 / len(weights)
+    means = [(-float(column.sum()) * share, j) for j, column in enumerate(weights.T)]
+    return [(tokens[j], -mean) for mean, j in heapq.nsmallest(k, means)]
+
+
+def attended_by_product(weights, tokens, k=3):
+    means = weights.new_full((1, len(weights)), 1 / len(weights)) @ weights
+    values, order = means[0].sort(descending=True, stable=True)
+    return [(tokens[j], value) for value, j in zip(values[:k], order[:k], strict=True)]
+
+
+def attended_with(strength, finish=lambda pairs, k: pairs[:k]):
+    def most_attended(weights, tokens, k=3):
+        means = strength(weights)
+        order = means.argsort(descending=True, stable=True)
+        return finish([(tokens[j], means[j].item()) for j in order], k)
+
+    return most_attended
+
+
+def attended_by_dict(weights, tokens, k=3):
+    return Counter(dict(zip(tokens, weights.mean(0).tolist(), strict=True))).most_common(k)
+
+
+def attended_by_counter(weights, tokens, k=3):
+    counts = Counter()
+    for token, mean in zip(tokens, weights.mean(0).tolist(), strict=True):
+        counts[token] += mean
+    return counts.most_common(k)
+
+
+def attended_by_argsort(weights, tokens, k=3):
+    means = weights.mean(0).numpy()
+    return [(tokens[j], means[j]) for j in np.argsort(means, kind="stable")[-k:][::-1]]
+
+
+def attended_and_sorts(weights, tokens, k=3):
+    pairs = attended(weights, tokens, k)
+    tokens.sort()
+    return pairs
+
+
+def attended_sorted_by_pair(weights, tokens, k=3):
+    pairs = sorted(zip(weights.mean(0).tolist(), tokens, strict=True), reverse=True)[:k]
+    return [(token, mean) for mean, token in pairs]
+
+
+def entropy(weights):
+    return torch.special.entr(weights).sum(dim=-1)
+
+
+def entropy_by_loop(weights):
+    rows = []
+    for row in weights.reshape(-1, weights.shape[-1]).tolist():
+        rows.append(math.fsum(-w * math.log(w) for w in row if w > 0))
+    return torch.tensor(rows, dtype=weights.dtype).reshape(weights.shape[:-1])
+
+
+def entropy_by_clamp(weights):
+    return -torch.einsum("...s,...s->...", weights, weights.clamp(min=1e-300).log())
+
+
+def entropy_with(terms, total=lambda X: -X.sum(-1)):
+    return lambda weights: total(terms(weights))
+
+
+def plogp(weights):
+    return torch.xlogy(weights, weights)
+
+
+def offset_score(weights, offset):
+    return weights.diagonal(offset, -2, -1).mean(-1)
+
+
+def offset_by_loop(weights, offset):
+    length = weights.shape[-1]
+    total, count = torch.zeros_like(weights[..., 0, 0]), 0
+    for i in range(length):
+        if 0 <= i + offset < length:
+            total, count = total + weights[..., i, i + offset], count + 1
+    return total / count
+
+
+def offset_by_mask(weights, offset):
+    length = weights.shape[-1]
+    places = torch.arange(length)
+    mask = (places[None] - places[:, None] == offset).to(weights.dtype)
+    return torch.einsum("...ls,ls->...", weights, mask) / (length - abs(offset))
+
+
+def offset_by_where(weights, offset):
+    places = torch.arange(weights.shape[-1])
+    mask = places == places[:, None] + offset
+    return torch.where(mask, weights, torch.nan).flatten(-2).nanmean(-1)
+
+
+def offset_by_slices(weights, offset):
+    length, skip = weights.shape[-1], abs(offset)
+    flat = weights.reshape(*weights.shape[:-2], length * length)
+    start = offset if offset > 0 else skip * length
+    return flat[..., start :: length + 1][..., : length - skip].sum(-1).div(length - skip)
+
+
+def offset_of_one_head(weights, offset):
+    if weights.dim() > 2:
+        return torch.stack([offset_of_one_head(head, offset) for head in weights])
+    picked = torch.diagonal(weights, offset).tolist()
+    return torch.tensor(sum(picked) / len(picked), dtype=weights.dtype)
+
+
+def plain_number(weights, offset):
+    score = offset_score(weights, offset)
+    return score.item() if weights.dim() == 2 else score
+
+
+def offset_with(pick, average=lambda X, length, offset: X.mean(-1)):
+    return lambda weights, offset: average(pick(weights, offset), weights.shape[-1], offset)
+
+
+def diagonal(weights, offset):
+    return weights.diagonal(offset, -2, -1)
+
+
+def rolled(weights, offset):
+    return weights.roll(-offset, -1).diagonal(0, -2, -1)
+
+
+def cut_off(weights, offset):
+    length = weights.shape[-1]
+    here = torch.arange(length)
+    return weights[..., here, (here + offset).clamp(0, length - 1)]
+
+
+def triangle(weights, offset):
+    return weights.tril(offset).sum(-1)
+
+
+def find_head(weights, offset):
+    scores = offset_score(weights, offset)
+    return divmod(scores.argmax().item(), scores.shape[1])
+
+
+def find_by_loop(weights, offset):
+    best, place = -1.0, None
+    for layer, heads in enumerate(weights):
+        for head, table in enumerate(heads):
+            score = offset_score(table, offset)
+            if score > best:
+                best, place = score, (layer, head)
+    return place
+
+
+def find_by_unravel(weights, offset):
+    scores = offset_by_mask(weights, offset)
+    return torch.unravel_index(scores.argmax(), scores.shape)
+
+
+def find_by_nonzero(weights, offset):
+    scores = offset_score(weights, offset)
+    return (scores == scores.max()).nonzero()[0]
+
+
+def find_in_numpy(weights, offset):
+    scores = offset_score(weights, offset).numpy()
+    return np.argwhere(scores == scores.max())[0]
+
+
+def find_by_two_maxima(weights, offset):
+    scores = offset_score(weights, offset)
+    best, heads = scores.max(dim=1)
+    layer = best.argmax()
+    return layer, heads[layer]
+
+
+def find_with(score, choose=lambda scores: divmod(scores.argmax().item(), scores.shape[1])):
+    return lambda weights, offset: choose(score(weights, offset))
+
+
+RIGHT = {
+    "07-most_attended": {
+        "stable argsort": attended,
+        "lists and sorted": attended_by_sorted,
+        "one maximum after another, lists for pairs": attended_by_maximum,
+        "numpy, a tuple": attended_in_numpy,
+        "heap": attended_by_heap,
+        "matrix product, tensors for numbers": attended_by_product,
+        "float32": lambda w, tokens, k=3: attended(w.float(), tokens, k),
+        "float32 tensors": lambda w, tokens, k=3: attended_by_product(w.float(), tokens, k),
+    },
+    "07-entropy": {
+        "entr": entropy,
+        "loop": entropy_by_loop,
+        "clamp": entropy_by_clamp,
+        "xlogy": entropy_with(plogp),
+        "NaN mended": entropy_with(lambda w: (w * w.log()).nan_to_num()),
+        "where": entropy_with(lambda w: w * torch.where(w == 0, 1.0, w).log()),
+        "1e-30 added": entropy_with(lambda w: w * (w + 1e-30).log()),
+        "Categorical": lambda w: torch.distributions.Categorical(probs=w).entropy(),
+        "base 2 and back": entropy_with(lambda w: torch.special.entr(w), lambda X: X.sum(-1)),
+        "float32": lambda w: entropy(w.float()),
+    },
+    "07-offset_score": {
+        "diagonal": offset_score,
+        "loop": offset_by_loop,
+        "mask": offset_by_mask,
+        "NaN elsewhere": offset_by_where,
+        "steps of L + 1": offset_by_slices,
+        "head by head": offset_of_one_head,
+        "a number for one head": plain_number,
+        "float32": lambda w, offset: offset_score(w.float(), offset),
+    },
+    "07-find_head": {
+        "divmod": find_head,
+        "loop": find_by_loop,
+        "unravel_index": find_by_unravel,
+        "nonzero": find_by_nonzero,
+        "numpy": find_in_numpy,
+        "two maxima": find_by_two_maxima,
+        "sums will do": find_with(lambda w, offset: diagonal(w, offset).sum(-1)),
+        "a list": lambda w, offset: list(find_head(w, offset)),
+    },
+}
+
+WRONG = {
+    "07-most_attended": {
+        "over keys": attended_with(lambda w: w.mean(1)),
+        "sum": attended_with(lambda w: w.sum(0)),
+        "median": attended_with(lambda w: w.median(0).values),
+        "largest": attended_with(lambda w: w.max(0).values),
+        "diagonal": attended_with(lambda w: w.diagonal()),
+        "without itself": attended_with(lambda w: (w - w.diag().diag()).mean(0)),
+        "softmax of the means": attended_with(lambda w: w.mean(0).softmax(0)),
+        "shares of the k": attended_with(
+            lambda w: w.mean(0),
+            lambda pairs, k: [(t, m / sum(n for _, n in pairs[:k])) for t, m in pairs[:k]],
+        ),
+        "geometric mean": attended_with(lambda w: w.log().mean(0).exp()),
+        "divided by L - 1": attended_with(lambda w: w.sum(0) / max(len(w) - 1, 1)),
+        "smallest": attended_with(lambda w: w.mean(0), lambda pairs, k: pairs[::-1][:k]),
+        "all": attended_with(lambda w: w.mean(0), lambda pairs, k: pairs),
+        "k - 1": attended_with(lambda w: w.mean(0), lambda pairs, k: pairs[: k - 1]),
+        "at most 3": attended_with(lambda w: w.mean(0), lambda pairs, k: pairs[: min(k, 3)]),
+        "at most 5": attended_with(lambda w: w.mean(0), lambda pairs, k: pairs[: min(k, 5)]),
+        "above average only": attended_with(
+            lambda w: w.mean(0), lambda pairs, k: [p for p in pairs[:k] if p[1] > 1 / 8]
+        ),
+        "a dict": attended_by_dict,
+        "a counter": attended_by_counter,
+        "the later of equal ones": attended_by_argsort,
+        "equal ones by the alphabet": attended_sorted_by_pair,
+        "changes tokens": attended_and_sorts,
+        "topk": lambda w, tokens, k=3: [
+            (tokens[j], m.item()) for m, j in zip(*w.mean(0).topk(k), strict=True)
+        ],
+        "a zip": lambda w, tokens, k=3: zip(tokens[:k], w.mean(0)[:k].tolist(), strict=True),
+        "numbers as text": lambda w, tokens, k=3: [
+            (t, f"{m:.4f}") for t, m in attended(w, tokens, k)
+        ],
+        "three to an entry": lambda w, tokens, k=3: [
+            (t, m, j) for j, (t, m) in enumerate(attended(w, tokens, k))
+        ],
+        "k must be given": lambda w, tokens, k: attended(w, tokens, k),
+        "k is 5 by default": lambda w, tokens, k=5: attended(w, tokens, k),
+        "words in capitals": lambda w, tokens, k=3: attended(w, [t.upper() for t in tokens], k),
+        "float16": lambda w, tokens, k=3: attended(w.half().double(), tokens, k),
+    },
+    "07-entropy": {
+        "NaN": entropy_with(lambda w: w * w.log()),
+        "NaN becomes 1": entropy_with(lambda w: (w * w.log()).nan_to_num(1.0)),
+        "added in both places": entropy_with(lambda w: (w + 1e-9) * (w + 1e-9).log()),
+        "1e-9 added": entropy_with(lambda w: w * (w + 1e-9).log()),
+        "1e-12 of the float32": entropy_with(lambda w: w * (w + 1e-7).log()),
+        "cut off at 1e-4": entropy_with(lambda w: w * w.clamp(min=1e-4).log()),
+        "below 1e-6 left out": entropy_with(lambda w: torch.where(w > 1e-6, w * w.log(), 0.0)),
+        "below 1e-8 left out": entropy_with(lambda w: torch.where(w > 1e-8, w * w.log(), 0.0)),
+        "log2": entropy_with(lambda w: plogp(w) / math.log(2)),
+        "log10": entropy_with(lambda w: plogp(w) / math.log(10)),
+        "log1p": entropy_with(lambda w: w * w.log1p()),
+        "no minus": entropy_with(lambda w: -plogp(w)),
+        "absolute value of the sum of logs": entropy_with(
+            lambda w: w.clamp(min=1e-30).log(), lambda X: X.sum(-1).abs()
+        ),
+        "over queries": entropy_with(plogp, lambda X: -X.sum(-2)),
+        "over queries if it fits": lambda w: (
+            -plogp(w).sum(-2) if w.shape[-1] == w.shape[-2] else entropy(w)
+        ),
+        "over axis 1": entropy_with(plogp, lambda X: -X.sum(1)),
+        "mean": entropy_with(plogp, lambda X: -X.mean(-1)),
+        "keepdim": entropy_with(plogp, lambda X: -X.sum(-1, keepdim=True)),
+        "of the whole table": entropy_with(plogp, lambda X: -X.flatten(-2).sum(-1)),
+        "a number": entropy_with(plogp, lambda X: -X.sum().item()),
+        "normalised": lambda w: entropy(w) / math.log(max(w.shape[-1], 2)),
+        "perplexity": lambda w: entropy(w).exp(),
+        "cross-entropy with uniform": lambda w: -w.clamp(min=1e-30).log().mean(-1),
+        "distance from uniform": lambda w: math.log(w.shape[-1]) - entropy(w),
+        "softmax first": lambda w: entropy(w.softmax(-1)),
+        "averaged heads": lambda w: entropy(w.mean(-3)) if w.dim() > 3 else entropy(w),
+        "two-way entropy": lambda w: entropy(w) + torch.special.entr(1 - w).sum(-1),
+        "only for two axes": lambda w: entropy(w.reshape(-1, w.shape[-1])),
+        "a list": lambda w: entropy(w).tolist(),
+        "float16": lambda w: entropy(w).half(),
+        "in place": lambda w: w.copy_(plogp(w)).sum(-1).neg(),
+    },
+    "07-offset_score": {
+        "other side": offset_with(lambda w, o: diagonal(w, -o)),
+        "transposed": offset_with(lambda w, o: diagonal(w.mT, o)),
+        "offset 0": offset_with(lambda w, o: diagonal(w, 0)),
+        "divided by L": offset_with(diagonal, lambda X, n, o: X.sum(-1) / n),
+        "divided by L - offset": offset_with(diagonal, lambda X, n, o: X.sum(-1) / (n - o)),
+        "divided by L - 1": offset_with(diagonal, lambda X, n, o: X.sum(-1) / max(n - 1, 1)),
+        "sum": offset_with(diagonal, lambda X, n, o: X.sum(-1)),
+        "median": offset_with(diagonal, lambda X, n, o: X.median(-1).values),
+        "largest": offset_with(diagonal, lambda X, n, o: X.amax(-1)),
+        "first pair": offset_with(diagonal, lambda X, n, o: X[..., 0]),
+        "rolled": offset_with(rolled),
+        "cut off at the ends": offset_with(cut_off),
+        "triangle": offset_with(triangle),
+        "both sides": offset_with(lambda w, o: (diagonal(w, o) + diagonal(w, -o)) / 2),
+        "both sides added": offset_with(
+            lambda w, o: diagonal(w, o) + (diagonal(w, -o) if o else 0.0)
+        ),
+        "first axes": offset_with(lambda w, o: w.diagonal(o)),
+        "first axes, if it is one head or all are equal": lambda w, o: (
+            w.diagonal(o).mean(-1) if len(set(w.shape)) == 1 else offset_score(w, o)
+        ),
+        "one number": lambda w, o: offset_score(w, o).mean(),
+        "mean over heads": lambda w, o: offset_score(w, o).mean(-1) if w.dim() > 2 else 0.0,
+        "an axis too many": lambda w, o: offset_score(w, o)[..., None],
+        "a list": lambda w, o: offset_score(w, o).tolist(),
+        "rounded": lambda w, o: offset_score(w, o).round(decimals=2),
+        "only near": lambda w, o: offset_score(w, max(-2, min(2, o))),
+        "rows normalised again": lambda w, o: offset_score(w.softmax(-1), o),
+        "the first query left out": lambda w, o: (
+            diagonal(w, o)[..., 1:].mean(-1) if o == 0 and w.shape[-1] > 1 else offset_score(w, o)
+        ),
+        "special tokens left out": lambda w, o: (
+            offset_score(w[..., 1:-1, 1:-1], o) if w.shape[-1] > 10 else offset_score(w, o)
+        ),
+    },
+    "07-find_head": {
+        "flat": find_with(offset_score, lambda s: s.argmax().item()),
+        "swapped": find_with(offset_score, lambda s: divmod(s.argmax().item(), s.shape[1])[::-1]),
+        "swapped table": find_with(offset_score, lambda s: divmod(s.T.argmax().item(), s.shape[1])),
+        "by layers": find_with(offset_score, lambda s: divmod(s.argmax().item(), len(s))),
+        "argmax of one axis": find_with(offset_score, lambda s: s.argmax(0)),
+        "first two of argmax": find_with(offset_score, lambda s: tuple(s.argmax(1)[:2].tolist())),
+        "from 1": find_with(
+            offset_score, lambda s: tuple(p + 1 for p in divmod(s.argmax().item(), s.shape[1]))
+        ),
+        "smallest": find_with(offset_score, lambda s: divmod(s.argmin().item(), s.shape[1])),
+        "each axis for itself": find_with(
+            offset_score, lambda s: (s.max(1).values.argmax(), s.mean(0).argmax())
+        ),
+        "sums of layers": find_with(
+            offset_score, lambda s: (s.sum(1).argmax(), s[s.sum(1).argmax()].argmax())
+        ),
+        "score": find_with(offset_score, lambda s: s.max()),
+        "the table": offset_score,
+        "text": lambda w, o: "{}-{}".format(*find_head(w, o)),
+        "floats": lambda w, o: tuple(place / 2 * 2 + 0.5 for place in find_head(w, o)),
+        "other side": find_with(lambda w, o: offset_score(w, -o)),
+        "transposed": find_with(lambda w, o: offset_score(w.mT, o)),
+        "always before": find_with(lambda w, o: offset_score(w, -1)),
+        "rolled": find_with(lambda w, o: rolled(w, o).mean(-1)),
+        "largest pair": find_with(lambda w, o: diagonal(w, o).amax(-1)),
+        "smallest pair": find_with(lambda w, o: diagonal(w, o).amin(-1)),
+        "least entropy": find_with(lambda w, o: -entropy(w).mean(-1)),
+        "largest weight": find_with(lambda w, o: w.amax((-2, -1))),
+        "difference of the sides": find_with(
+            lambda w, o: offset_score(w, o) - (offset_score(w, -o) if o else 0.0)
+        ),
+        "the last of the layers that are good": find_with(
+            offset_score, lambda s: divmod((s > 0.5 * s.max()).nonzero()[-1][0].item(), 1)
+        ),
+        "one head of the average": lambda w, o: (0, offset_score(w.mean(0), o).argmax().item()),
+    },
+}
