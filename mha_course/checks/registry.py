@@ -12,6 +12,9 @@ LESSONS = (
     "why_many_heads",
     "head_splitting",
     "parameter_counting",
+    "bert_attention",
+    "seeing_attention",
+    "your_bert",
 )
 
 

@@ -1,0 +1,264 @@
+"""Cases and runs of lesson 12's classes: the embeddings, and the stack of layers."""
+
+import torch
+from torch import nn
+
+from mha_course.bert import BertConfig
+from mha_course.checks.bert_loading import load, make
+from mha_course.checks.showing import describe
+from mha_course.checks.task import AnswerError, Case
+
+__all__ = [
+    "TestLayer",
+    "embedding_cases",
+    "embedding_stages",
+    "encoder_cases",
+    "run_embeddings",
+    "run_encoder",
+]
+
+TABLES = ("words", "positions", "segments")
+LOW = torch.finfo(torch.float32).min  # for float64 scores as good as its own, and can be shown
+
+
+def embedding_cases(draw):
+    """Cases for `BertEmbeddings`."""
+
+    def case(name, sizes, input_ids, token_type_ids=None, scale=1.0, **more):
+        """sizes: rows of the three tables, hidden_size."""
+        *rows, width = sizes
+        inputs = dict(more)
+        for table, count in zip(TABLES, rows, strict=True):
+            inputs[f"{table}.weight"] = draw.normal(count, width, scale=scale)
+        inputs |= {"norm.weight": draw.normal(width), "norm.bias": draw.normal(width)}
+        inputs["input_ids"] = _ids(input_ids, rows[0])
+        if token_type_ids is not None:
+            inputs["token_type_ids"] = _ids(token_type_ids, rows[2])
+        return Case(name, inputs)
+
+    def _ids(given, count):
+        shape = given if isinstance(given, tuple) else None
+        return draw.integers(0, count - 1, *shape) if shape else torch.tensor(given)
+
+    padded = [[3, 8, 5, 0, 0], [2, 0, 9, 9, 4], [0, 0, 0, 6, 6]]
+    return [
+        _small_case(),
+        case("2 texts, two segments", (11, 13, 2, 7), (2, 5), [[0, 0, 0, 1, 1], [0, 1, 1, 1, 0]]),
+        case("as many texts as words and segments", (11, 13, 3, 5), (3, 3), (3, 3)),
+        case("as long as the model reads", (17, 7, 2, 5), (2, 7), (2, 7)),
+        case("id 0, which is for padding, here and there", (11, 13, 2, 3), padded),
+        case("all of segment 1", (5, 7, 2, 3), (2, 3), [[1, 1, 1], [1, 1, 1]]),
+        case("numbers that hardly vary", (5, 7, 2, 5), (2, 3), scale=1e-4, layer_norm_eps=1e-8),
+        case("layer_norm_eps=0.5", (5, 7, 2, 5), (2, 3), (2, 3), layer_norm_eps=0.5),
+        case("in training, without dropout", (5, 7, 2, 5), (2, 3), (2, 3), training=True),
+        case("hidden_dropout_prob=1", (5, 7, 2, 3), (2, 3), hidden_dropout=1.0),
+        case("attention_probs_dropout_prob=1", (5, 7, 2, 3), (2, 3), attention_dropout=1.0),
+        case("hidden_dropout_prob=0.25", (17, 13, 2, 11), (3, 7), (3, 7), hidden_dropout=0.25),
+    ]
+
+
+def _small_case():
+    """Whole numbers, and a norm that neither scales nor shifts."""
+    rows = {
+        "words.weight": [[0, 2, 1], [3, 0, 1], [5, 1, 0], [2, 4, 7], [1, 6, 2]],
+        "positions.weight": [[0, 1, 0], [2, 0, 0], [0, 0, 4], [1, 1, 0], [3, 0, 1]],
+        "segments.weight": [[0, 0, 1], [5, 0, 0]],
+        "norm.weight": [1, 1, 1],
+        "norm.bias": [0, 0, 0],
+    }
+    inputs = {name: torch.tensor(X).double() for name, X in rows.items()}
+    inputs["input_ids"] = torch.tensor([[4, 1, 4]])
+    return Case("1 text, a word twice, no segments given", inputs)
+
+
+def run_embeddings(answer, inputs):
+    """Make the learner's module, give it the case's weights, run it."""
+    words, positions, segments = (inputs[f"{table}.weight"] for table in TABLES)
+    config = BertConfig(
+        vocab_size=len(words),
+        max_position_embeddings=len(positions),
+        type_vocab_size=len(segments),
+        hidden_size=words.shape[1],
+        num_hidden_layers=19,
+        num_attention_heads=1,
+        intermediate_size=23,
+        layer_norm_eps=inputs.get("layer_norm_eps", 1e-12),
+        hidden_dropout_prob=inputs.get("hidden_dropout", 0.0),
+        attention_probs_dropout_prob=inputs.get("attention_dropout", 0.0),
+    )
+    module = make(answer, "BertEmbeddings", config)
+    load(module, inputs, "BertEmbeddings")
+    arguments = [inputs[name] for name in ("input_ids", "token_type_ids") if name in inputs]
+    output = _run(module, arguments)
+    if inputs.get("hidden_dropout") == 0.25:
+        again, trained = module.eval()(*arguments), module.train()(*arguments)
+        return _dropped(output, again, trained / output)
+    if "hidden_dropout" in inputs or "attention_dropout" in inputs:
+        trained = _run(module, arguments, training=True)
+        return {"the output in eval mode": output, "the output in training": trained}
+    if inputs.get("training"):
+        return _learns(module, _run(module, arguments, training=True))
+    return output
+
+
+def _run(module, arguments, training=False):
+    """What forward returns. Where this is used, nothing depends on chance in a right answer."""
+    output = module.train(training)(*arguments)
+    if module.training != training:
+        raise AnswerError("forward changes whether the module is training (train or eval inside).")
+    again = module(*arguments) if torch.is_tensor(output) and training else output
+    if again is not output and not torch.equal(again, output):
+        raise AnswerError(
+            "In training the result differs from one call to the next, although all probabilities "
+            "in the config are 0 or 1. Do you take yours from the config?"
+        )
+    return output
+
+
+def _learns(module, output):
+    """The output in training, and whether every matrix would learn from it."""
+    learns = torch.is_tensor(output) and output.requires_grad
+    if learns:
+        output.pow(3).sum().backward()
+        matrices = [X for X in module.parameters() if X.dim() == 2]
+        learns = all(X.grad is not None and bool(X.grad.any()) for X in matrices)
+    return {"the output in training": output, "gradients reach every matrix": learns}
+
+
+def _dropped(output, again, factors):
+    """What dropout of 0.25 does: two runs in eval mode, and training by eval mode."""
+    dropped = factors.abs() < 1e-6
+    mixed = [bool((dropped.amax(a) != dropped.amin(a)).any()) for a in range(factors.dim())]
+    scaled = (factors[~dropped] - 4 / 3).abs() < 1e-6
+    return {
+        "in eval mode nothing is dropped": torch.equal(output, again),
+        "in training single numbers are dropped": all(mixed),
+        "in training the other numbers are scaled up": bool(scaled.all()),
+    }
+
+
+def embedding_stages(inputs):
+    """What a right `BertEmbeddings` computes on the way, for a case's inputs."""
+    words, positions, segments = (inputs[f"{table}.weight"] for table in TABLES)
+    ids = inputs["input_ids"]
+    found = nn.functional.embedding(ids, words)
+    kinds = inputs.get("token_type_ids", torch.zeros_like(ids))
+    total = found + positions[: ids.shape[1]] + nn.functional.embedding(kinds, segments)
+    eps = inputs.get("layer_norm_eps", 1e-12)
+    scaled = nn.functional.layer_norm(total, total.shape[-1:], eps=eps)
+    return {
+        "the words' vectors": found,
+        "the sum of word, position and segment": total,
+        "each word with mean 0 and variance 1": scaled,
+        "the normalised sum": scaled * inputs["norm.weight"] + inputs["norm.bias"],
+    }
+
+
+class TestLayer(nn.Module):
+    """A layer that is quick and uses its mask: each word hears the mean of those that are seen."""
+
+    __test__ = False  # it is no test
+
+    def __init__(self, config):
+        super().__init__()
+        self.W = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, X, mask=None, need_weights=False):
+        """Shapes as in lesson 06's BertLayer."""
+        B, L, _ = X.shape
+        scores = X.new_zeros(B, 1, L, L) + (0 if mask is None else mask)
+        weights = scores.softmax(-1)
+        output = X + torch.tanh(self.W(X) + weights[:, 0] @ X)
+        return (output, weights) if need_weights else output
+
+
+def encoder_cases(draw):
+    """Cases for `BertEncoder`."""
+
+    def case(name, num_layers, shape, lengths=None, **more):
+        inputs, width = dict(more), shape[-1]
+        for n in range(num_layers):
+            inputs[f"layers.{n}.W.weight"] = draw.normal(width, width, scale=width**-0.5)
+            inputs[f"layers.{n}.W.bias"] = draw.normal(width)
+        inputs["X"] = draw.normal(*shape)
+        if lengths is not None:
+            hidden = torch.arange(shape[1]) >= torch.tensor(lengths)[:, None]
+            mask = torch.zeros(shape[:2], dtype=torch.float64).masked_fill(hidden, LOW)
+            inputs["mask"] = mask[:, None, None, :]
+        return Case(name, inputs)
+
+    added = case("2 layers, a mask of all kinds of numbers", 2, (3, 5, 2))
+    added.inputs["mask"] = 3 * draw.normal(3, 1, 1, 5)
+    return [
+        case("2 layers, 1 text of 2 words, no mask", 2, (1, 2, 2)),
+        case("3 layers, texts of unequal length", 3, (2, 5, 7), [5, 2]),
+        case("1 layer", 1, (2, 3, 5), [1, 3]),
+        case("as many layers as texts and words", 3, (3, 3, 3), [3, 1, 2]),
+        case("5 layers, no mask", 5, (3, 2, 3)),
+        added,
+        case("in training", 3, (2, 3, 5), [3, 2], training=True),
+    ]
+
+
+def run_encoder(answer, inputs):
+    """Make the learner's encoder of test layers, give it the case's weights, run it.
+
+    Raises: AnswerError if it makes no layers with what it is given, or does not return a list of
+        hidden states.
+    """
+    count = sum(name.endswith(".W.weight") for name in inputs)
+    config = BertConfig(
+        vocab_size=17,
+        hidden_size=inputs["X"].shape[-1],
+        num_hidden_layers=count,
+        num_attention_heads=1,
+        intermediate_size=23,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    made = []
+
+    def layer(config):
+        made.append(TestLayer(config))
+        return made[-1]
+
+    module = make(lambda config: answer(config, layer), "BertEncoder", config)
+    if not made:
+        raise AnswerError("BertEncoder never calls the `layer` that it is given: layer(config).")
+    load(module, inputs, "BertEncoder")
+    arguments = [inputs[name] for name in ("X", "mask") if name in inputs]
+    if not inputs.get("training"):
+        return torch.stack(_checked(_run(module, arguments), inputs["X"], count))
+    arguments[0] = X = inputs["X"].clone().requires_grad_()
+    states = _checked(_run(module, arguments, training=True), X, count)
+    found = _learns(module, states[-1])  # through all the layers below it
+    carried = all(state.requires_grad for state in states) and X.grad is not None
+    found["the output in training"] = torch.stack(states)
+    return found | {"gradients get through every hidden state to X": carried}
+
+
+def _checked(states, X, count):
+    """The hidden states, once they are as many tensors of the right shape as there should be."""
+    if not isinstance(states, (list, tuple)):
+        raise AnswerError(
+            f"forward has to return the list of all hidden states, got {describe(states)}."
+        )
+    for number, state in enumerate(states):
+        if not torch.is_tensor(state) or state.shape != X.shape:
+            raise AnswerError(
+                f"Each hidden state has the shape of X, {tuple(X.shape)}; number {number} of your "
+                f"list is {describe(state)}."
+            )
+    if len(states) != count + 1:
+        raise AnswerError(
+            f"With {count} layers there are {count + 1} hidden states, X first; your list has "
+            f"{len(states)}.{_what_stands_out(states, X)}"
+        )
+    return list(states)
+
+
+def _what_stands_out(states, X):
+    first = "" if states and torch.equal(states[0], X) else " It does not begin with X."
+    twins = [n for n in range(1, len(states)) if torch.equal(states[n - 1], states[n])]
+    same = f" Its numbers {twins[0] - 1} and {twins[0]} are the same." if twins else ""
+    return first + same
