@@ -82,7 +82,7 @@ def run_loading(answer, inputs):
                 "A ValueError comes as it should, and yet the model is not what it was: "
                 f"{_some(changed)} changed before. All or nothing."
             )
-        return result
+        return _named(result)
     if all(bool((X == BEFORE).all()) for X in result.values()):
         raise AnswerError(
             "Nothing arrives: every parameter holds the numbers that it had before. Numbers have "
@@ -95,7 +95,12 @@ def run_loading(answer, inputs):
             "The model and state_dict share memory afterwards: when the numbers of the one are "
             "changed, those of the other change too."
         )
-    return result
+    return _named(result)
+
+
+def _named(result):
+    """As sentences call them."""
+    return {f"the parameter {n}": X for n, X in result.items()}
 
 
 def _made(shapes):

@@ -18,13 +18,8 @@ from mha_course.checks.text_vectors import (
     search_cases,
     search_stages,
 )
-from mha_course.checks.your_modules import (
-    embedding_cases,
-    embedding_stages,
-    encoder_cases,
-    run_embeddings,
-    run_encoder,
-)
+from mha_course.checks.your_embeddings import embedding_cases, embedding_stages, run_embeddings
+from mha_course.checks.your_encoder import encoder_cases, run_encoder
 
 __all__ = ["TASKS", "VERSION"]
 

@@ -2,18 +2,12 @@
 
 import torch
 
-from mha_course.checks.mistakes.searching import unit
+from mha_course.checks.mistakes.cosines import unit
+from mha_course.checks.mistakes.nearest_examples import EIGHT, EXAMPLES, first_seen
 from mha_course.checks.mistakes.weighing import same
 from mha_course.checks.task import Mistake
 
 __all__ = ["NEAREST", "build_nearest"]
-
-EIGHT = "A classifier from eight examples a class"
-
-
-def first_seen(labels):
-    """Each label once, in the order in which they come."""
-    return list(dict.fromkeys(labels))
 
 
 def cosine(vectors, means):
@@ -45,29 +39,6 @@ def build_nearest(
     return classify
 
 
-def _by_example(choose):
-    """An answer that compares with single examples: `choose` says which label, from cosines."""
-
-    def classify(vectors, examples, labels):
-        return [choose(row, labels) for row in unit(vectors) @ unit(examples).T]
-
-    return classify
-
-
-def _vote(row, labels):
-    """The label that most of the three nearest examples have."""
-    near = [labels[i] for i in row.argsort(descending=True, stable=True)[:3]]
-    return max(first_seen(near), key=near.count)
-
-
-def _totals(row, labels):
-    """The label whose examples have the largest sum of cosines."""
-    sums = dict.fromkeys(labels, 0.0)
-    for value, label in zip(row.tolist(), labels, strict=True):
-        sums[label] += value
-    return max(sums, key=sums.get)
-
-
 def _distances(vectors, means):
     return -(vectors[:, None] - means).norm(dim=-1)
 
@@ -75,6 +46,15 @@ def _distances(vectors, means):
 def _of_all(table):
     """One column for all vectors together."""
     return [int(table.mean(0).argmax())] * len(table)
+
+
+def _equals_anyhow(inputs, value):
+    """Whether each label fits its vector as well as the best."""
+    names = first_seen(inputs["labels"])
+    table = cosine(inputs["vectors"], build_means(inputs["examples"], inputs["labels"]))
+    found = [names.index(label) for label in value.values()]
+    own = table[torch.arange(len(table)), torch.tensor(found)]
+    return bool((own > table.amax(1) - 1e-9).all())
 
 
 NEAREST = (
@@ -86,22 +66,7 @@ NEAREST = (
         EIGHT,
         parts={"scaled": same},
     ),
-    Mistake(
-        "nearest-example",
-        "You take the label of the single example that is most like the vector.",
-        "That is another classifier (nearest neighbour), led astray by one odd example. Asked for "
-        "is the mean of each label's examples.",
-        EIGHT,
-        _by_example(lambda row, labels: labels[int(row.argmax())]),
-    ),
-    Mistake(
-        "vote-of-three",
-        "You let the three nearest examples vote.",
-        "That is another classifier (nearest neighbours). Asked for is the mean of each label's "
-        "examples.",
-        EIGHT,
-        _by_example(_vote),
-    ),
+    *EXAMPLES,
     Mistake(
         "dot-product-with-the-mean",
         "You compare by dot product, and the means have different lengths. (The mean of the "
@@ -110,13 +75,6 @@ NEAREST = (
         "it points is what counts.",
         EIGHT,
         parts={"compare": lambda vectors, means: vectors @ means.T},
-    ),
-    Mistake(
-        "sums-of-cosines",
-        "You add up: a label with more examples gets more.",
-        "How many examples a label has is chance. The mean's direction is what counts.",
-        EIGHT,
-        _by_example(_totals),
     ),
     Mistake(
         "distance-from-the-mean",
@@ -227,6 +185,14 @@ NEAREST = (
         "keeps no order; dict.fromkeys does.",
         EIGHT,
         parts={"kinds": lambda labels: sorted(set(labels))},
+    ),
+    Mistake(
+        "equals-anyhow",
+        "Of labels that fit equally well you take any.",
+        "The first to be seen in `labels` was asked for. A set keeps no order; dict.fromkeys does.",
+        EIGHT,
+        build_nearest(kinds=lambda labels: sorted(set(labels), reverse=True)),
+        shows=_equals_anyhow,
     ),
     Mistake(
         "pairs-returned",

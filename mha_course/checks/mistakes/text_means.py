@@ -80,13 +80,6 @@ MEAN = (
         parts={"count": lambda mask, hidden: len(hidden)},
     ),
     Mistake(
-        "divided-by-features",
-        "You divide by the number of features.",
-        "The mean is over the words of one text. How many words does each text have?",
-        ONE,
-        parts={"count": lambda mask, hidden: hidden.shape[2]},
-    ),
-    Mistake(
         "divided-by-all-words",
         "You divide by the number of words in the whole batch.",
         "Each text has a number of its own. Along which axis of attention_mask is it found?",

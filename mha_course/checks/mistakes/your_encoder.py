@@ -3,11 +3,22 @@
 import torch
 from torch import nn
 
+from mha_course.checks.mistakes.combining import apart
 from mha_course.checks.task import Mistake
 
 __all__ = ["ENCODER", "build_encoder"]
 
 STACK = "A stack of your layers"
+# Looked for in pairs, too; the others alone, since every pair costs time in a check.
+IN_PAIRS = {
+    "mask-first-layer-only",
+    "mask-not-passed",
+    "every-layer-gets-x",
+    "layers-backwards",
+    "x-left-out",
+    "residual-added",
+    "detached",
+}
 
 
 def build_encoder(
@@ -48,7 +59,7 @@ class _LastLayerTwice(build_encoder()):
         return [*states, self.layers[-1](states[-1], mask)]
 
 
-ENCODER = (
+EVERY = (
     Mistake(
         "one-layer-reused",
         "Your list holds one layer, many times over.",
@@ -56,6 +67,13 @@ ENCODER = (
         "has to be made by a call of its own.",
         STACK,
         parts={"make": lambda config, layer: [layer(config)] * config.num_hidden_layers},
+    ),
+    Mistake(
+        "layer-not-called",
+        "You put `layer` itself into the list.",
+        "It makes a layer when it is called with the config, and is none itself.",
+        STACK,
+        parts={"make": lambda config, layer: [layer] * config.num_hidden_layers},
     ),
     Mistake(
         "one-layer-only",
@@ -236,3 +254,4 @@ ENCODER = (
         parts={"collect": lambda states: [X.detach() for X in states]},
     ),
 )
+ENCODER = apart(EVERY, build_encoder, *({m.id for m in EVERY} - IN_PAIRS))
