@@ -14,7 +14,7 @@ from mha_course.checks.limits import OutOfTime, time_limit
 from mha_course.checks.running import Borrowed, changed_inputs, copy_inputs, watch_calls
 from mha_course.checks.showing import plain_number
 
-__all__ = ["Outcome", "observe", "observe_known", "same"]
+__all__ = ["Outcome", "examined", "observe", "observe_known", "same"]
 
 SECONDS = 10.0  # for one run of an answer on one case
 
@@ -43,6 +43,7 @@ def observe(task, answer, case, watch=True):
         try:
             with time_limit(SECONDS), watch_calls(task.forbidden if watch else ()) as called:
                 value = frozen(task.run(answer, given))
+            value = examined(task, case, value)
         except KeyboardInterrupt:
             raise
         except (Exception, OutOfTime, SystemExit) as caught:
@@ -60,10 +61,15 @@ def observe_known(task, answer, case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            value = frozen(task.run(answer, given))
+            value = examined(task, case, frozen(task.run(answer, given)))
         except Exception as caught:
             error = caught
     return Outcome(value, error, tuple(changed_inputs(given, case.inputs, task.changes)))
+
+
+def examined(task, case, value):
+    """What is compared, of what the task's `run` returned on a case."""
+    return task.examine(case.inputs, value) if task.examine else value
 
 
 def same(task, one, other):

@@ -10,7 +10,7 @@ __all__ = ["AnswerError", "Case", "Draw", "Mistake", "Task"]
 
 
 class AnswerError(Exception):
-    """Raised by a task's `run` when the answer cannot be run at all; its text goes to the learner.
+    """Raised by a task's `run` or `examine` for what no comparison shows; the learner reads it.
 
     For instance: a module without a parameter of the name that the task asks for.
     """
@@ -70,6 +70,9 @@ class Task:
     run: calls an answer with a case's inputs and returns the values that are compared: a tensor,
         a number, or a tuple or dict of these. It never compares anything itself, so it can run
         where the student's code runs while the comparison happens elsewhere.
+    examine: makes of a case's inputs and of what `run` returned what is compared, where that is
+        not the same: "is each head dropped as a whole?". Like the comparison it runs where no
+        learner's code does. Raises AnswerError for what no comparison can show.
     returns: the names of what is compared, one for each element if it is a tuple.
     kind: what the answer has to be, "function" or "class".
     tolerance: the largest |yours - expected| / max(1, |expected|) that is right in float64. More
@@ -89,6 +92,7 @@ class Task:
     reference: Callable
     cases: Callable[["Draw"], list[Case]]
     run: Callable[[Callable, dict[str, Any]], Any] = call
+    examine: Callable[[dict[str, Any], Any], Any] | None = None
     returns: tuple[str, ...] = ("result",)
     kind: str = "function"
     tolerance: float = 1e-5
