@@ -1,5 +1,7 @@
 """The known mistakes of `07-most_attended`."""
 
+import torch
+
 from mha_course.checks.mistakes.same_words import SAME_WORDS
 from mha_course.checks.mistakes.weighing import same
 from mha_course.checks.task import Mistake
@@ -38,6 +40,13 @@ def build_attended(
     return most_attended
 
 
+def _means_of_rows(inputs, value):
+    """Whether the numbers are those of the rows; they are alike, so any tokens may come first."""
+    expected = inputs["weights"].mean(dim=1).sort(descending=True).values[: inputs.get("k", 3)]
+    same_length = len(value[1]) == len(expected)
+    return same_length and torch.allclose(value[1].double(), expected, rtol=0, atol=1e-6)
+
+
 def _votes(weights):
     """The share of the queries whose largest weight is on this key."""
     return weights.argmax(dim=1).bincount(minlength=len(weights)).double() / len(weights)
@@ -61,6 +70,7 @@ ATTENDED = (
         "How much a key gets is spread over all the rows.",
         ROWS,
         parts={"strength": lambda weights: weights.mean(dim=1)},
+        shows=_means_of_rows,
     ),
     Mistake(
         "added-not-averaged",

@@ -3,25 +3,12 @@
 import torch
 
 from mha_course.checks.mistakes.bert_mask_axes import MASK_AXES
+from mha_course.checks.mistakes.bert_mask_dtypes import MASK_DTYPES, WRITE, fill, lowest
 from mha_course.checks.task import Mistake
 
 __all__ = ["MASK", "build_mask"]
 
 ADDED = "A mask that is added"
-
-
-def _fill(value):
-    """Write a number that depends on the dtype where something is hidden."""
-    return lambda hidden, dtype: torch.zeros(hidden.shape, dtype=dtype).masked_fill(
-        hidden, value(dtype)
-    )
-
-
-def _lowest(dtype):
-    return torch.finfo(dtype).min
-
-
-WRITE = _fill(_lowest)
 
 
 def _one_number(sign):
@@ -34,7 +21,7 @@ def _one_number(sign):
             return False
         words, padding = mask[attention_mask == 1], mask[attention_mask == 0]
         found = bool((padding * sign > 0).all()) and len(padding.unique()) <= 1
-        return found and not words.any() and not (padding == _lowest(getattr(torch, dtype))).any()
+        return found and not words.any() and not (padding == lowest(getattr(torch, dtype))).any()
 
     return shows
 
@@ -87,7 +74,7 @@ MASK = (
         "Where a row holds nothing but padding, all its scores would be -inf, and softmax divides "
         "0 by 0: NaN. A finite number that is low enough hides as well and cannot do that.",
         ADDED,
-        parts={"write": _fill(lambda dtype: -torch.inf)},
+        parts={"write": fill(lambda dtype: -torch.inf)},
     ),
     Mistake(
         "infinity-times-0",
@@ -126,7 +113,7 @@ MASK = (
         "You fill with the highest number, not the lowest.",
         "Added to a score it draws all attention to the padding.",
         ADDED,
-        parts={"write": _fill(lambda dtype: torch.finfo(dtype).max)},
+        parts={"write": fill(lambda dtype: torch.finfo(dtype).max)},
     ),
     Mistake(
         "smallest-number",
@@ -134,7 +121,7 @@ MASK = (
         "torch.finfo knows several: tiny is the positive number nearest to 0, and adding it "
         "changes nothing. What is wanted is far below 0.",
         ADDED,
-        parts={"write": _fill(lambda dtype: torch.finfo(dtype).tiny)},
+        parts={"write": fill(lambda dtype: torch.finfo(dtype).tiny)},
     ),
     Mistake(
         "fixed-1e9",
@@ -142,7 +129,7 @@ MASK = (
         "float16 ends at -65504, so there is no -1e9: PyTorch refuses or makes -inf of it. Each "
         "dtype has a lowest number of its own; ask the dtype for it.",
         ADDED,
-        parts={"write": _fill(lambda dtype: -1e9)},
+        parts={"write": fill(lambda dtype: -1e9)},
     ),
     Mistake(
         "fixed-1e9-overflows",
@@ -158,57 +145,16 @@ MASK = (
         "BERT's first code did so, and it does for usual scores. The task asks for more: the "
         "lowest finite number of the dtype, below which no score can be.",
         ADDED,
-        parts={"write": _fill(lambda dtype: -1e4)},
+        parts={"write": fill(lambda dtype: -1e4)},
     ),
-    Mistake(
-        "lowest-of-float32",
-        "You fill with the lowest number of float32 whatever the dtype.",
-        "For float64 it is not the lowest, and float16 does not have it. Ask the dtype that was "
-        "given.",
-        ADDED,
-        parts={"write": _fill(lambda dtype: torch.finfo(torch.float32).min)},
-    ),
-    Mistake(
-        "dtype-ignored",
-        "Your mask is float64 whatever dtype was asked for.",
-        "Scores and mask should have one dtype: float64 added to float32 makes float64 of all "
-        "that follows.",
-        ADDED,
-        parts={"write": lambda hidden, dtype: WRITE(hidden, torch.float64)},
-    ),
-    Mistake(
-        "always-float32",
-        "Your mask is float32 whatever dtype was asked for.",
-        "A tensor that is made without saying its dtype gets PyTorch's default. Its lowest number "
-        "depends on the dtype, too.",
-        ADDED,
-        parts={"write": lambda hidden, dtype: WRITE(hidden, torch.float32)},
-    ),
-    Mistake(
-        "whole-numbers-multiplied",
-        "You multiply whole numbers with the lowest number, and the product has PyTorch's default "
-        "dtype instead of the one asked for.",
-        "In float32 the lowest number of float64 is -inf, and 0 · (-inf) is NaN. Convert before "
-        "you multiply.",
-        ADDED,
-        parts={"write": lambda hidden, dtype: hidden.long() * _lowest(dtype)},
-    ),
-    Mistake(
-        "whole-numbers",
-        "You return whole numbers.",
-        "The mask is added to scores, so it has to be of their dtype. attention_mask holds whole "
-        "numbers, and sums and products of these stay whole.",
-        ADDED,
-        parts={"write": lambda hidden, dtype: -10_000 * hidden.long()},
-        shows=lambda inputs, value: value[0].startswith("int"),
-    ),
+    *MASK_DTYPES,
     Mistake(
         "some-low-number",
         "You fill with a negative number that is not the lowest of the dtype.",
         "It hides padding as long as no score is large enough to make up for it. Below the lowest "
         "number of a dtype there is no score at all.",
         ADDED,
-        parts={"write": _fill(lambda dtype: -1000.0)},
+        parts={"write": fill(lambda dtype: -1000.0)},
         shows=_one_number(-1),
     ),
     Mistake(
@@ -217,7 +163,7 @@ MASK = (
         "Added to a score it makes padding more attractive. What is wanted is as far below 0 as "
         "the dtype goes.",
         ADDED,
-        parts={"write": _fill(lambda dtype: 1000.0)},
+        parts={"write": fill(lambda dtype: 1000.0)},
         shows=_one_number(1),
     ),
     Mistake(

@@ -56,16 +56,11 @@ def _emptied(state_dict):
     return mapped
 
 
-def _output_replaced_first(state_dict):
-    """A chain of replacements in which "output.dense" comes before "attention.output.dense"."""
-    mapped = {}
-    for name, X in state_dict.items():
-        name = name.removeprefix("bert.").replace("encoder.layer.", "encoder.layers.")
-        short_first = sorted(RIGHT_NAMES.items(), key=lambda pair: len(pair[0]))
-        for published, new in short_first:
-            name = name.replace(f"{published}.", f"{new}.")
-        mapped[name] = X
-    return mapped
+# What a chain of replacements makes in which "output.dense" comes before "attention.output.dense".
+OUTPUT_FIRST = RIGHT_NAMES | {
+    f"attention.{end}": f"attention.{RIGHT_NAMES[end]}"
+    for end in ("output.dense", "output.LayerNorm")
+}
 
 
 NAMES = (
@@ -142,7 +137,7 @@ NAMES = (
         "output.dense is also the end of attention.output.dense, so replacing the short one first "
         "leaves half a name behind. Which of the two has to come first?",
         SAME,
-        _output_replaced_first,
+        parts={"table": OUTPUT_FIRST},
     ),
     *TABLES,
     Mistake(

@@ -7,12 +7,12 @@ __all__ = ["NORMS"]
 JOINED = "Joined, added, normalised"
 
 
-def _own_norm(self, Y, axis=-1, correction=0, shift=True):
+def _own_norm(self, Y, axis=-1, correction=0, shift=True, eps=None):
     mean = Y.mean(axis, keepdim=True)
     variance = Y.var(axis, keepdim=True, correction=correction)
     if not shift:
         mean, variance = 0, Y.square().mean(axis, keepdim=True)
-    scaled = (Y - mean) / (variance + self.norm.eps) ** 0.5
+    scaled = (Y - mean) / (variance + (self.norm.eps if eps is None else eps)) ** 0.5
     return scaled * self.norm.weight + self.norm.bias
 
 
@@ -47,6 +47,25 @@ NORMS = (
         "the squared distances.",
         JOINED,
         parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, correction=1)},
+    ),
+    Mistake(
+        "divided-by-std",
+        "You divide by std as it is.",
+        "It divides by n - 1 where LayerNorm divides by n, and knows nothing of eps.",
+        JOINED,
+        parts={
+            "finish": lambda self, Y, X, residual: _own_norm(
+                self, Y + residual, correction=1, eps=0
+            )
+        },
+    ),
+    Mistake(
+        "no-eps",
+        "eps is not in your norm.",
+        "It is added to the variance, before the root. Where the numbers of a word differ little, "
+        "it decides the result.",
+        JOINED,
+        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, eps=0)},
     ),
     Mistake(
         "mean-not-subtracted",

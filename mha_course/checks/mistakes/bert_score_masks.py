@@ -83,6 +83,14 @@ SCORE_MASKS = (
         parts={"hide": _fill_where(lambda mask: mask == 0)},
     ),
     Mistake(
+        "mask-read-as-0-and-1-finite",
+        "You fill with a low number of your own where the mask is 0.",
+        "In attention_mask 0 means padding. In the additive mask that arrives here, 0 means: "
+        "leave this score as it is. Its other numbers are low already.",
+        ADDED,
+        parts={"hide": _fill_where(lambda mask: mask == 0, -1e9)},
+    ),
+    Mistake(
         "mask-made-boolean",
         "You use the mask only to say which scores are hidden, and fill these yourself.",
         "The task says that it is added, whatever its numbers: a small one lowers a score a little "

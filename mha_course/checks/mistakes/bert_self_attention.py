@@ -84,6 +84,11 @@ class _WithOutputProjection(build_attention()):
         return (output, weights) if need_weights else output
 
 
+class _MaskAlwaysAdded(build_attention()):
+    def forward(self, X, mask=None, need_weights=False):
+        return super().forward(X, X + mask if mask is None else mask, need_weights)
+
+
 EVERY = (
     *HEADS_MADE,
     Mistake(
@@ -137,6 +142,13 @@ EVERY = (
         "Heads know nothing of one another: each has rows of its own that sum to 1.",
         HEADS,
         parts={"soften": lambda self, scores: scores.softmax(1)},
+    ),
+    Mistake(
+        "none-added",
+        "You add the mask where there is none.",
+        "mask is None if nobody gives one, and None cannot be added. What are the scores then?",
+        "A mask that is added",
+        _MaskAlwaysAdded,
     ),
     *SCORE_MASKS,
     *WEIGHT_DROPOUT,

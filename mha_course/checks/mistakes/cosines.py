@@ -117,6 +117,14 @@ COSINES = (
         _by_distance,
     ),
     Mistake(
+        "distances-negated",
+        "Your numbers are distances with a minus sign.",
+        "The nearest comes first, and yet a distance grows with the vectors' lengths. Asked for is "
+        "the cosine.",
+        SEARCHING,
+        parts={"score": lambda query, documents: -(documents - query).norm(dim=1)},
+    ),
+    Mistake(
         "ordered-by-distance",
         "Your numbers are cosines, and the order is by distance.",
         "The two agree only where all vectors have one length. Order by the cosines.",

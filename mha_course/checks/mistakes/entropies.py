@@ -60,6 +60,14 @@ ENTROPY = (
         ENTROPY_SECTION,
         parts={"logarithm": torch.log},
     ),
+    Mistake(
+        "nan-made-0",
+        "You replace the NaN after the sum: every row with a weight of 0 gets entropy 0.",
+        "By then its other terms are lost, too. It is each single term that needs an answer where "
+        "the weight is 0.",
+        ENTROPY_SECTION,
+        lambda weights: torch.nan_to_num(-(weights * weights.log()).sum(dim=-1)),
+    ),
     _added(9),
     _added(10),
     _added(8),
@@ -123,6 +131,14 @@ ENTROPY = (
         "Each query spreads its own attention: one number for each of them.",
         ENTROPY_SECTION,
         parts={"total": lambda terms: -terms.sum(dim=(-2, -1))},
+    ),
+    Mistake(
+        "one-number-in-all",
+        "You add up everything: one number in all.",
+        "Each query of each head spreads its own attention. (Picking with weights[weights > 0] "
+        "forgets which row a number is from.)",
+        ENTROPY_SECTION,
+        parts={"total": lambda terms: -terms.sum()},
     ),
     Mistake(
         "axis-kept",

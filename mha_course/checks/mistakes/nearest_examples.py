@@ -36,7 +36,33 @@ def _totals(row, labels):
     return max(sums, key=sums.get)
 
 
+def _cut_evenly(cut):
+    """An answer that cuts the examples into equal parts, in order, a part for each label."""
+
+    def classify(vectors, examples, labels):
+        names = first_seen(labels)
+        means = cut(unit(examples), len(names)).mean(1)
+        places = (unit(vectors) @ unit(means).T).argmax(1)
+        return [names[place] for place in places.tolist()]
+
+    return classify
+
+
 EXAMPLES = (
+    *(
+        Mistake(
+            id,
+            "You cut the examples into equal parts, one for each label.",
+            "In the lesson each label has eight examples, one after the other. Here they may be "
+            "mixed, and one label may have more than another: only labels says whose each is.",
+            EIGHT,
+            _cut_evenly(cut),
+        )
+        for id, cut in (
+            ("examples-reshaped", lambda X, count: X.reshape(count, -1, X.shape[1])),
+            ("examples-unflattened", lambda X, count: X.unflatten(0, (count, -1))),
+        )
+    ),
     Mistake(
         "nearest-example",
         "You take the label of the single example that is most like the vector.",

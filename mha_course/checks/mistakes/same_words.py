@@ -1,4 +1,6 @@
-"""The known mistakes of `07-most_attended` with words that stand in the sentence twice."""
+"""The known mistakes of `07-most_attended` with words that stand there twice, and equal means."""
+
+import torch
 
 from mha_course.checks.task import Mistake
 
@@ -25,7 +27,36 @@ def _by_index(weights, tokens, k=3):
     return sorted(pairs, key=lambda pair: -pair[1])[:k]
 
 
+def _topk(weights, tokens, k=3):
+    means, positions = weights.mean(dim=0).topk(min(k, len(tokens)))
+    return [(tokens[place], mean) for place, mean in zip(positions, means.tolist(), strict=True)]
+
+
+def _equals_anyhow(inputs, value):
+    """Whether a list is right but for the order of tokens with equal means."""
+    found, means = value[0].split(), inputs["weights"].mean(dim=0)
+    right = means.sort(descending=True).values[: inputs.get("k", 3)]
+    if len(found) != len(right) or not torch.allclose(value[1].double(), right, atol=1e-6):
+        return False
+    left = list(zip(inputs["tokens"], means.tolist(), strict=True))
+    for token, mean in zip(found, right.tolist(), strict=True):
+        alike = [pair for pair in left if pair[0] == token and abs(pair[1] - mean) < 1e-9]
+        if not alike:
+            return False
+        left.remove(alike[0])
+    return True
+
+
 SAME_WORDS = (
+    Mistake(
+        "equals-anyhow",
+        "Tokens with equal means come in any order.",
+        "topk and argsort promise nothing about equal ones, and a sort of pairs goes on with the "
+        "second of the pair. The earlier place comes first.",
+        TOKENS,
+        _topk,
+        shows=_equals_anyhow,
+    ),
     Mistake(
         "same-words-added-up",
         "You add up what the same word gets at different places.",

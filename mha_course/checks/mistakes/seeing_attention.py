@@ -85,6 +85,14 @@ FIND = (
         parts={"choose": lambda scores, weights: divmod(scores.argmax().item(), len(scores))},
     ),
     Mistake(
+        "divided-by-12",
+        "You divide the place in the flattened table by 12.",
+        "The lesson's model has 12 heads in a layer. Another one has another number, and the "
+        "weights tell you which.",
+        HEADS,
+        parts={"choose": lambda scores, weights: divmod(scores.argmax().item(), 12)},
+    ),
+    Mistake(
         "smallest-score",
         "You return the head that looks least at this offset.",
         "The task asks for the one with the largest score.",

@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_course.checks.mistakes.other_pools import POOLS
 from mha_course.checks.mistakes.weighing import same
 from mha_course.checks.task import Mistake
 
@@ -26,21 +27,15 @@ def build_mean(
     return mean_pool
 
 
-def _loop(of_text):
-    """An answer that makes each text's vector from its words, padding left out."""
-
-    def mean_pool(hidden, attention_mask):
-        texts = zip(hidden, attention_mask.bool(), strict=True)
-        return torch.stack([of_text(text[words]) for text, words in texts])
-
-    return mean_pool
-
-
 def _without_ends(mask):
     """The first and the last word of each text hidden, where there are more than two."""
     places, inner = mask.cumsum(1) * mask, mask.clone()
     inner[(places == 1) | (places == mask.sum(1, keepdim=True))] = 0
     return torch.where(inner.sum(1, keepdim=True) > 0, inner, mask)
+
+
+def _places(mask):
+    return torch.arange(mask.shape[1])
 
 
 def _in_place(hidden, attention_mask):
@@ -118,49 +113,7 @@ MEAN = (
             (hidden * attention_mask[..., None]).sum(1) // attention_mask.sum(1, keepdim=True)
         ),
     ),
-    Mistake(
-        "first-place-only",
-        "You take the vector at the first place.",
-        "That is [CLS], which some models are trained to use. This task asks for the mean of all "
-        "words.",
-        ONE,
-        lambda hidden, attention_mask: hidden[:, 0],
-    ),
-    Mistake(
-        "first-word-only",
-        "You take the first word of each text that is not padding.",
-        "This task asks for the mean of all words.",
-        ONE,
-        _loop(lambda words: words[0]),
-    ),
-    Mistake(
-        "last-word-only",
-        "You take the last word of each text.",
-        "This task asks for the mean of all words.",
-        ONE,
-        _loop(lambda words: words[-1]),
-    ),
-    Mistake(
-        "largest",
-        "You take the largest number of each feature.",
-        "That is another way to pool. This task asks for the mean.",
-        ONE,
-        _loop(lambda words: words.amax(0)),
-    ),
-    Mistake(
-        "largest-with-padding",
-        "You take the largest number of each feature, padding included.",
-        "This task asks for the mean, and of words only.",
-        ONE,
-        lambda hidden, attention_mask: hidden.amax(1),
-    ),
-    Mistake(
-        "median",
-        "You take the median of each feature.",
-        "This task asks for the mean.",
-        ONE,
-        _loop(lambda words: words.median(0).values),
-    ),
+    *POOLS,
     Mistake(
         "mask-beside-features",
         "Your mask meets the features, not the words.",
@@ -225,6 +178,22 @@ MEAN = (
         "[CLS] and [SEP] count like words here: attention_mask has a 1 for them.",
         ONE,
         parts={"visible": _without_ends},
+    ),
+    Mistake(
+        "padding-assumed-at-the-end",
+        "You count the words of each text and take as many from the beginning.",
+        "That is right only where all padding stands at the end. attention_mask says of each "
+        "place by itself whether there is a word.",
+        ONE,
+        parts={"visible": lambda mask: (_places(mask) < mask.sum(1, keepdim=True)).long()},
+    ),
+    Mistake(
+        "words-of-all-texts",
+        "You average over the words of all texts together.",
+        "(B, D) was asked for. Picking with hidden[attention_mask == 1] forgets which text a word "
+        "is from.",
+        ONE,
+        lambda hidden, attention_mask: hidden[attention_mask == 1].mean(0),
     ),
     Mistake(
         "words-not-added",

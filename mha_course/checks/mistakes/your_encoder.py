@@ -1,9 +1,9 @@
 """The known mistakes of lesson 12 in the stack of layers."""
 
-import torch
 from torch import nn
 
 from mha_course.checks.mistakes.combining import apart
+from mha_course.checks.mistakes.hidden_states import HIDDEN_STATES
 from mha_course.checks.task import Mistake
 
 __all__ = ["ENCODER", "build_encoder"]
@@ -51,6 +51,11 @@ def build_encoder(
 
 def _only(number_that):
     return lambda mask, number, count: mask if number_that(number, count) else None
+
+
+def _as_a_whole(forward):
+    sequential = build_encoder(keep=lambda layers: nn.Sequential(*layers))
+    return type("BertEncoder", (sequential,), {"forward": forward})
 
 
 class _LastLayerTwice(build_encoder()):
@@ -108,11 +113,15 @@ EVERY = (
         "It passes one argument from layer to layer, so the mask gets lost or does not fit; and "
         "what each layer returns remains inside.",
         STACK,
-        type(
-            "BertEncoder",
-            (build_encoder(keep=lambda layers: nn.Sequential(*layers)),),
-            {"forward": lambda self, X, mask=None: [X, self.layers(X)]},
-        ),
+        _as_a_whole(lambda self, X, mask=None: [X, self.layers(X)]),
+    ),
+    Mistake(
+        "sequential-called-with-mask",
+        "You keep the layers in nn.Sequential and call it as a whole, with X and the mask.",
+        "It takes one argument and passes it from layer to layer, so it refuses the mask; and what "
+        "each layer returns would remain inside.",
+        STACK,
+        _as_a_whole(lambda self, X, mask=None: self.layers(X, mask)),
     ),
     Mistake(
         "mask-first-layer-only",
@@ -180,57 +189,7 @@ EVERY = (
         STACK,
         parts={"order": lambda layers: list(layers)[:-1]},
     ),
-    Mistake(
-        "x-left-out",
-        "X is not in your list.",
-        "The list has num_hidden_layers + 1 hidden states. The first is what went into layer 0.",
-        STACK,
-        parts={"collect": lambda states: states[1:]},
-    ),
-    Mistake(
-        "last-left-out",
-        "What the last layer returns is not in your list.",
-        "You put into the list what goes into each layer. One hidden state comes out of the last, "
-        "and it is the one that is used most.",
-        STACK,
-        parts={"collect": lambda states: states[:-1]},
-        twin="last-layer-skipped",
-    ),
-    Mistake(
-        "only-the-last",
-        "You return the last hidden state alone.",
-        "The task asks for a list of all of them, X first.",
-        STACK,
-        parts={"collect": lambda states: states[-1]},
-    ),
-    Mistake(
-        "in-one-tensor",
-        "You return the hidden states as one tensor.",
-        "The numbers may be right; the task asks for a list of tensors.",
-        STACK,
-        parts={"collect": torch.stack},
-    ),
-    Mistake(
-        "last-first",
-        "Your list begins with the last hidden state.",
-        "It begins with X and follows the layers.",
-        STACK,
-        parts={"collect": lambda states: states[::-1]},
-    ),
-    Mistake(
-        "x-twice",
-        "X stands in your list twice.",
-        "Once before the first layer. After each layer, what that layer returns.",
-        STACK,
-        parts={"collect": lambda states: [states[0], *states]},
-    ),
-    Mistake(
-        "last-twice",
-        "The last hidden state stands in your list twice.",
-        "Each hidden state belongs into it once: X, and what each layer returns.",
-        STACK,
-        parts={"collect": lambda states: [*states, states[-1]]},
-    ),
+    *HIDDEN_STATES,
     Mistake(
         "last-layer-twice",
         "The last layer runs twice.",
