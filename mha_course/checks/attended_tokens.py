@@ -5,10 +5,11 @@ import numbers
 import numpy as np
 import torch
 
-from mha_course.checks.compare import describe
+from mha_course.checks.evidence import total
+from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case
 
-__all__ = ["attended_cases", "random_weights", "run_attended", "table"]
+__all__ = ["attended_cases", "examine_attended", "random_weights", "run_attended", "table"]
 
 
 def random_weights(draw, *shape, scale=2.0):
@@ -79,13 +80,19 @@ def _parked(draw, length):
 
 
 def run_attended(answer, inputs):
-    """Call an answer to `most_attended`; return its tokens in one line and its numbers.
-
-    Raises: AnswerError if what it returns is no list of pairs of a token and a number.
-    """
+    """Call an answer to `most_attended`; return its list, and the caller's tokens afterwards."""
     given = {**inputs, "tokens": list(inputs["tokens"])}
-    pairs = answer(*given.values())
-    if given["tokens"] != inputs["tokens"]:
+    return {"pairs": answer(*given.values()), "tokens": given["tokens"]}
+
+
+@total
+def examine_attended(inputs, seen):
+    """The tokens in one line, and the numbers.
+
+    Raises: AnswerError for what is no list of pairs of a token and a number.
+    """
+    pairs = seen["pairs"]
+    if seen["tokens"] != inputs["tokens"]:
         raise AnswerError("most_attended changes the caller's list of tokens.")
     if not isinstance(pairs, (list, tuple)):
         raise AnswerError(f"most_attended has to return a list of pairs, got {describe(pairs)}.")

@@ -11,9 +11,10 @@ from mha_course.checks.mistakes.plain_softmax import SOFTMAX
 from mha_course.checks.mistakes.weighing import build_softmax
 from mha_course.checks.task import Case, Task
 
-__all__ = ["TASKS", "VERSION"]
+__all__ = ["LENDS", "TASKS", "VERSION"]
 
 VERSION = 1
+LENDS = ()  # an answer needs nothing of the course
 FINISHED = (
     "mha_course.attention.scaled_dot_product_attention",
     "mha_course.attention.DotProductAttention",

@@ -4,8 +4,16 @@ import torch
 
 from mha_course import bert, interop
 from mha_course.checks.bert_modules import attention_cases, layer_cases, output_cases
-from mha_course.checks.bert_runs import run_attention, run_layer, run_output
+from mha_course.checks.bert_runs import (
+    examine_attention,
+    examine_layer,
+    examine_output,
+    run_attention,
+    run_layer,
+    run_output,
+)
 from mha_course.checks.bert_stages import attention_stages, layer_stages, output_stages
+from mha_course.checks.evidence import total
 from mha_course.checks.mistakes.bert_layers import LAYER, build_layer
 from mha_course.checks.mistakes.bert_mask import MASK, build_mask
 from mha_course.checks.mistakes.bert_names import NAMES, build_names
@@ -14,9 +22,11 @@ from mha_course.checks.mistakes.bert_self_output import OUTPUT, build_output
 from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case, Task
 
-__all__ = ["TASKS", "VERSION"]
+__all__ = ["LENDS", "TASKS", "VERSION"]
 
 VERSION = 1  # of the exercise set: counted up when a task's statement or signature changes
+# What an answer may import of the course while it is graded.
+LENDS = ("mha_course.bert.BertConfig", "mha_course.bert.BertFeedForward")
 
 LIBRARY = (
     "torch.nn.modules.activation.MultiheadAttention",
@@ -62,9 +72,9 @@ def mask_cases(draw):
     ]
 
 
-def run_mask(answer, inputs):
-    """Return the mask's dtype, and the mask in float64, which holds all numbers of the others."""
-    mask = answer(*inputs.values())
+@total
+def examine_mask(inputs, mask):
+    """The mask's dtype, and the mask in float64, which holds all numbers of the others."""
     if not torch.is_tensor(mask):
         raise AnswerError(f"additive_mask has to return a tensor, got {describe(mask)}.")
     return str(mask.dtype).removeprefix("torch."), mask.double()
@@ -113,22 +123,36 @@ def _layer(number):
 
 
 def run_names(answer, inputs):
-    """Return the tensors under the names that the answer gives them.
+    """Return what the answer makes of the tensors, and which given one stands where.
+
+    `origins` has the name of the given tensor for each value of the result, None for others; of
+    the given dict it is said for each name whether its tensor still stands there.
+    """
+    given, names = dict(inputs), {id(X): name for name, X in inputs.items()}
+    mapped = answer(given)
+    left = {name: X is inputs.get(name) for name, X in given.items()}
+    values = list(mapped.values()) if isinstance(mapped, dict) else []
+    return {"mapped": mapped, "origins": [names.get(id(X)) for X in values], "left": left}
+
+
+@total
+def examine_names(inputs, seen):
+    """The tensors under the names that the answer gives them.
 
     Raises: AnswerError if the given dict changed, for what is no dict, and for the first name that
         is missing or that nothing becomes.
     """
-    given = dict(inputs)
-    mapped = answer(given)
-    if list(given) != list(inputs) or any(given[n] is not X for n, X in inputs.items()):
+    mapped = seen["mapped"]
+    if list(seen["left"]) != list(inputs) or any(v is not True for v in seen["left"].values()):
         raise AnswerError("Afterwards the given state_dict is not what it was: make a new dict.")
     if not isinstance(mapped, dict):
         raise AnswerError(f"map_weights has to return a dict, got {describe(mapped)}.")
     wanted = dict(zip(inputs, build_names()(inputs), strict=True))
     lost = [n for n in wanted if wanted[n] not in mapped]
     if lost:
+        yours = [str(n) for n, X in zip(mapped, seen["origins"], strict=True) if X == lost[0]]
         raise AnswerError(
-            f"{_what_became_of(lost[0], wanted[lost[0]], inputs, mapped)} Of {len(wanted)} names "
+            f"{_what_became_of(lost[0], wanted[lost[0]], yours)} Of {len(wanted)} names "
             f"{len(lost)} are not there."
         )
     extra = [n for n in mapped if n not in wanted.values()]
@@ -139,8 +163,7 @@ def run_names(answer, inputs):
     return dict(mapped)
 
 
-def _what_became_of(name, new, inputs, mapped):
-    yours = [str(other) for other, X in mapped.items() if X is inputs[name]]
+def _what_became_of(name, new, yours):
     should = f"{name} has to {'stay as it is' if name == new else f'become {new}'}"
     if not yours:
         return f"{should}, and it is missing from your result."
@@ -152,7 +175,7 @@ TASKS = [
         "06-additive_mask",
         additive_mask,
         mask_cases,
-        run=run_mask,
+        examine=examine_mask,
         returns=("the dtype of the mask", "the mask"),
         mistakes=MASK,
         build=build_mask,
@@ -163,6 +186,7 @@ TASKS = [
         bert.BertSelfAttention,
         attention_cases,
         run=run_attention,
+        examine=examine_attention,
         returns=("the output", "the output with need_weights=True", "the table of weights"),
         kind="class",
         mistakes=ATTENTION,
@@ -175,6 +199,7 @@ TASKS = [
         bert.BertSelfOutput,
         output_cases,
         run=run_output,
+        examine=examine_output,
         returns=("the output",),
         kind="class",
         mistakes=OUTPUT,
@@ -187,6 +212,7 @@ TASKS = [
         bert.BertLayer,
         layer_cases,
         run=run_layer,
+        examine=examine_layer,
         returns=("the output", "the output with need_weights=True", "the table of weights"),
         kind="class",
         mistakes=LAYER,
@@ -200,6 +226,7 @@ TASKS = [
         interop.map_weights,
         names_cases,
         run=run_names,
+        examine=examine_names,
         mistakes=NAMES,
         build=build_names,
         forbidden=("mha_course.interop.map_weights",),

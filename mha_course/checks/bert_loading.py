@@ -5,7 +5,7 @@ from torch import nn
 
 from mha_course.checks.task import AnswerError
 
-__all__ = ["load", "make"]
+__all__ = ["load", "make", "misfit", "parameters_of"]
 
 
 def make(answer, name, config):
@@ -19,27 +19,55 @@ def make(answer, name, config):
     return module.double()
 
 
-def load(module, weights, name):
-    """Copy the tensors whose names have a dot into the parameters of these names.
-
-    Raises: AnswerError naming a parameter that is missing, there twice, besides, or misshapen.
-    """
-    weights = {n: X for n, X in weights.items() if "." in n}
+def parameters_of(module):
+    """{name: (its shape, the first name of the very same parameter)}"""
     parameters = dict(module.named_parameters(remove_duplicate=False))
-    for missing in (n for n in weights if n not in parameters):
+    return {
+        name: (tuple(X.shape), next(n for n in parameters if parameters[n] is X))
+        for name, X in parameters.items()
+    }
+
+
+def load(module, weights, name):
+    """Copy the tensors whose names have a dot into the parameters of these names, if all fit.
+
+    Returns what `parameters_of` sees, for `misfit` to judge.
+    Raises: AnswerError naming a parameter that is missing, and what is there instead.
+    """
+    seen = parameters_of(module)
+    for missing in (n for n in _dotted(weights) if n not in seen):
         raise AnswerError(f"{name} has no parameter {missing}. {_what_is_there(module, missing)}")
-    for parameter in parameters.values():
-        twins = [n for n in parameters if parameters[n] is parameter]
-        if len(twins) > 1:
-            raise AnswerError(f"{' and '.join(twins)} are one and the same parameter.")
-    for extra in (n for n in parameters if n not in weights):
-        raise AnswerError(f"{name} has a parameter that was not asked for: {extra}.")
-    for n, wanted in weights.items():
-        if parameters[n].shape != wanted.shape:
-            shapes = f"{tuple(parameters[n].shape)}, expected {tuple(wanted.shape)}"
-            raise AnswerError(f"{n} has shape {shapes} (nn.Linear keeps (out, in)).")
+    if not misfit(seen, weights, name):
+        parameters = dict(module.named_parameters(remove_duplicate=False))
         with torch.no_grad():
-            parameters[n].copy_(wanted)
+            for n, wanted in _dotted(weights).items():
+                parameters[n].copy_(wanted)
+    return seen
+
+
+def misfit(seen, weights, name):
+    """What is wrong with the parameters that `parameters_of` saw, "" if the weights fit.
+
+    One is missing, there twice, besides, or misshapen.
+    """
+    weights = _dotted(weights)
+    for missing in (n for n in weights if n not in seen):
+        return f"{name} has no parameter {missing}."
+    for n, (_, first) in seen.items():
+        twins = [other for other in seen if seen[other][1] == first]
+        if len(twins) > 1 or first != n:
+            return f"{' and '.join(twins)} are one and the same parameter."
+    for extra in (n for n in seen if n not in weights):
+        return f"{name} has a parameter that was not asked for: {extra}."
+    for n, wanted in weights.items():
+        if seen[n][0] != tuple(wanted.shape):
+            shapes = f"{seen[n][0]}, expected {tuple(wanted.shape)}"
+            return f"{n} has shape {shapes} (nn.Linear keeps (out, in))."
+    return ""
+
+
+def _dotted(weights):
+    return {n: X for n, X in weights.items() if "." in n}
 
 
 def _what_is_there(module, missing):

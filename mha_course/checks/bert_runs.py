@@ -1,14 +1,26 @@
-"""Runs of lesson 06's classes: a learner's module gets the case's weights and is looked at."""
+"""Runs of lesson 06's classes, and what is made of the results.
+
+A learner's module gets the case's weights and is called in eval mode and in training.
+"""
 
 import torch
 from torch import nn
 
-from mha_course.bert import BertConfig
-from mha_course.checks.bert_loading import load, make
+from mha_course.bert_config import BertConfig
+from mha_course.checks.bert_loading import make
+from mha_course.checks.evidence import equal, total
+from mha_course.checks.module_calls import judged, learns, plan_of, run_planned
 from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError
 
-__all__ = ["run_attention", "run_layer", "run_output"]
+__all__ = [
+    "examine_attention",
+    "examine_layer",
+    "examine_output",
+    "run_attention",
+    "run_layer",
+    "run_output",
+]
 
 EVAL, TRAINED, TRAINED_WEIGHTS = (
     "the output in eval mode",
@@ -21,46 +33,22 @@ STILL = "in eval mode nothing is dropped"
 def run_attention(answer, inputs):
     """Make the learner's module, give it the case's weights, run it with and without weights."""
     module = make(answer, "BertSelfAttention", _config(inputs))
-    load(module, inputs, "BertSelfAttention")
-    arguments = [inputs[name] for name in ("X", "mask") if name in inputs]
-    output, with_weights, weights = _both(module.eval(), arguments)
-    if inputs.get("attention_dropout") == 0.25:
-        found = {STILL: torch.equal(output, module.eval()(*arguments))}
-        return found | _drops_weights(output, module.train()(*arguments), inputs)
-    if "attention_dropout" in inputs or "hidden_dropout" in inputs:
-        trained, _, undropped = _both(module.train(), arguments)
-        return {EVAL: output, TRAINED: trained, TRAINED_WEIGHTS: undropped}
-    if inputs.get("training"):
-        return _trained(module, _both(module.train(), arguments)[0])
-    return output, with_weights, weights
+    plan = plan_of(inputs, "attention_dropout", weights=True)
+    return run_planned(module, "BertSelfAttention", inputs, _given(inputs), plan)
 
 
 def run_output(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
     module = make(answer, "BertSelfOutput", _config(inputs))
-    load(module, inputs, "BertSelfOutput")
-    arguments = inputs["X"], inputs["residual"]
-    output = _run(module.eval(), arguments)
-    if inputs.get("hidden_dropout") == 0.25:
-        found = {STILL: torch.equal(output, module.eval()(*arguments))}
-        return found | _drops_numbers(module.train()(*arguments), inputs["residual"])
-    if "attention_dropout" in inputs or "hidden_dropout" in inputs:
-        return {EVAL: output, TRAINED: _run(module.train(), arguments)}
-    return _trained(module, _run(module.train(), arguments)) if inputs.get("training") else output
+    arguments, plan = (inputs["X"], inputs["residual"]), plan_of(inputs, "hidden_dropout")
+    return run_planned(module, "BertSelfOutput", inputs, arguments, plan)
 
 
 def run_layer(answer, inputs):
     """Make the learner's layer, give it the case's weights, run it with and without weights."""
     module = make(answer, "BertLayer", _config(inputs))
-    load(module, dict(inputs["weights"]), "BertLayer")
-    arguments = [inputs[name] for name in ("X", "mask") if name in inputs]
-    results = _both(module.eval(), arguments)
-    if "attention_dropout" in inputs or "hidden_dropout" in inputs:
-        trained, _, undropped = _both(module.train(), arguments)
-        return {EVAL: results[0], TRAINED: trained, TRAINED_WEIGHTS: undropped}
-    if inputs.get("training"):
-        return _trained(module, _both(module.train(), arguments)[0])
-    return results
+    weights, plan = dict(inputs["weights"]), plan_of(inputs, None, weights=True)
+    return run_planned(module, "BertLayer", weights, _given(inputs), plan)
 
 
 def _config(inputs):
@@ -73,45 +61,56 @@ def _config(inputs):
     )
 
 
-def _run(module, arguments, **options):
-    """What forward returns. Where this is used, nothing depends on chance in a right answer."""
-    training = module.training
-    output = module(*arguments, **options)
-    if module.training != training:
-        raise AnswerError("forward changes whether the module is training (train or eval inside).")
-    if training and not options and not _alike(output, module(*arguments)):
-        raise AnswerError(
-            "In training the result differs from one call to the next, although all probabilities "
-            "in the config are 0 or 1. Do you take yours from the config?"
-        )
-    return output
+def _given(inputs):
+    return [inputs[name] for name in ("X", "mask") if name in inputs]
 
 
-def _alike(one, other):
-    if not torch.is_tensor(one):
-        return True  # it is no result anyway
-    return one.shape == other.shape and torch.allclose(one, other, equal_nan=True)
+@total
+def examine_attention(inputs, seen):
+    """The results; where single weights are dropped, what dropout does."""
+    plan = plan_of(inputs, "attention_dropout", weights=True)
+    results = judged("BertSelfAttention", inputs, plan, seen)
+    if inputs.get("attention_dropout") == 0.25:
+        output, _, _, again, trained = results
+        return {STILL: equal(output, again)} | _drops_weights(output, trained, inputs)
+    return _compared(inputs, inputs, plan, seen, results)
 
 
-def _both(module, arguments):
-    """What forward returns; and asked for weights, its output and the weights."""
-    output, pair = _run(module, arguments), _run(module, arguments, need_weights=True)
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise AnswerError(
-            "With need_weights=True forward has to return two values, the output and the weights; "
-            f"got {describe(pair)}."
-        )
-    return output, *pair
+@total
+def examine_output(inputs, seen):
+    """The result; where single numbers are dropped, what dropout does."""
+    plan = plan_of(inputs, "hidden_dropout")
+    output, *more = judged("BertSelfOutput", inputs, plan, seen)
+    if inputs.get("hidden_dropout") == 0.25:
+        again, trained = more
+        return {STILL: equal(output, again)} | _drops_numbers(trained, inputs["residual"])
+    if not more:
+        return output
+    if "training" in inputs:
+        return _trained(inputs, plan, seen, *more)
+    return {EVAL: output, TRAINED: more[0]}
 
 
-def _trained(module, output):
-    """The output, and whether every matrix would learn from it."""
-    learns = torch.is_tensor(output) and output.requires_grad
-    if learns:
-        output.pow(3).sum().backward()
-        matrices = [X for X in module.parameters() if X.dim() == 2]
-        learns = all(X.grad is not None and bool(X.grad.any()) for X in matrices)
-    return {TRAINED: output, "gradients reach every matrix": learns}
+@total
+def examine_layer(inputs, seen):
+    """The results."""
+    weights, plan = dict(inputs["weights"]), plan_of(inputs, None, weights=True)
+    results = judged("BertLayer", weights, plan, seen)
+    return _compared(inputs, weights, plan, seen, results)
+
+
+def _compared(inputs, weights, plan, seen, results):
+    """What is compared of calls that returned outputs, and outputs with weights."""
+    if len(results) == 3:
+        return tuple(results)
+    output, _, _, trained, _, undropped = results
+    if "training" in inputs:
+        return _trained(weights, plan, seen, trained)
+    return {EVAL: output, TRAINED: trained, TRAINED_WEIGHTS: undropped}
+
+
+def _trained(weights, plan, seen, output):
+    return {TRAINED: output, "gradients reach every matrix": learns(weights, plan, seen)}
 
 
 def _drops_weights(output, trained, inputs):
@@ -119,10 +118,16 @@ def _drops_weights(output, trained, inputs):
 
     A head has fewer words than features, so its weights can be computed from its output.
     """
+    output, trained = (_as_wide_as(inputs["X"], X) for X in (output, trained))
+    if output.dtype != inputs["X"].dtype or trained.dtype != output.dtype:
+        raise AnswerError(
+            f"The output has to be of dtype {inputs['X'].dtype} as X is, in eval mode and in "
+            f"training; got {describe(output)} and {describe(trained)}."
+        )
     v = nn.functional.linear(inputs["X"], inputs["W_v.weight"], inputs["W_v.bias"])
     v, kept, left = (
-        X.detach().unflatten(-1, (inputs["num_attention_heads"], -1)).transpose(1, 2)
-        for X in (v, _as_wide_as(inputs["X"], output), _as_wide_as(inputs["X"], trained))
+        X.unflatten(-1, (inputs["num_attention_heads"], -1)).transpose(1, 2)
+        for X in (v, output, trained)
     )
     back = torch.linalg.pinv(v)
     whole = bool(torch.allclose(left @ back @ v, left))
@@ -135,10 +140,9 @@ def _drops_weights(output, trained, inputs):
 def _drops_numbers(trained, residual):
     """The same for a normalised sum: its ends, where nothing can be dropped, tell the scale."""
     (first, last), (low, high) = (
-        (X[..., :1], X[..., -1:])
-        for X in (_as_wide_as(residual, trained).detach(), residual.detach())
+        (X[..., :1], X[..., -1:]) for X in (_as_wide_as(residual, trained), residual)
     )
-    before = low + (trained.detach() - first) / (last - first) * (high - low)
+    before = low + (trained - first) / (last - first) * (high - low)
     return _dropped_or_scaled((before - residual)[..., 1:-1], "numbers")
 
 

@@ -1,5 +1,7 @@
 """Try an answer on every case of its task, and say what is wrong with it."""
 
+import functools
+
 import torch
 
 from mha_course.checks import explanation
@@ -7,14 +9,17 @@ from mha_course.checks.compare import compare
 from mha_course.checks.earlier import blame_earlier
 from mha_course.checks.feedback import Feedback
 from mha_course.checks.outcome import observe, observe_known, same
-from mha_course.checks.praise import praise
+from mha_course.checks.praise import count_calls, praise
 from mha_course.checks.recognition import recognise
 from mha_course.checks.running import changed_inputs, quiet_state
 from mha_course.checks.showing import describe
-from mha_course.checks.stages import first_wrong_stage
+from mha_course.checks.stages import computed_tensors, first_wrong_stage
 from mha_course.checks.task import Case, Draw
 
-__all__ = ["diagnose_task"]
+__all__ = ["WAYS", "Live", "NotRun", "diagnose_task", "not_a", "reversed_case", "try_cases"]
+
+# How an answer is run on a case: watched, once more, and both with all numbers in reverse order.
+WAYS = ("first", "again", "reversed", "reversed again")
 
 FINAL = (
     "unwritten",
@@ -30,34 +35,76 @@ WARNED = "It works, with a warning: {}"
 def diagnose_task(task, answer, seed=0):
     """Try `answer` on every case of `task` and return the Feedback."""
     if not callable(answer) or (task.kind == "class") != isinstance(answer, type):
-        message = f"{task.name} has to be a {task.kind}, got {describe(answer)}."
-        return Feedback(task.id, "type", message)
+        return not_a(task, describe(answer))
     with quiet_state():
-        feedback = _try_cases(task, answer, seed)
+        try_again = functools.partial(try_cases, task, Live(task, answer), seed)
+        feedback = try_again()
         if feedback.passed or feedback.kind == "borrowed":
             return feedback
-        return blame_earlier(task, answer, feedback, lambda: _try_cases(task, answer, seed), seed)
+        return blame_earlier(task, answer, feedback, try_again, seed)
 
 
-def _try_cases(task, answer, seed):
+def not_a(task, got):
+    """The feedback on what is no function or class, where the task asks for one."""
+    return Feedback(task.id, "type", f"{task.name} has to be a {task.kind}, got {got}.")
+
+
+class NotRun(Exception):
+    """Raised where nobody knows what an answer does on a case, since it was not run."""
+
+
+class Live:
+    """What an answer does, found out by running it here and now.
+
+    What was recorded elsewhere has the same three methods.
+    """
+
+    def __init__(self, task, answer):
+        self.task, self.answer = task, answer
+
+    def outcome(self, way, index, case):
+        """The Outcome of the case of this index, run in one of the WAYS. Raises: NotRun."""
+        return observe(self.task, self.answer, case, watch=way == WAYS[0])
+
+    def computed(self, index, case):
+        """The tensors that it computes on the way, None if that is not known."""
+        return computed_tensors(self.task, self.answer, case)
+
+    def calls(self, case):
+        """How often it calls each function of torch on the first case: a Counter."""
+        return count_calls(self.task, self.answer, case)
+
+
+def try_cases(task, does, seed):
+    """Return the Feedback on an answer of which `does`, a Live or its like, says what it does."""
     cases = task.cases(Draw(seed))
     outcomes, first, remarks = [], None, []
-    for index, case in enumerate(cases):
-        outcomes.append(observe(task, answer, case))
-        failed, new = _judge(task, answer, case, outcomes[-1])
-        remarks += new
-        if failed and first is None:
-            first = index, failed
-        if first and first[0] == index and failed.kind in FINAL:
-            return failed
-    if first is None:
-        kept = _kept_from_before(task, answer, cases)
-        if kept:
-            return kept
-        count = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
-        said = tuple(dict.fromkeys(filter(None, [*remarks, praise(task, answer, cases[0])])))
-        return Feedback(task.id, "passed", f"right in {count}.", remarks=said)
-    index, failed = first
+    try:
+        for index, case in enumerate(cases):
+            outcomes.append(does.outcome(WAYS[0], index, case))
+            failed, new = _judge(task, does, WAYS[1], index, case, outcomes[-1])
+            remarks += new
+            if failed and first is None:
+                first = index, failed
+            if first and first[0] == index and failed.kind in FINAL:
+                return failed
+        if first is None:
+            return _kept_from_before(task, does, cases) or _passed(task, does, cases, remarks)
+    except NotRun:
+        if first is None:
+            return explanation.of_shortage(task)
+    return _explained(task, does, cases[: len(outcomes)], outcomes, *first, seed)
+
+
+def _passed(task, does, cases, remarks):
+    count = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
+    praised = praise(task, does.calls(cases[0]))
+    said = tuple(dict.fromkeys(filter(None, [*remarks, praised])))
+    return Feedback(task.id, "passed", f"right in {count}.", remarks=said)
+
+
+def _explained(task, does, cases, outcomes, index, failed, seed):
+    """The Feedback with the known mistake named, or else the first stage that differs."""
     known = recognise(task, cases, outcomes, index, seed)
     if known:
         return explanation.of_mistakes(task, failed, known)
@@ -65,17 +112,22 @@ def _try_cases(task, answer, seed):
         word in failed.message for word in ("dtype", "TypeError", "ends Python")
     ):
         return failed
-    stage = first_wrong_stage(task, answer, cases, outcomes, index)
+    stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
     return explanation.of_stage(failed, stage)
 
 
-def _judge(task, answer, case, outcome):
-    """Return (the Feedback if this case fails or None, the remarks if it is right)."""
+def _judge(task, does, again, index, case, outcome):
+    """Return (the Feedback if this case fails or None, the remarks if it is right).
+
+    again: the way in which the same was run a second time.
+    """
     if outcome.error is not None:
         return explanation.of_exception(task, case, outcome.error), []
     try:
         failed, remarks = _compared(task, case, outcome)
-        repeated = same(task, outcome, observe(task, answer, case, watch=False))
+        repeated = same(task, outcome, does.outcome(again, index, case))
+    except NotRun:
+        raise
     except Exception:  # sparse, nested, on the meta device: it has no numbers to look at
         return explanation.of_strange_value(task, case, outcome.value), []
     if outcome.changed:
@@ -93,18 +145,25 @@ def _compared(task, case, outcome):
     return None, [*remarks, *(WARNED.format(text) for text in outcome.warned)]
 
 
-def _kept_from_before(task, answer, cases):
+def _kept_from_before(task, does, cases):
     """The Feedback if an answer fails for other numbers of the shapes that it has just passed."""
-    for case in cases:
-        turned = {name: _reversed(X) for name, X in case.inputs.items()}
-        if changed_inputs(turned, case.inputs):
-            other = Case(f"{case.name}, with all numbers in reverse order", turned)
-            if observe_known(task, task.reference, other).error is not None:
-                continue  # there is no such input
-            failed, _ = _judge(task, answer, other, observe(task, answer, other, watch=False))
+    for index, case in enumerate(cases):
+        other = reversed_case(task, case)
+        if other:
+            outcome = does.outcome(WAYS[2], index, other)
+            failed, _ = _judge(task, does, WAYS[3], index, other, outcome)
             if failed:
                 return explanation.of_memory(task, failed)
     return None
+
+
+def reversed_case(task, case):
+    """A case with all its numbers in reverse order; None if nothing changes or none is allowed."""
+    turned = {name: _reversed(X) for name, X in case.inputs.items()}
+    other = Case(f"{case.name}, with all numbers in reverse order", turned)
+    if not changed_inputs(turned, case.inputs):
+        return None
+    return None if observe_known(task, task.reference, other).error is not None else other
 
 
 def _reversed(X):

@@ -1,8 +1,11 @@
 """What an exception means, in terms of shapes and in a learner's words."""
 
+import linecache
 import re
+import traceback
+from pathlib import Path
 
-__all__ = ["explain"]
+__all__ = ["explain", "learners_frames"]
 
 MEANINGS = [
     (
@@ -97,3 +100,20 @@ def explain(error):
         if found:
             return meaning.format(*found.groups())
     return ""
+
+
+def learners_frames(error):
+    """The (file, line number, function, source line) of the learner's code an error came through.
+
+    An error that came from another process brings them with it.
+    """
+    if hasattr(error, "learners_frames"):
+        return error.learners_frames
+    frames = []
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
+        library = {"site-packages", "dist-packages"} & set(Path(file).parts)
+        if module.split(".")[0] != "mha_course" and not library:
+            line = linecache.getline(file, number, frame.f_globals).strip()
+            frames.append((file, number, frame.f_code.co_name, line))
+    return frames

@@ -1,13 +1,10 @@
 """Put into words what is wrong with an answer."""
 
 import dataclasses
-import linecache
-import traceback
-from pathlib import Path
 
 import torch
 
-from mha_course.checks.exceptions import explain
+from mha_course.checks.exceptions import explain, learners_frames
 from mha_course.checks.feedback import Feedback
 from mha_course.checks.limits import OutOfTime
 from mha_course.checks.registry import lesson_of
@@ -22,6 +19,7 @@ __all__ = [
     "of_memory",
     "of_mistakes",
     "of_repetition",
+    "of_shortage",
     "of_stage",
     "of_strange_value",
 ]
@@ -91,6 +89,12 @@ def of_repetition(task, case):
     return Feedback(task.id, "not repeatable", message, (describe_case(task, case),))
 
 
+def of_shortage(task):
+    """The feedback on an answer that was right as long as its time lasted."""
+    message = f"{task.name} takes so long that its time was over before all cases were tried."
+    return Feedback(task.id, "timeout", message)
+
+
 def of_memory(task, failed):
     """The feedback on an answer that was right for these shapes and then is not."""
     message = (
@@ -127,12 +131,12 @@ def of_exception(task, case, error):
             "never becomes false?"
         )
         return Feedback(task.id, "timeout", message, (describe_case(task, case),))
-    own = [f for f in traceback.extract_tb(error.__traceback__) if _is_learners(f.filename)]
+    own = learners_frames(error)
     if isinstance(error, NotImplementedError) and "forward" in str(error):
         message = f"The class {task.name} has no method named forward, or it is misspelt."
         return Feedback(task.id, "raises", message)
     if isinstance(error, NotImplementedError):
-        missing = own[-1].name if own else task.name
+        missing = own[-1][2] if own else task.name
         if missing in (task.name, "__init__", "forward"):
             message = f"{task.name} is not written yet: replace `raise NotImplementedError()`."
         else:
@@ -147,8 +151,8 @@ def of_exception(task, case, error):
     if meaning:
         details.insert(0, ("what it means", meaning))
     if own:
-        line = own[-1].line or linecache.getline(own[-1].filename, own[-1].lineno).strip()
-        details.insert(0, (f"at line {own[-1].lineno} of the cell, in {own[-1].name}", line))
+        _, number, function, line = own[-1]
+        details.insert(0, (f"at line {number} of the cell, in {function}", line))
     return Feedback(task.id, "raises", message, tuple(details))
 
 
@@ -169,8 +173,3 @@ def _input_text(X):
         shown = X.double().round(decimals=4) if X.is_floating_point() else X
         return str(shown.tolist())
     return describe(X).removeprefix("a ").removeprefix("the number ")
-
-
-def _is_learners(filename):
-    ours = filename.startswith(str(Path(__file__).parents[1]))
-    return not ours and not {"site-packages", "dist-packages"} & set(Path(filename).parts)

@@ -8,13 +8,24 @@ from mha_course.checks.mistakes.loading import LOADING, build_loading
 from mha_course.checks.mistakes.multihead_module import MODULE
 from mha_course.checks.mistakes.multihead_parts import build_module
 from mha_course.checks.mistakes.spread_lens import SPREAD
-from mha_course.checks.multihead_module import module_cases, module_stages, run_module
+from mha_course.checks.multihead_module import (
+    examine_module,
+    module_cases,
+    module_stages,
+    run_module,
+)
 from mha_course.checks.task import Case, Task
-from mha_course.checks.weight_loading import load_torch_weights, loading_cases, run_loading
+from mha_course.checks.weight_loading import (
+    examine_loading,
+    load_torch_weights,
+    loading_cases,
+    run_loading,
+)
 
-__all__ = ["TASKS", "VERSION"]
+__all__ = ["LENDS", "TASKS", "VERSION"]
 
 VERSION = 1  # of the exercise set: counted up when a task's statement or signature changes
+LENDS = ("mha_course.attention",)  # what an answer may import of the course while it is graded
 
 LIBRARY = (
     "torch.nn.modules.activation.MultiheadAttention",
@@ -101,6 +112,7 @@ TASKS = [
         multihead.MultiHeadAttention,
         module_cases,
         run=run_module,
+        examine=examine_module,
         returns=("the output",),
         kind="class",
         mistakes=MODULE,
@@ -118,6 +130,7 @@ TASKS = [
         load_torch_weights,
         loading_cases,
         run=run_loading,
+        examine=examine_loading,
         mistakes=LOADING,
         build=build_loading,
     ),

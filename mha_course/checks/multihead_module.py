@@ -1,14 +1,18 @@
-"""Cases, run and stages of lesson 04's module."""
+"""Cases, run, examination and stages of lesson 04's module."""
 
 import torch
 from torch import nn
 
 from mha_course.attention import length_mask
+from mha_course.checks.bert_loading import parameters_of
+from mha_course.checks.evidence import equal, is_floats, is_nonzero, total
+from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case
 
-__all__ = ["module_cases", "module_stages", "run_module"]
+__all__ = ["examine_module", "module_cases", "module_stages", "run_module"]
 
 SIZES = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads")
+MATRICES = ("W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight")
 
 
 def _module_case(
@@ -67,38 +71,65 @@ def run_module(answer, inputs):
     With dropout, in eval mode and in training: dropout of 1 leaves nothing of the values there,
     and with less the heads of a query are dropped or scaled up one by one. In training without
     dropout the gradients are looked at too.
-    Raises: AnswerError if it is no module, lacks a parameter, leaves one without a gradient, or
-        drops something else than the weights of each head, or in eval mode.
+    Raises: AnswerError if it is no module.
     """
     module = answer(*(inputs[size] for size in SIZES), inputs["dropout"], inputs["bias"])
     if not isinstance(module, nn.Module):
         raise AnswerError("MultiHeadAttention has to be a subclass of nn.Module.")
-    module.double()
-    load_parameters(module, inputs)
-    arguments = [inputs[name] for name in ("queries", "keys", "values")]
-    if "valid_lens" in inputs:
-        arguments.append(inputs["valid_lens"])
+    seen = {"parameters": parameters_of(module.double())}
+    if _misfit(seen["parameters"], inputs):
+        return seen
+    _load(module, inputs)
+    arguments = [inputs[n] for n in ("queries", "keys", "values", "valid_lens") if n in inputs]
     training = inputs.get("training", False)
-    output = module.train(training)(*arguments)
-    if module.training != training:
+    seen["output"] = output = module.train(training)(*arguments)
+    seen["training"] = module.training
+    if module.training is not training:
+        return seen
+    if training:
+        seen["gradients"] = _gradients(output, module)
+    if inputs["dropout"]:
+        seen["in training"] = module.train()(*arguments)
+    if 0 < inputs["dropout"] < 1:
+        seen["again"] = module.eval()(*arguments)
+    return seen
+
+
+@total
+def examine_module(inputs, seen):
+    """The output; with dropout also that in training, or what is said of it.
+
+    Raises: AnswerError if the module lacks a parameter, leaves one without a gradient, or drops
+        something else than the weights of each head, or in eval mode.
+    """
+    complaint = _misfit(seen["parameters"], inputs)
+    if complaint:
+        raise AnswerError(complaint)
+    training = inputs.get("training", False)
+    if seen["training"] is not training:
         raise AnswerError("forward changes whether the module is training (train or eval inside).")
     if training:
-        _check_gradients(output, module)
+        _check_gradients(seen["gradients"], inputs)
     if not inputs["dropout"]:
-        return output
-    trained = module.train()(*arguments)
+        return seen["output"]
     if inputs["dropout"] == 1:
-        return {"the output in eval mode": output, "the output in training": trained}
-    _check_dropout(inputs, output, module.eval()(*arguments), trained)
+        return {
+            "the output in eval mode": seen["output"],
+            "the output in training": seen["in training"],
+        }
+    _check_dropout(inputs, seen["output"], seen["again"], seen["in training"])
     return "dropped in training, one weight of a head at a time"
 
 
-def _check_gradients(output, module):
-    names = [f"W_{letter}.weight" for letter in "qkvo"]
-    if output.requires_grad:
-        output.square().sum().backward()
-        gradients = {name: module.get_parameter(name).grad for name in names}
-        names = [name for name, X in gradients.items() if X is None or not bool(X.any())]
+def _gradients(output, module):
+    if not output.requires_grad:
+        return {}
+    output.square().sum().backward()
+    return {name: module.get_parameter(name).grad for name in MATRICES}
+
+
+def _check_gradients(gradients, inputs):
+    names = [n for n in MATRICES if not is_nonzero(gradients.get(n), inputs[n].shape)]
     if names:
         raise AnswerError(
             f"After backward() there is no gradient in {' and '.join(names)}, so training would "
@@ -110,12 +141,18 @@ def _check_gradients(output, module):
 def _check_dropout(inputs, once, again, trained):
     """With one key and W_o the identity: is each head dropped or scaled up as a whole?"""
     dropout = inputs["dropout"]
-    if not torch.equal(once, again):
+    if not equal(once, again):
         raise AnswerError(
             f"In eval mode, with dropout={dropout}, two runs on the same inputs give two results: "
             "something is dropped there. Dropout is for training only."
         )
     output = nn.functional.linear(inputs["values"], inputs["W_v.weight"])  # (B, 1, num_hiddens)
+    shape = (*inputs["queries"].shape[:2], inputs["num_hiddens"])
+    if not is_floats(once, shape) or not is_floats(trained, shape):
+        raise AnswerError(
+            f"The output has to be a tensor of shape {shape}, in eval mode and in training; got "
+            f"{describe(once)} and {describe(trained)}."
+        )
     factors = (trained / output).unflatten(-1, (inputs["num_heads"], -1))  # (B, L, H, d)
     rounded = torch.where(factors.abs() < 1e-6, 0.0, 1 / (1 - dropout))
     whole = bool((factors - rounded[..., :1]).abs().max() < 1e-6)
@@ -151,31 +188,34 @@ def module_stages(inputs):
     return stages
 
 
-def load_parameters(module, inputs):
-    """Copy every W_….weight and W_….bias among the inputs into the parameter of that name.
-
-    Raises: AnswerError naming the parameter that is missing or has another shape.
-    """
-    parameters = dict(module.named_parameters(remove_duplicate=False))
-    for name, parameter in parameters.items():
-        twins = [other for other in parameters if parameters[other] is parameter]
-        if len(twins) > 1:
-            raise AnswerError(f"{' and '.join(twins)} are one and the same parameter.")
+def _misfit(parameters, inputs):
+    """What is wrong with a module's parameters, "" if every W_….weight and W_….bias fits."""
+    for name, (_, first) in parameters.items():
+        twins = [other for other in parameters if parameters[other][1] == first]
+        if len(twins) > 1 or first != name:
+            return f"{' and '.join(twins)} are one and the same parameter."
         if name.endswith(".bias") and name.startswith("W_") and name not in inputs:
-            raise AnswerError(f"With bias=False there is a parameter {name} all the same.")
+            return f"With bias=False there is a parameter {name} all the same."
     for name, wanted in inputs.items():
         if not name.startswith("W_"):
             continue
         if name not in parameters:
             listed = ", ".join(parameters) or "none at all"
-            raise AnswerError(
+            return (
                 f"The module has no parameter {name}. Its parameters: {listed}. Four nn.Linear "
                 "named W_q, W_k, W_v, W_o are asked for, with a bias each if bias=True."
             )
-        if parameters[name].shape != wanted.shape:
-            raise AnswerError(
-                f"{name} has shape {tuple(parameters[name].shape)}, expected "
-                f"{tuple(wanted.shape)} (nn.Linear keeps (out, in))."
-            )
-        with torch.no_grad():
-            parameters[name].copy_(wanted)
+        shape = parameters[name][0]
+        if shape != tuple(wanted.shape):
+            expected = f"expected {tuple(wanted.shape)} (nn.Linear keeps (out, in))"
+            return f"{name} has shape {shape}, {expected}."
+    return ""
+
+
+def _load(module, inputs):
+    """Copy every W_….weight and W_….bias among the inputs into the parameter of that name."""
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    with torch.no_grad():
+        for name, wanted in inputs.items():
+            if name.startswith("W_"):
+                parameters[name].copy_(wanted)

@@ -7,9 +7,16 @@ and the same for all answers that make one mistake, whatever their strength and 
 import torch
 
 from mha_course.attention import scaled_dot_product_attention
+from mha_course.checks.evidence import total
 from mha_course.checks.task import AnswerError, Case
 
-__all__ = ["RETURNS", "neighbour_cases", "neighbour_weights", "run_neighbours"]
+__all__ = [
+    "RETURNS",
+    "examine_neighbours",
+    "neighbour_cases",
+    "neighbour_weights",
+    "run_neighbours",
+]
 
 RETURNS = ("weight_before", "copied_before", "weight_after", "copied_after")
 STEPS = (-1, 1)  # where head 0 and head 1 have to look
@@ -53,6 +60,17 @@ def neighbour_cases(draw):
 
 
 def run_neighbours(answer, inputs):
+    """Return the learner's weights, and those for many positions, None if there are none."""
+    weights = answer(inputs["num_features"], inputs["num_positions"])
+    try:
+        many = answer(inputs["num_features"], MANY)
+    except Exception:
+        many = None
+    return {"weights": weights, "for many": many}
+
+
+@total
+def examine_neighbours(inputs, seen):
     """Run a right attention with the learner's weights; return where its two heads look.
 
     Where a word has no such neighbour, 1 and 0 stand in for whatever the head does. A head that
@@ -61,14 +79,14 @@ def run_neighbours(answer, inputs):
         words too weakly, if they look at contents, or bring a multiple of the right content.
     """
     d, L, content = inputs["num_features"], inputs["num_positions"], inputs["content"]
-    weights = _checked(answer(d, L), d, L)
+    weights = _checked(seen["weights"], d, L)
     heads = [_Head(content, *(W[h] for W in weights), STEPS[h]) for h in (0, 1)]
     if any(head.found.isnan().any() for head in heads):
         raise AnswerError("W_q and W_k are so large that scores overflow: the weights are NaN.")
     if not all(head.right() for head in heads):
         _complain_of_contents(heads)
         if all((head.hard == 1).all() for head in heads):
-            _complain_of_strength(heads, _checked(answer(d, MANY), d, MANY))
+            _complain_of_strength(heads, seen["for many"])
             _complain_of_factor(heads)
     return tuple(part for head in heads for part in head.report())
 
@@ -153,7 +171,8 @@ def _complain_of_strength(heads, many):
                 f"{head.asks[place[1]]} puts {head.found[place]:.2f} of its weight there, and more "
                 "than 0.99 is asked for."
             )
-            if _firm_undivided(many):
+            d = head.content.shape[-1]
+            if many is not None and _firm_undivided(_checked(many, d, MANY)):
                 text += " Were scores not divided by √d_k, it would be enough."
             raise AnswerError(text)
 

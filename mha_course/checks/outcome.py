@@ -17,6 +17,7 @@ from mha_course.checks.showing import plain_number
 __all__ = ["Outcome", "examined", "observe", "observe_known", "same"]
 
 SECONDS = 10.0  # for one run of an answer on one case
+PRINTED, WARNED = 10_000, 100  # characters and warnings that are kept of one run
 
 
 @dataclass(frozen=True)
@@ -30,18 +31,20 @@ class Outcome:
     warned: tuple[str, ...] = ()
 
 
-def observe(task, answer, case, watch=True):
+def observe(task, answer, case, watch=True, seconds=None, noticed=None):
     """Run `answer` on `case` and return the Outcome; nothing that an answer raises gets out.
 
     KeyboardInterrupt does: the learner pressed stop.
+    seconds: SECONDS unless told. noticed: see `watch_calls`.
     """
-    given, printed = copy_inputs(case.inputs), io.StringIO()
+    given, printed = copy_inputs(case.inputs), _Beginning()
     value, error, called = None, None, []
     with warnings.catch_warnings(record=True) as warned, contextlib.ExitStack() as around:
         warnings.simplefilter("always")
         around.enter_context(contextlib.redirect_stdout(printed))
         try:
-            with time_limit(SECONDS), watch_calls(task.forbidden if watch else ()) as called:
+            forbidden = task.forbidden if watch else ()
+            with time_limit(seconds or SECONDS), watch_calls(forbidden, noticed) as called:
                 value = frozen(task.run(answer, given))
             value = examined(task, case, value)
         except KeyboardInterrupt:
@@ -51,8 +54,16 @@ def observe(task, answer, case, watch=True):
     if called:
         value, error = None, Borrowed(called[0])
     changed = changed_inputs(given, case.inputs, task.changes)
-    texts = tuple(str(warning.message) for warning in warned)
+    texts = tuple(str(warning.message) for warning in warned[:WARNED])
     return Outcome(value, error, tuple(changed), printed.getvalue(), texts)
+
+
+class _Beginning(io.StringIO):
+    """Keeps the beginning of what is printed, however much it is."""
+
+    def write(self, text):
+        super().write(text[: max(PRINTED - self.tell(), 0)])
+        return len(text)
 
 
 def observe_known(task, answer, case):
@@ -77,7 +88,7 @@ def same(task, one, other):
     if (one.error is None) != (other.error is None) or one.changed != other.changed:
         return False
     if one.error is not None:
-        return type(one.error) is type(other.error) and _words(one.error) == _words(other.error)
+        return _kind(one.error) == _kind(other.error) and _words(one.error) == _words(other.error)
     if _identical(one.value, other.value):
         return True
     return compare(one.value, other.value, task.returns, task.tolerance)[0] is None
@@ -109,6 +120,11 @@ def frozen(value):
     if isinstance(value, (tuple, list)):
         return (list if isinstance(value, list) else tuple)(frozen(part) for part in value)
     return value
+
+
+def _kind(error):
+    """By name, since an exception that came from another process is of a class made here."""
+    return type(error).__module__, type(error).__qualname__
 
 
 def _words(error):

@@ -8,11 +8,12 @@ from mha_course.checks.mistakes.flops_counting import FLOPS, build_flops
 from mha_course.checks.mistakes.parameter_counting import ATTENTION, build_attention
 from mha_course.checks.mistakes.width_sharing import WIDTH, build_width
 from mha_course.checks.task import Case, Task
-from mha_course.checks.width_refusing import run_head_width, width_cases
+from mha_course.checks.width_refusing import examine_head_width, run_head_width, width_cases
 
-__all__ = ["TASKS", "VERSION"]
+__all__ = ["LENDS", "TASKS", "VERSION"]
 
 VERSION = 1
+LENDS = ()  # an answer needs nothing of the course
 
 
 def attention_cases(draw):
@@ -145,6 +146,7 @@ TASKS = [
         counting.head_width,
         width_cases,
         run=run_head_width,
+        examine=examine_head_width,
         mistakes=WIDTH,
         build=build_width,
         forbidden=FORBIDDEN,

@@ -6,7 +6,7 @@ from torch.overrides import TorchFunctionMode
 
 from mha_course.checks.outcome import observe
 
-__all__ = ["praise"]
+__all__ = ["Counting", "count_calls", "praise"]
 
 LOOP = (
     "You wrote it as a loop. That is slower and clearer: keep it, it is the best test there is "
@@ -24,19 +24,29 @@ WORDS = {
 MANY = 6  # products or softmaxes in one call: more than any answer without a loop has
 
 
-def praise(task, answer, case):
-    """Return a sentence about a right answer, "" if there is nothing special to say."""
-    with _Counting() as counting:
-        observe(task, answer, case, watch=False)
+def praise(task, calls):
+    """Return a sentence about a right answer, "" if there is nothing special to say.
+
+    calls: what it calls on its first case, as `count_calls` counts it.
+    """
     for name, words in WORDS.items():
-        if counting.calls[name]:
+        if calls[name]:
             return words
-    most = max((counting.calls[name] for name in ("matmul", "mm", "dot", "softmax")), default=0)
-    looped = most > MANY and most > counting.calls["linear"]
+    most = max(calls[name] for name in ("matmul", "mm", "dot", "softmax"))
+    looped = most > MANY and most > calls["linear"]
     return LOOP if looped and task.stages else ""
 
 
-class _Counting(TorchFunctionMode):
+def count_calls(task, answer, case):
+    """How often an answer calls each function of torch on a case: a Counter by plain name."""
+    with Counting() as counting:
+        observe(task, answer, case, watch=False)
+    return counting.calls
+
+
+class Counting(TorchFunctionMode):
+    """Counts in `calls` the functions of torch that are called."""
+
     def __init__(self):
         super().__init__()
         self.calls = Counter()

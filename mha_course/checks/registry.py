@@ -4,7 +4,7 @@ import difflib
 import functools
 import importlib
 
-__all__ = ["LESSONS", "find", "lesson_of", "tasks"]
+__all__ = ["LESSONS", "find", "lesson_of", "register", "tasks"]
 
 LESSONS = (
     "attention_math",
@@ -18,8 +18,25 @@ LESSONS = (
 )
 
 
+_own = {}  # task id: (stem of the exercise set, Task), of an instructor
+
+
+def register(stem, tasks):
+    """Let checks find the tasks of an instructor's own exercise set, in place of earlier ones.
+
+    Raises: ValueError naming an id that the course or another exercise set has.
+    """
+    others = _of_the_course() | {name: (s, task) for name, (s, task) in _own.items() if s != stem}
+    for task in tasks:
+        if task.id in others:
+            raise ValueError(f"the task id {task.id!r} is one of {others[task.id][0]} already")
+    for name in [name for name, (s, _) in _own.items() if s == stem]:
+        del _own[name]
+    _own.update({task.id: (stem, task) for task in tasks})
+
+
 def tasks():
-    """Return the ids of all tasks, in the order of the lessons."""
+    """Return the ids of all tasks, in the order of the lessons; registered ones come last."""
     return list(_all_tasks())
 
 
@@ -38,13 +55,17 @@ def find(task_id):
 def lesson_of(task_id):
     """Return the stem of the lesson that a task belongs to: "04_head_splitting"."""
     find(task_id)
-    return f"{task_id[:2]}_{_all_tasks()[task_id][0]}"
+    return _all_tasks()[task_id][0]
+
+
+def _all_tasks():
+    return _of_the_course() | _own
 
 
 @functools.cache
-def _all_tasks():
+def _of_the_course():
     return {
-        task.id: (lesson, task)
+        task.id: (f"{task.id[:2]}_{lesson}", task)
         for lesson in LESSONS
         for task in importlib.import_module(f"mha_course.checks.{lesson}").TASKS
     }

@@ -21,9 +21,10 @@ from mha_course.checks.mistakes.scaled_dot_product import ATTENTION, build_atten
 from mha_course.checks.mistakes.scaled_scores import SCORES, build_scores
 from mha_course.checks.task import Case, Task
 
-__all__ = ["TASKS", "VERSION"]
+__all__ = ["LENDS", "TASKS", "VERSION"]
 
 VERSION = 2  # of the exercise set
+LENDS = ()  # an answer needs nothing of the course
 
 FINISHED = (
     "mha_course.attention.scaled_dot_product_attention",
@@ -212,6 +213,7 @@ TASKS = [
         mistakes=MENDED,
         build=build_mended,
         stages=partial(attention_stages, mended_attention),
+        since=2,  # scores of any size
         uses=(
             "02-scaled_scores",
             "02-masked_softmax",

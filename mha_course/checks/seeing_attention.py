@@ -7,10 +7,12 @@ import torch
 
 from mha_course.checks.attended_tokens import (
     attended_cases,
+    examine_attended,
     random_weights,
     run_attended,
     table,
 )
+from mha_course.checks.evidence import total
 from mha_course.checks.mistakes.attended_tokens import ATTENDED, build_attended
 from mha_course.checks.mistakes.entropies import ENTROPY, build_entropy
 from mha_course.checks.mistakes.offsets import OFFSET, build_offset
@@ -18,9 +20,10 @@ from mha_course.checks.mistakes.seeing_attention import FIND, build_find
 from mha_course.checks.task import Case, Task
 from mha_course.explorer import heads
 
-__all__ = ["TASKS", "VERSION"]
+__all__ = ["LENDS", "TASKS", "VERSION"]
 
 VERSION = 1
+LENDS = ()  # nothing of the course but what stands in for it while answers are graded
 FORBIDDEN = ("mha_course.explorer.heads",)
 
 
@@ -88,9 +91,9 @@ def offset_cases(draw):
     ]
 
 
-def run_offset(answer, inputs):
-    """Call an answer to `offset_score`; of one head (L, L) a plain number is as good."""
-    score = answer(*inputs.values())
+@total
+def examine_offset(inputs, score):
+    """The result of `offset_score`; of one head (L, L) a plain number is as good."""
     if inputs["weights"].dim() == 2 and isinstance(score, float):
         return torch.tensor(score, dtype=torch.float64)
     return score
@@ -160,9 +163,9 @@ def _hidden(draw, offset):
     return Case("a sharp head among poor ones", {"weights": weights, "offset": offset})
 
 
-def run_find(answer, inputs):
-    """Call an answer to `find_head`; a tensor or array of two numbers is as good."""
-    place = answer(*inputs.values())
+@total
+def examine_find(inputs, place):
+    """The result of `find_head`; a tensor or array of two numbers is as good."""
     if isinstance(place, np.ndarray) and place.shape == (2,):
         return tuple(place.tolist())
     if torch.is_tensor(place) and place.shape == (2,):
@@ -176,6 +179,7 @@ TASKS = [
         heads.most_attended,
         attended_cases,
         run=run_attended,
+        examine=examine_attended,
         returns=("the list of tokens", "the list of mean weights"),
         tolerance=1e-6,
         forbidden=FORBIDDEN,
@@ -195,7 +199,7 @@ TASKS = [
         "07-offset_score",
         heads.offset_score,
         offset_cases,
-        run=run_offset,
+        examine=examine_offset,
         forbidden=FORBIDDEN,
         mistakes=OFFSET,
         build=build_offset,
@@ -204,7 +208,7 @@ TASKS = [
         "07-find_head",
         heads.find_head,
         find_cases,
-        run=run_find,
+        examine=examine_find,
         returns=("the layer", "the head"),
         forbidden=FORBIDDEN,
         mistakes=FIND,

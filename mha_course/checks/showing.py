@@ -2,17 +2,37 @@
 
 import math
 import numbers
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import torch
 
-__all__ = ["describe", "index", "number_text", "plain_number", "show_both", "tell_apart"]
+__all__ = [
+    "Opaque",
+    "describe",
+    "index",
+    "number_text",
+    "plain_number",
+    "show_both",
+    "tell_apart",
+]
 
 SHOWN = 36  # a tensor of up to this many numbers is shown in full
 LONG = 10**30  # a whole number of more digits than this is not written out
 HUGE = 10_000  # a Decimal of more digits than this would take too long to expand
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """What is known of a value that could not be taken over from another process.
+
+    type_name: of its type. description: what it is, in a few words.
+    """
+
+    type_name: str
+    description: str
 
 
 def describe(value):
@@ -33,6 +53,8 @@ def describe(value):
         return f"the text {value!r}"
     if isinstance(value, dict):
         return "a dict with the keys " + ", ".join(map(repr, value))
+    if isinstance(value, Opaque):
+        return value.description
     name = type(value).__name__
     return f"an object of type {name}"
 

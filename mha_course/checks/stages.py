@@ -8,14 +8,14 @@ from torch.overrides import TorchFunctionMode
 from mha_course.checks.compare import FLOAT32_TOLERANCE
 from mha_course.checks.outcome import observe, observe_known
 
-__all__ = ["first_wrong_stage"]
+__all__ = ["Recorder", "computed_tensors", "first_wrong_stage"]
 
 MOST = 4000  # tensors kept of one run
 FEW = 100  # pieces that a loop may compute one by one
 OTHERS = 2  # cases that have to agree with the failing one
 
 
-def first_wrong_stage(task, answer, cases, outcomes, failing):
+def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
     """Return (the last stage that is right or None, the first that is not or None), or None.
 
     Without a stage that is not there, something after the last one changes the numbers. None is
@@ -25,14 +25,21 @@ def first_wrong_stage(task, answer, cases, outcomes, failing):
     order of its axes (heads in front, transposed), or pieces that make it up (a loop over heads or
     words), in the failing case and in others. What happens to equal an input or an earlier stage
     is left out of account.
+    computed: gives the tensors that the answer computes on a case, by index and case, or None if
+    they are not known. Unless told the answer is run for them.
     """
     if task.stages is None or not _one_run(task, cases[failing]):
         return None
-    here = _stages_seen(task, answer, cases[failing])
+    computed = computed or (lambda _, case: computed_tensors(task, answer, case))
+    chosen = [failing, *_others(task, cases, outcomes, failing)]
+    tensors = [computed(index, cases[index]) for index in chosen]
+    if any(seen is None for seen in tensors):
+        return None
+    here, *elsewhere = (
+        _stages_seen(task, seen, cases[index]) for index, seen in zip(chosen, tensors, strict=True)
+    )
     if not here:  # nothing was computed with tensors
         return None
-    chosen = _others(task, cases, outcomes, failing)
-    elsewhere = [_stages_seen(task, answer, case) for case in chosen]
     right = wrong = None
     for group in task.stages(cases[failing].inputs).items():
         names = [name for name in _flat(dict([group])) if name in here]
@@ -53,24 +60,30 @@ def _one_run(task, case):
 
 
 def _others(task, cases, outcomes, failing):
-    """The largest other cases, preferably of those that the answer comes to the end of."""
+    """Where the largest other cases are, preferably those that the answer comes to the end of."""
     able = [i for i in range(len(cases)) if i != failing and _one_run(task, cases[i])]
     ended = [i for i in able if outcomes[i].error is None]
     largest = sorted(ended or able, key=lambda i: _numbers_in(cases[i]), reverse=True)
-    return [cases[i] for i in largest[:OTHERS]]
+    return largest[:OTHERS]
 
 
 def _numbers_in(case):
     return sum(X.numel() for X in case.inputs.values() if torch.is_tensor(X))
 
 
-def _stages_seen(task, answer, case):
-    """{stage: whether the answer computes it}, without those that cannot be told from others."""
-    with _Recorder() as recorder:
+def computed_tensors(task, answer, case):
+    """What an answer computes on the way on a case: a list of tensors."""
+    with Recorder() as recorder:
         observe(task, answer, case)
+    return recorder.seen
+
+
+def _stages_seen(task, seen, case):
+    """{stage: whether it is among the tensors that were seen}, without those that cannot be told
+    from others."""
     earlier = [X for X in case.inputs.values() if torch.is_tensor(X)]
     given, found = _Shelf(earlier, task.tolerance), {}
-    computed = _Shelf([X for X in recorder.seen if not given.holds(X)], task.tolerance)
+    computed = _Shelf([X for X in seen if not given.holds(X)], task.tolerance)
     if not computed.flat:
         return {}
     for name, want in _flat(task.stages(case.inputs)).items():
@@ -90,7 +103,9 @@ def _flat(stages):
     return flat
 
 
-class _Recorder(TorchFunctionMode):
+class Recorder(TorchFunctionMode):
+    """Keeps in `seen` the tensors of numbers that torch's functions return."""
+
     def __init__(self):
         super().__init__()
         self.seen = []

@@ -1,13 +1,14 @@
-"""Cases and run of lesson 12's task that loads weights, all or nothing."""
+"""Cases, run and examination of lesson 12's task that loads weights, all or nothing."""
 
 import re
 
 import torch
 from torch import nn
 
+from mha_course.checks.evidence import equal, total
 from mha_course.checks.task import AnswerError, Case
 
-__all__ = ["loading_cases", "run_loading"]
+__all__ = ["examine_loading", "loading_cases", "run_loading"]
 
 BEFORE = 0.5  # every number of the model before loading
 OTHER_ERRORS = (LookupError, RuntimeError, AssertionError, AttributeError, TypeError)
@@ -59,43 +60,75 @@ def loading_cases(draw):
 
 
 def run_loading(answer, inputs):
-    """Load into a made model with the learner's function; return the weights that it has then.
+    """Load into a made model with the learner's function; return what came of it.
+
+    What is raised where something does not fit is returned. At last the numbers of state_dict
+    become 0, which shows whether the model shares memory with it.
+    """
+    model = _made(inputs["model"])
+    given = {n: X.clone() for n, X in inputs["state_dict"].items()}
+    tensors, before = list(given.values()), dict(model.named_parameters())
+    fits = {n: tuple(X.shape) for n, X in given.items()} == inputs["model"]
+    raised = None
+    try:
+        answer(model, given)
+    except NotImplementedError:
+        raise
+    except (ValueError, *OTHER_ERRORS) as error:
+        if fits:
+            raise
+        refused = isinstance(error, ValueError)
+        raised = (refused, str(error) if refused else f"{type(error).__name__}: {error}")
+    after = dict(model.named_parameters())
+    seen = {
+        "raised": raised,
+        "state_dict": {n: _copied(X) for n, X in given.items()},
+        "numbers": {n: X.detach().clone() for n, X in after.items()},
+        "the same parameter": {n: X is before.get(n) for n, X in after.items()},
+        "trainable": {n: X.requires_grad for n, X in after.items()},
+        "training": model.training,
+    }
+    with torch.no_grad():
+        for X in tensors:
+            X.zero_()
+    return seen | {"numbers in the end": {n: X.detach() for n, X in after.items()}}
+
+
+def _copied(X):
+    return X.detach().clone() if torch.is_tensor(X) else X
+
+
+@total
+def examine_loading(inputs, seen):
+    """The weights that the model has afterwards.
 
     Raises: AnswerError if what does not fit is not refused as asked for, and if more changes than
         the numbers of the parameters.
     """
-    model = _made(inputs["model"])
-    given = {n: X.clone() for n, X in inputs["state_dict"].items()}
-    before = dict(model.named_parameters())
-    bad = _unfit(inputs["model"], given)
+    bad, numbers = _unfit(inputs["model"], inputs["state_dict"]), seen["numbers"]
+    changed = [n for n, X in numbers.items() if not bool((X == BEFORE).all())]
     if bad:
-        _check_refused(answer, model, given, bad)
-    else:
-        answer(model, given)
-    _check_left(inputs["state_dict"], given)
-    _check_same(before, model)
-    result = {n: X.detach().clone() for n, X in before.items()}
-    if bad:
-        changed = [n for n, X in result.items() if not bool((X == BEFORE).all())]
-        if changed:
-            raise AnswerError(
-                "A ValueError comes as it should, and yet the model is not what it was: "
-                f"{_some(changed)} changed before. All or nothing."
-            )
-        return _named(result)
-    if all(bool((X == BEFORE).all()) for X in result.values()):
+        _check_refused(seen["raised"], inputs["model"], bad, changed)
+    elif seen["raised"] is not None:
+        raise AnswerError("This weight file fits, and it is refused.")
+    _check_left(inputs["state_dict"], seen["state_dict"])
+    _check_same(inputs["model"], seen)
+    if bad and changed:
+        raise AnswerError(
+            "A ValueError comes as it should, and yet the model is not what it was: "
+            f"{_some(changed)} changed before. All or nothing."
+        )
+    if not bad and not changed:
         raise AnswerError(
             "Nothing arrives: every parameter holds the numbers that it had before. Numbers have "
             "to be written into the tensors that the model has."
         )
-    for X in given.values():
-        X.zero_()
-    if not all(torch.equal(X, result[n]) for n, X in before.items()):
+    if not all(equal(seen["numbers in the end"][n], X) for n, X in numbers.items()):
         raise AnswerError(
             "The model and state_dict share memory afterwards: when the numbers of the one are "
             "changed, those of the other change too."
         )
-    return _named(result)
+    return _named(numbers)
 
 
 def _named(result):
@@ -128,25 +161,19 @@ def _unfit(shapes, given):
     return dict(sorted(bad.items()))
 
 
-def _check_refused(answer, model, given, bad):
-    """Raises: AnswerError unless the answer raises a ValueError that names all that is bad."""
+def _check_refused(raised, model, bad, changed):
+    """Raises: AnswerError unless a ValueError came that names all that is bad."""
     listed = "; ".join(f"{n} is {what}" for n, what in bad.items())
-    try:
-        answer(model, given)
-    except NotImplementedError:
-        raise
-    except ValueError as error:
-        text = str(error)
-    except OTHER_ERRORS as error:
-        raise AnswerError(
-            f"This weight file does not fit: {listed}. A ValueError was asked for, and it ends in "
-            f"{type(error).__name__}: {error}"
-        ) from None
-    else:
-        copied = not all(bool((X == BEFORE).all()) for X in model.parameters())
-        what = "the rest is copied" if copied else "nothing is copied"
+    if raised is None:
+        what = "the rest is copied" if changed else "nothing is copied"
         raise AnswerError(
             f"This weight file does not fit: {listed}. No ValueError is raised, and {what}."
+        )
+    refused, text = raised
+    if refused is not True:
+        raise AnswerError(
+            f"This weight file does not fit: {listed}. A ValueError was asked for, and it ends in "
+            f"{text}"
         )
     unnamed = [n for n in bad if not _names(text, n)]
     if unnamed:
@@ -154,7 +181,7 @@ def _check_refused(answer, model, given, bad):
             f"This weight file does not fit: {listed}. The text of your ValueError does not name "
             f"{', '.join(unnamed)}."
         )
-    fine = [n for n, _ in model.named_parameters() if n not in bad and _names(text, n)]
+    fine = [n for n in model if n not in bad and _names(text, n)]
     if fine:
         raise AnswerError(
             f"The text of your ValueError names {', '.join(fine)} too, and nothing is wrong there. "
@@ -168,18 +195,17 @@ def _names(text, name):
 
 
 def _check_left(weights, given):
-    if list(given) != list(weights) or any(
-        not torch.equal(given[n], X) for n, X in weights.items()
-    ):
+    alike = isinstance(given, dict) and list(given) == list(weights)
+    if not alike or not all(equal(given[n], X) for n, X in weights.items()):
         raise AnswerError("Afterwards state_dict is not what it was. Whoever calls still needs it.")
 
 
-def _check_same(before, model):
+def _check_same(shapes, seen):
     """Raises: AnswerError if something else than the numbers of the parameters changed."""
-    after = dict(model.named_parameters())
-    if list(after) != list(before):
+    after = seen["numbers"]
+    if list(after) != [n for n, _ in _made(shapes).named_parameters()]:
         raise AnswerError(f"Afterwards the model has other parameters: {', '.join(after)}.")
-    replaced = [n for n, X in before.items() if after[n] is not X]
+    replaced = [n for n in after if seen["the same parameter"].get(n) is not True]
     if replaced:
         raise AnswerError(
             f"New parameters have taken the place of {_some(replaced)}. An optimizer that was "
@@ -191,13 +217,13 @@ def _check_same(before, model):
             f"Afterwards {_some(other)} are {str(after[other[0]].dtype)}, and the model was "
             "torch.float64 before. It keeps its own dtype."
         )
-    frozen = [n for n, X in after.items() if not X.requires_grad]
+    frozen = [n for n in after if seen["trainable"].get(n) is not True]
     if frozen:
         raise AnswerError(
             f"Afterwards requires_grad is False for {_some(frozen)}: the model cannot be trained "
             "any more. Loading changes numbers and nothing else."
         )
-    if not model.training:
+    if seen["training"] is not True:
         raise AnswerError(
             "Afterwards the model is in eval mode, and it was training before. Loading changes "
             "numbers and nothing else."

@@ -86,6 +86,7 @@ class Task:
         order; those made side by side in a dict of their own. Looked for among what the learner's
         answer computes, so that the first that is not there can be named.
     uses: ids of earlier tasks of the exercise set whose functions a good answer calls.
+    since: the version of the exercise set since which its statement asks for the same.
     """
 
     id: str
@@ -103,6 +104,7 @@ class Task:
     build: Callable | None = None
     stages: Callable[[dict[str, Any]], dict[str, torch.Tensor]] | None = None
     uses: tuple[str, ...] = ()
+    since: int = 1
 
     @property
     def name(self):

@@ -1,19 +1,21 @@
-"""Cases and runs of lesson 12's tasks about vectors of texts: mean, search, labels."""
+"""Lesson 12's tasks about vectors of texts: the cases of mean, search, labels, and their runs."""
 
 import numbers
 
 import numpy as np
 import torch
 
+from mha_course.checks.evidence import total
 from mha_course.checks.showing import describe, plain_number
 from mha_course.checks.task import AnswerError, Case
 
 __all__ = [
     "classify_cases",
+    "examine_classify",
+    "examine_search",
     "mean_cases",
     "mean_stages",
     "run_classify",
-    "run_search",
     "search_cases",
     "search_stages",
 ]
@@ -95,12 +97,12 @@ def search_cases(draw):
     ]
 
 
-def run_search(answer, inputs):
-    """Call an answer to `search`; return how many pairs there are, their indices, their cosines.
+@total
+def examine_search(inputs, pairs):
+    """How many pairs there are, their indices, their cosines.
 
-    Raises: AnswerError if what it returns is no list of pairs of a whole number and a number.
+    Raises: AnswerError for what is no list of pairs of a whole number and a number.
     """
-    pairs = answer(*inputs.values())
     if not isinstance(pairs, (list, tuple)):
         raise AnswerError(f"search has to return a list of pairs, got {describe(pairs)}.")
     for place, pair in enumerate(pairs):
@@ -186,13 +188,19 @@ def classify_cases(draw):
 
 
 def run_classify(answer, inputs):
-    """Call an answer to `classify`; return {which vector: its label}.
-
-    Raises: AnswerError if what it returns is no list of one given label a vector.
-    """
+    """Call an answer to `classify`; return its labels, and the caller's afterwards."""
     given = {**inputs, "labels": list(inputs["labels"])}
-    found = answer(*given.values())
-    if given["labels"] != inputs["labels"]:
+    return {"found": answer(*given.values()), "labels": given["labels"]}
+
+
+@total
+def examine_classify(inputs, seen):
+    """{which vector: its label}
+
+    Raises: AnswerError for what is no list of one given label a vector.
+    """
+    found = seen["found"]
+    if seen["labels"] != inputs["labels"]:
         raise AnswerError("classify changes the caller's list of labels.")
     count = len(inputs["vectors"])
     if not isinstance(found, (list, tuple)) or len(found) != count:

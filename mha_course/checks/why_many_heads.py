@@ -10,15 +10,17 @@ from mha_course.checks.mistakes.output_as_sum import SUM, build_sum
 from mha_course.checks.mistakes.strength_and_values import BY_HAND
 from mha_course.checks.neighbours import (
     RETURNS,
+    examine_neighbours,
     neighbour_cases,
     neighbour_weights,
     run_neighbours,
 )
 from mha_course.checks.task import Case, Task
 
-__all__ = ["TASKS", "VERSION"]
+__all__ = ["LENDS", "TASKS", "VERSION"]
 
 VERSION = 1
+LENDS = ("mha_course.attention",)  # what an answer may import of the course while it is graded
 
 MODULES = (
     "mha_course.multihead.MultiHeadAttention",
@@ -218,6 +220,7 @@ TASKS = [
         neighbour_weights,
         neighbour_cases,
         run=run_neighbours,
+        examine=examine_neighbours,
         returns=RETURNS,
         mistakes=BY_HAND,
         build=build_neighbours,

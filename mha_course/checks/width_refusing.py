@@ -1,12 +1,14 @@
-"""Cases and run of lesson 05's task that refuses a width its heads cannot share."""
+"""Cases, run and examination of lesson 05's task that refuses a width its heads cannot share."""
 
 import re
 import textwrap
 
+from mha_course.checks.evidence import total
 from mha_course.checks.task import AnswerError, Case
 
-__all__ = ["run_head_width", "width_cases"]
+__all__ = ["examine_head_width", "run_head_width", "width_cases"]
 
+REFUSALS = ("a ValueError", "an AssertionError", "a plain Exception")  # raised on purpose
 SHOWN = 120  # so many characters of what a learner's function says
 
 
@@ -54,59 +56,82 @@ def width_cases(draw):
 
 
 def run_head_width(answer, inputs):
-    """Call an answer to `head_width`; where it has to refuse, make values of its refusal.
+    """Call an answer to `head_width`; return the number, or what was raised on purpose."""
+    try:
+        result = answer(*inputs.values())
+    except Exception as error:
+        seen = {"raised": _kind_of(error), "text": str(error)}
+        if not _is_meant(seen, inputs):
+            raise  # hardly meant as a refusal: the learner needs to see where it comes from
+        return seen
+    if isinstance(result, Exception) or result is ValueError:
+        return {"returned": None, "is an error": True}
+    return {"returned": result, "is an error": False}
 
-    Returns a dict: the number, or where the heads do not divide the width what came instead and
-    its message.
+
+def _kind_of(error):
+    """An exception in words."""
+    if isinstance(error, ValueError):
+        return REFUSALS[0]
+    known = dict(zip((AssertionError, Exception), REFUSALS[1:], strict=True))
+    return known.get(type(error), f"{OTHER}, {type(error).__name__}")
+
+
+def _is_meant(seen, inputs):
+    named = _message(seen["text"], inputs) != NEITHER
+    refused = seen["raised"] in REFUSALS
+    return refused and named if _divides(inputs) else refused or named
+
+
+def _divides(inputs):
+    num_hiddens, num_heads = inputs.values()
+    return num_hiddens % num_heads == 0
+
+
+@total
+def examine_head_width(inputs, seen):
+    """A dict: the number, or where the heads do not divide the width what came and its message.
+
     Raises: AnswerError if it refuses where the heads do divide the width.
     """
-    sizes, message = tuple(inputs.values()), Text("no message")
-    called = "head_width({}, {})".format(*sizes)
-    divides = sizes[0] % sizes[1] == 0
-    try:
-        came = _text(answer(*sizes))
-    except Exception as error:
-        message = _message(error, *sizes)
-        came = _refusal(error, message)
-        if came is None or (divides and (message == NEITHER or came == OTHER)):
-            raise  # hardly meant as a refusal: the learner needs to see where it comes from
-    if not divides:
+    num_hiddens, num_heads = inputs.values()
+    called = f"head_width({num_hiddens}, {num_heads})"
+    came = _refusal(seen, inputs) if "raised" in seen else _returned(seen)
+    if not _divides(inputs):
+        message = _message(seen["text"], inputs) if "raised" in seen else Text("no message")
         return {called: came, f"the message of {called}": message}
     if isinstance(came, Text):
         raise AnswerError(
-            f"{called} gives {came!r}, though the heads do divide the width: {sizes[0]} shared by "
-            f"{sizes[1]} leaves nothing over."
+            f"{called} gives {came!r}, though the heads do divide the width: {num_hiddens} shared "
+            f"by {num_heads} leaves nothing over."
         )
     return {called: came}
 
 
-def _refusal(error, message):
-    """What a refusal is called; None for an error that nobody raised on purpose."""
-    known = {AssertionError: "an AssertionError", Exception: "a plain Exception"}
-    if isinstance(error, ValueError):
-        return Text("a ValueError")
-    if type(error) in known:
-        return Text(known[type(error)])
-    shown = f"{OTHER}, {type(error).__name__}"
-    return None if message == NEITHER else Text(OTHER, shown)
+def _refusal(seen, inputs):
+    """What a refusal is called."""
+    if not _is_meant(seen, inputs):
+        raise AnswerError(f"head_width raises {seen['raised']}: {seen['text']}")
+    return Text(seen["raised"]) if seen["raised"] in REFUSALS else Text(OTHER, seen["raised"])
 
 
-def _text(result):
-    if isinstance(result, Exception) or result is ValueError:
+def _returned(seen):
+    if seen["is an error"] is not False:
         return Text("an error that is returned, not raised")
+    result = seen["returned"]
     return Text("a text", f"the text {_short(result)}") if isinstance(result, str) else result
 
 
-def _message(error, num_hiddens, num_heads):
-    numbers = re.findall(r"\d+", str(error))
-    width, heads = (str(size) in numbers for size in (num_hiddens, num_heads))
+def _message(text, inputs):
+    numbers = re.findall(r"\d+", text)
+    width, heads = (str(size) in numbers for size in inputs.values())
     if width and heads:
         return Text("a message that names both numbers")
     named = NEITHER
     if width or heads:
         named = f"a message that names {'the width' if width else 'the number of heads'} only"
-    return Text(named, f"{named}: {_short(error)}")
+    return Text(named, f"{named}: {_short(text)}")
 
 
 def _short(text):
-    return repr(textwrap.shorten(str(text), SHOWN, placeholder=" …"))
+    return repr(textwrap.shorten(text, SHOWN, placeholder=" …"))

@@ -7,23 +7,30 @@ from mha_course.checks.mistakes.strict_loading import STRICT, build_strict
 from mha_course.checks.mistakes.text_means import MEAN, build_mean
 from mha_course.checks.mistakes.your_embeddings import EMBEDDINGS, build_embeddings
 from mha_course.checks.mistakes.your_encoder import ENCODER, build_encoder
-from mha_course.checks.strict_loading import loading_cases, run_loading
+from mha_course.checks.strict_loading import examine_loading, loading_cases, run_loading
 from mha_course.checks.task import Task
 from mha_course.checks.text_vectors import (
     classify_cases,
+    examine_classify,
+    examine_search,
     mean_cases,
     mean_stages,
     run_classify,
-    run_search,
     search_cases,
     search_stages,
 )
-from mha_course.checks.your_embeddings import embedding_cases, embedding_stages, run_embeddings
-from mha_course.checks.your_encoder import encoder_cases, run_encoder
+from mha_course.checks.your_embeddings import (
+    embedding_cases,
+    embedding_stages,
+    examine_embeddings,
+    run_embeddings,
+)
+from mha_course.checks.your_encoder import encoder_cases, examine_encoder, run_encoder
 
-__all__ = ["TASKS", "VERSION"]
+__all__ = ["LENDS", "TASKS", "VERSION"]
 
 VERSION = 1  # of the exercise set: counted up when a task's statement or signature changes
+LENDS = ()  # an answer is given its config and its layer, and needs nothing of the course
 
 TASKS = [
     Task(
@@ -31,6 +38,7 @@ TASKS = [
         bert.BertEmbeddings,
         embedding_cases,
         run=run_embeddings,
+        examine=examine_embeddings,
         returns=("the output",),
         kind="class",
         mistakes=EMBEDDINGS,
@@ -43,6 +51,7 @@ TASKS = [
         build_encoder(),
         encoder_cases,
         run=run_encoder,
+        examine=examine_encoder,
         returns=("hidden_states",),
         kind="class",
         mistakes=ENCODER,
@@ -54,6 +63,7 @@ TASKS = [
         build_strict(),
         loading_cases,
         run=run_loading,
+        examine=examine_loading,
         mistakes=STRICT,
         build=build_strict,
     ),
@@ -71,7 +81,7 @@ TASKS = [
         "12-search",
         sentences.search,
         search_cases,
-        run=run_search,
+        examine=examine_search,
         returns=("the number of pairs", "indices", "cosines"),
         mistakes=SEARCH,
         build=build_search,
@@ -83,6 +93,7 @@ TASKS = [
         sentences.classify,
         classify_cases,
         run=run_classify,
+        examine=examine_classify,
         mistakes=NEAREST,
         build=build_nearest,
         forbidden=("mha_course.sentences.classify",),

@@ -3,11 +3,14 @@
 import torch
 from torch import nn
 
-from mha_course.bert import BertConfig
-from mha_course.checks.bert_loading import load, make
+from mha_course.bert_config import BertConfig
+from mha_course.checks.bert_loading import make
+from mha_course.checks.evidence import equal, is_floats, total
+from mha_course.checks.module_calls import judged, learns, plan_of, run_planned
+from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case
 
-__all__ = ["embedding_cases", "embedding_stages", "learns", "run_embeddings", "run_in_mode"]
+__all__ = ["embedding_cases", "embedding_stages", "examine_embeddings", "run_embeddings"]
 
 TABLES = ("words", "positions", "segments")
 
@@ -78,51 +81,40 @@ def run_embeddings(answer, inputs):
         attention_probs_dropout_prob=inputs.get("attention_dropout", 0.0),
     )
     module = make(answer, "BertEmbeddings", config)
-    load(module, inputs, "BertEmbeddings")
     arguments = [inputs[name] for name in ("input_ids", "token_type_ids") if name in inputs]
-    output = run_in_mode(module, arguments)
+    plan = plan_of(inputs, "hidden_dropout", exactly=True)
+    return run_planned(module, "BertEmbeddings", inputs, arguments, plan)
+
+
+@total
+def examine_embeddings(inputs, seen):
+    """The result; where single numbers are dropped, what dropout does."""
+    plan = plan_of(inputs, "hidden_dropout", exactly=True)
+    output, *more = judged("BertEmbeddings", inputs, plan, seen)
+    if not more:
+        return output
     if inputs.get("hidden_dropout") == 0.25:
-        again, trained = module.eval()(*arguments), module.train()(*arguments)
-        return _dropped(output, again, trained / output)
-    if "hidden_dropout" in inputs or "attention_dropout" in inputs:
-        trained = run_in_mode(module, arguments, training=True)
-        return {"the output in eval mode": output, "the output in training": trained}
-    if inputs.get("training"):
-        return learns(module, run_in_mode(module, arguments, training=True))
-    return output
+        return _dropped(inputs, output, *more)
+    if "training" in inputs:
+        found = learns(inputs, plan, seen)
+        return {"the output in training": more[0], "gradients reach every matrix": found}
+    return {"the output in eval mode": output, "the output in training": more[0]}
 
 
-def run_in_mode(module, arguments, training=False):
-    """What forward returns. Where this is used, nothing depends on chance in a right answer."""
-    output = module.train(training)(*arguments)
-    if module.training != training:
-        raise AnswerError("forward changes whether the module is training (train or eval inside).")
-    again = module(*arguments) if torch.is_tensor(output) and training else output
-    if again is not output and not torch.equal(again, output):
-        raise AnswerError(
-            "In training the result differs from one call to the next, although all probabilities "
-            "in the config are 0 or 1. Do you take yours from the config?"
-        )
-    return output
-
-
-def learns(module, output):
-    """The output in training, and whether every matrix would learn from it."""
-    learns = torch.is_tensor(output) and output.requires_grad
-    if learns:
-        output.pow(3).sum().backward()
-        matrices = [X for X in module.parameters() if X.dim() == 2]
-        learns = all(X.grad is not None and bool(X.grad.any()) for X in matrices)
-    return {"the output in training": output, "gradients reach every matrix": learns}
-
-
-def _dropped(output, again, factors):
+def _dropped(inputs, output, again, trained):
     """What dropout of 0.25 does: two runs in eval mode, and training by eval mode."""
+    shape = (*inputs["input_ids"].shape, len(inputs["norm.bias"]))
+    if not is_floats(output, shape) or not is_floats(trained, shape):
+        raise AnswerError(
+            f"The output has to be a tensor of shape {shape}, in eval mode and in training; got "
+            f"{describe(output)} and {describe(trained)}."
+        )
+    factors = trained / output
     dropped = factors.abs() < 1e-6
     mixed = [bool((dropped.amax(a) != dropped.amin(a)).any()) for a in range(factors.dim())]
     scaled = (factors[~dropped] - 4 / 3).abs() < 1e-6
     return {
-        "in eval mode nothing is dropped": torch.equal(output, again),
+        "in eval mode nothing is dropped": equal(output, again),
         "in training single numbers are dropped": all(mixed),
         "in training the other numbers are scaled up": bool(scaled.all()),
     }

@@ -3,13 +3,14 @@
 import torch
 from torch import nn
 
-from mha_course.bert import BertConfig
-from mha_course.checks.bert_loading import load, make
+from mha_course.bert_config import BertConfig
+from mha_course.checks.bert_loading import make
+from mha_course.checks.evidence import is_floats, total
+from mha_course.checks.module_calls import Call, all_reached, gradients_of, judged, run_planned
 from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case
-from mha_course.checks.your_embeddings import learns, run_in_mode
 
-__all__ = ["TestLayer", "encoder_cases", "run_encoder"]
+__all__ = ["TestLayer", "encoder_cases", "examine_encoder", "run_encoder"]
 
 LOW = torch.finfo(torch.float32).min  # for float64 scores as good as its own, and can be shown
 
@@ -61,22 +62,8 @@ def encoder_cases(draw):
 
 
 def run_encoder(answer, inputs):
-    """Make the learner's encoder of test layers, give it the case's weights, run it.
-
-    Raises: AnswerError if it makes no layers with what it is given, or does not return a list of
-        hidden states.
-    """
-    count = sum(name.endswith(".W.weight") for name in inputs)
-    config = BertConfig(
-        vocab_size=17,
-        hidden_size=inputs["X"].shape[-1],
-        num_hidden_layers=count,
-        num_attention_heads=1,
-        intermediate_size=23,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    made = []
+    """Make the learner's encoder of test layers, give it the case's weights, run it."""
+    config, made = _config(inputs), []
 
     def layer(config):
         made.append(TestLayer(config))
@@ -84,37 +71,78 @@ def run_encoder(answer, inputs):
 
     module = make(lambda config: answer(config, layer), "BertEncoder", config)
     if not made:
-        raise AnswerError("BertEncoder never calls the `layer` that it is given: layer(config).")
-    load(module, inputs, "BertEncoder")
+        return {"layer is called": False}
     arguments = [inputs[name] for name in ("X", "mask") if name in inputs]
+    training = inputs.get("training", False)
+    if training:
+        arguments[0] = inputs["X"].clone().requires_grad_()
+    seen = run_planned(module, "BertEncoder", inputs, arguments, [Call(training=training)])
+    states = seen["calls"][0]["result"] if seen["calls"] else None
+    if training and not _unlike(inputs, states):
+        seen["gradients"] = gradients_of(module, states[-1])  # through all the layers below it
+        seen["requires_grad"] = [state.requires_grad for state in states]
+        seen["gradient of X"] = arguments[0].grad
+    return seen | {"layer is called": True}
+
+
+def _config(inputs):
+    return BertConfig(
+        vocab_size=17,
+        hidden_size=inputs["X"].shape[-1],
+        num_hidden_layers=_count(inputs),
+        num_attention_heads=1,
+        intermediate_size=23,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+
+
+def _count(inputs):
+    return sum(name.endswith(".W.weight") for name in inputs)
+
+
+@total
+def examine_encoder(inputs, seen):
+    """All hidden states in one tensor; in training, what would learn too.
+
+    Raises: AnswerError if no layer was made with what was given, or if what came back is no list
+        of hidden states.
+    """
+    if seen["layer is called"] is not True:
+        raise AnswerError("BertEncoder never calls the `layer` that it is given: layer(config).")
+    plan = [Call(training=inputs.get("training", False))]
+    (states,) = judged("BertEncoder", inputs, plan, seen)
+    complaint = _unlike(inputs, states)
+    if complaint:
+        raise AnswerError(complaint)
     if not inputs.get("training"):
-        return torch.stack(_checked(run_in_mode(module, arguments), inputs["X"], count))
-    arguments[0] = X = inputs["X"].clone().requires_grad_()
-    states = _checked(run_in_mode(module, arguments, training=True), X, count)
-    found = learns(module, states[-1])  # through all the layers below it
-    carried = all(state.requires_grad for state in states) and X.grad is not None
-    found["the output in training"] = torch.stack(states)
-    return found | {"gradients get through every hidden state to X": carried}
+        return torch.stack(list(states))
+    carried = seen["requires_grad"] == [True] * len(states)
+    return {
+        "the output in training": torch.stack(list(states)),
+        "gradients reach every matrix": all_reached(seen["gradients"], inputs),
+        "gradients get through every hidden state to X": carried
+        and is_floats(seen["gradient of X"], inputs["X"].shape),
+    }
 
 
-def _checked(states, X, count):
-    """The hidden states, once they are as many tensors of the right shape as there should be."""
+def _unlike(inputs, states):
+    """In what the hidden states are not as many tensors of X's shape as there should be, or ""."""
+    X, count = inputs["X"], _count(inputs)
     if not isinstance(states, (list, tuple)):
-        raise AnswerError(
-            f"forward has to return the list of all hidden states, got {describe(states)}."
-        )
+        return f"forward has to return the list of all hidden states, got {describe(states)}."
     for number, state in enumerate(states):
         if not torch.is_tensor(state) or state.shape != X.shape:
-            raise AnswerError(
+            return (
                 f"Each hidden state has the shape of X, {tuple(X.shape)}; number {number} of your "
                 f"list is {describe(state)}."
             )
     if len(states) != count + 1:
-        raise AnswerError(
+        return (
             f"With {count} layers there are {count + 1} hidden states, X first; your list has "
             f"{len(states)}.{_what_stands_out(states, X)}"
         )
-    return list(states)
+    return ""
 
 
 def _what_stands_out(states, X):
