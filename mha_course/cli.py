@@ -50,6 +50,7 @@ def _parser():
     add("setup-model", _setup_model, "install the model that lessons 06, 07 and 12 use (91 MB)")
     add("checks", _checks, "say what the checks name, reject and accept")
     add("release", _release, "make exercises/ from solutions/")
+    _add_grade(add("grade", _grade, "grade a class (Linux)"))
     run = add("run", _run, "execute lessons and their solutions in place")
     run.add_argument("nb", metavar="NB", nargs="+", help="a lesson, as 04, or a notebook file")
     for name, command, text in (
@@ -60,6 +61,20 @@ def _parser():
         sub.add_argument("nb", metavar="NB", help="a lesson, as 04")
         sub.add_argument("--force", action="store_true", help="even if changes are lost")
     return parser
+
+
+def _add_grade(grade):
+    option = grade.add_argument
+    option("submissions", metavar="SUBMISSIONS", help="holds STUDENT/LESSON.ipynb for everyone")
+    option("--out", metavar="DIR", required=True, help="where marks and feedback are written")
+    option("--workers", metavar="N", type=int, help="submissions at a time (the cores)")
+    option("--timeout", metavar="S", type=float, default=20, help="seconds for a task (20)")
+    option("--memory", metavar="MB", type=int, default=1024, help="for a notebook (1024)")
+    option("--assignment", metavar="DIR", help="your own NAME.ipynb and NAME.py")
+    option("--seed", metavar="N", type=int, help="draw the inputs of an earlier run again")
+    option("--resume", action="store_true", help="keep what is graded already in --out")
+    option("--dask", metavar="ADDRESS", help="have a Dask cluster do it")
+    option("--no-sandbox", action="store_true", help="run students' code as yourself")
 
 
 def _lab(args):
@@ -109,6 +124,14 @@ def _release(args):
     except ValueError as error:
         raise CourseError(f"No exercise was written. {error}") from error
     print("\n".join(map(str, changed)) or "exercises/ is up to date")
+
+
+def _grade(args):
+    if sys.platform != "linux":
+        raise CourseError("Grading needs Linux: on Windows WSL, on macOS a virtual machine.")
+    from mha_course.grading import command
+
+    return command.main(args)
 
 
 def _run(args):

@@ -50,7 +50,7 @@ def test_pins_are_exact_public_versions():
     assert len(pins()) > 100
     for pin in pins().values():
         assert re.fullmatch(r"==[0-9][\w.]*", str(pin.specifier)), pin
-    assert not {"pip", "setuptools", "mha-course", "nbgrader", "playwright"} & set(pins())
+    assert not {"pip", "setuptools", "mha-course", "playwright"} & set(pins())
 
 
 def test_conda_gets_the_same_packages_in_the_same_ranges():

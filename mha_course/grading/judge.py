@@ -1,0 +1,165 @@
+"""Judge an answer by what was recorded of it, in a process that never runs it."""
+
+import dataclasses
+import re
+
+from mha_course.checks.diagnosis import NotRun, not_a, try_cases
+from mha_course.checks.feedback import Feedback
+from mha_course.checks.outcome import examined
+from mha_course.checks.running import Borrowed, quiet_state
+
+__all__ = ["hidden", "judge", "needs_stages", "verdict"]
+
+SMALL = 24  # numbers of the learner's own result that are shown
+LONG, LONGER = 200, 500  # characters of what an exception says, and of other texts
+OWN_WORDS = ("raises", "type", "value", "nan", "strange", "not repeatable", "borrowed")
+WARNING = "It works, with a warning"
+# What compare says of a value: ": it is 3, expected 4", ", expected the text 'b'".
+EXPECTED = re.compile(r"(?:: it is [^:]*?)?,? expected ", re.DOTALL)
+ALLOWED = re.compile(
+    r" has (shape \([\d, ]*\), expected \([\d, ]*\)|dtype [\w.]+, expected [^,]*)\.$"
+)
+RAISES = re.compile(r"\w+ raises ")  # what their code says, which knows no expected value
+BLANKED = (
+    (re.compile(r"0x[0-9a-fA-F]+"), "0x…"),
+    (re.compile(r"\d+\.\d*(?:[eE][-+]?\d+)?|\d[eE][-+]?\d+|\.\d+"), "#"),
+    (re.compile(r"ipykernel_\d+"), "ipykernel"),
+)
+VERDICTS = {
+    **{"passed": "passed", "unwritten": "missing", "timeout": "timeout", "borrowed": "borrowed"},
+    "raises": "error",
+}
+
+
+def judge(task, records, seed):
+    """Return the Feedback on an answer from the Records of it: the same that `check` gives.
+
+    seed: of the plan. A remark on the first wrong stage needs what `needs_stages` asks for.
+    """
+    return _judged(task, records, seed)[0]
+
+
+def needs_stages(task, records, seed):
+    """The indices of the cases for which to record what is computed on the way, () for none.
+
+    `records.with_stages` takes what came of a plan with these; then judge again.
+    """
+    return _judged(task, records, seed)[1]
+
+
+def _judged(task, records, seed):
+    if records.state == "undefined":
+        message = f"There is no {task.name}: the cell that defines it is missing or came to no end."
+        return Feedback(task.id, "unwritten", message), ()
+    if records.state == "other":
+        return not_a(task, records.got), ()
+    if records.state == "broken":
+        message = f"{task.name} could not be run to its end."
+        return Feedback(task.id, "raises", message), ()
+    does = _Recorded(task, records)
+    try:
+        with quiet_state():
+            feedback = try_cases(task, does, seed)
+    except (
+        Exception
+    ):  # values that fail when they are looked at, in a case after the first wrong one
+        message = (
+            f"What {task.name} returns cannot be compared. Return ordinary tensors or numbers."
+        )
+        feedback = Feedback(task.id, "strange", message)
+    return feedback, tuple(does.unknown)
+
+
+class _Recorded:
+    """What an answer does, as far as it was recorded: the methods of `diagnosis.Live`."""
+
+    def __init__(self, task, records):
+        self.task, self.records, self.unknown = task, records, []
+
+    def outcome(self, way, index, case):
+        """The Outcome of a case, with its value examined here. Raises: NotRun."""
+        if (way, index) not in self.records.outcomes:
+            raise NotRun(f"case {index}, {way}")
+        outcome = self.records.outcomes[way, index]
+        if outcome.error is not None:
+            return dataclasses.replace(outcome, error=self._told_apart(outcome.error))
+        try:
+            return dataclasses.replace(outcome, value=examined(self.task, case, outcome.value))
+        except Exception as error:
+            return dataclasses.replace(outcome, value=None, error=error)
+
+    def computed(self, index, case):
+        """The tensors of a case, None if they were not recorded."""
+        if index not in self.records.tensors:
+            self.unknown.append(index)
+        return self.records.tensors.get(index)
+
+    def calls(self, case):
+        """What was called on the first case."""
+        return self.records.calls
+
+    def _told_apart(self, error):
+        """What the task forbids is not there where answers are run: calling it fails by name."""
+        called = str(error).split(" ")[0]
+        if type(error).__name__ == "NotHere" and any(
+            f"{called}.".startswith(f"{name}.") for name in self.task.forbidden
+        ):
+            return Borrowed(called)
+        return error
+
+
+def verdict(feedback, records):
+    """The verdict in one word or two: "passed", "wrong", "error", "out of memory" and so on."""
+    if records.memory and feedback.kind == "raises":
+        return "out of memory"
+    return VERDICTS.get(feedback.kind, "wrong")
+
+
+def hidden(feedback):
+    """The Feedback without inputs or expected values: for a learner whose inputs stay hidden.
+
+    What stays: what the known mistake is, the first wrong stage, shapes and dtypes, the name of the
+    case, the learner's own line and a result of theirs of up to SMALL numbers. Texts that their
+    code can make (of exceptions and warnings) are cut, and could hold inputs, so that their
+    decimals are blanked.
+    """
+    own_words = feedback.kind in OWN_WORDS
+    message = (
+        _without_expected(feedback.message) if feedback.kind != "mistake" else feedback.message
+    )
+    return dataclasses.replace(
+        feedback,
+        message=_blanked(message) if own_words else message,
+        details=tuple(filter(None, map(_hidden_detail, feedback.details))),
+        remarks=tuple(_blanked(r) if r.startswith(WARNING) else r for r in feedback.remarks),
+    )
+
+
+def _hidden_detail(detail):
+    heading, text = detail
+    if heading.startswith("case: "):
+        return "case", heading.removeprefix("case: ")
+    if heading.startswith("yours"):
+        return (heading, text) if len(text.split()) <= SMALL and len(text) <= LONGER else None
+    if heading.startswith("at line "):
+        return heading, text
+    if heading in ("what came of it", "what it means"):
+        return heading, _blanked(_without_expected(text))
+    return None
+
+
+def _without_expected(text):
+    """A sentence without the value that was expected; shapes and dtypes may be said."""
+    if ALLOWED.search(text) or RAISES.match(text):
+        return text
+    cut = EXPECTED.split(text)[0]
+    return cut if cut == text else f"{cut}."
+
+
+def _blanked(text):
+    """A text that the learner's code may have made, cut, without decimals and what differs from
+    run to run."""
+    for pattern, blank in BLANKED:
+        text = pattern.sub(blank, text)
+    longest = LONG if RAISES.match(text) else LONGER
+    return text if len(text) <= longest else text[:longest] + " …"

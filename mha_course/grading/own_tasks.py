@@ -1,0 +1,98 @@
+"""The module that has the tasks of an exercise set, and whether it is as it should be."""
+
+import importlib
+import importlib.machinery
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+from mha_course.checks.task import Task
+
+__all__ = ["load_tasks_module"]
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Always from the source: no cached file is read, or left in the instructor's folder."""
+
+    def get_code(self, fullname):
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def load_tasks_module(stem, folder=None):
+    """Return (the module, {its name: its file} if it is an instructor's own).
+
+    Raises: ValueError in words if there is none or it does not define what it should.
+    """
+    if folder is None:
+        module, files = _of_the_course(stem), {}
+    else:
+        module, path = _from_file(stem, Path(folder).resolve())
+        files = {module.__name__: path}
+    _check_tasks(module)
+    _check_rest(module)
+    return module, files
+
+
+def _of_the_course(stem):
+    name = f"mha_course.checks.{stem.split('_', 1)[-1]}"
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ValueError(f"there is no module {name}") from None
+
+
+def _from_file(stem, folder):
+    """Run NAME.py as a module of a name of its own, so that it hides no other."""
+    path = folder / f"{stem}.py"
+    if not path.is_file():
+        raise ValueError(f"there is no {path.name} in {folder}")
+    name = "own_" + re.sub(r"\W", "_", stem)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, str(path)))
+    module = importlib.util.module_from_spec(spec)
+    before, sys.modules[name] = sys.modules.get(name), module  # dataclasses look it up
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        sys.modules.pop(name)
+        if before is not None:
+            sys.modules[name] = before
+        raise ValueError(f"{path.name} ends in {type(error).__name__}: {error}") from error
+    return module, path
+
+
+def _check_tasks(module):
+    tasks = getattr(module, "TASKS", None)
+    if not isinstance(tasks, (list, tuple)) or not tasks:
+        raise ValueError("the module of its tasks defines no list TASKS")
+    seen = []
+    for task in tasks:
+        if not isinstance(task, Task):
+            raise ValueError(f"TASKS has {type(task).__name__} in it, which is no Task")
+        if not isinstance(task.id, str) or not re.fullmatch(r"[^\W_]\w*-[^\W\d]\w*", task.id):
+            raise ValueError(
+                f"the task id {task.id!r} is not letters or digits, '-' and the name to define"
+            )
+        if task.id in seen:
+            raise ValueError(f"the task id {task.id!r} is used twice")
+        later = [name for name in task.uses if name not in seen]
+        if later:
+            raise ValueError(f"{task.id} uses {later[0]}, which is no earlier task")
+        if not all(hasattr(task.run, name) for name in ("__module__", "__qualname__")):
+            raise ValueError(f"the run of {task.id} is no function of a module")
+        seen.append(task.id)
+
+
+def _check_rest(module):
+    version = getattr(module, "VERSION", None)
+    if type(version) is not int or version < 1:
+        raise ValueError(f"VERSION is {version!r} and not a whole number from 1 up")
+    lends = getattr(module, "LENDS", ())
+    if not isinstance(lends, (list, tuple)) or not all(isinstance(n, str) for n in lends):
+        raise ValueError(f"LENDS is {lends!r} and not a tuple of dotted names")
+    for task in module.TASKS:
+        since = getattr(task, "since", 1)
+        if type(since) is not int or not 1 <= since <= version:
+            raise ValueError(f"{task.id} is since version {since!r}, and VERSION is {version}")

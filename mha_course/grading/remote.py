@@ -1,0 +1,111 @@
+"""A process that grades one submission after the other for another process, over pipes.
+
+Both are the course's own, so they talk in pickles: first the settings, then units of work.
+"""
+
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from mha_course.clone import CourseError
+from mha_course.grading import jail
+from mha_course.grading.assignment import load_assignment
+from mha_course.grading.pools import outcome_of
+from mha_course.grading.starting import zygote
+
+__all__ = ["Refused", "Remote", "files_of"]
+
+
+class Refused(RuntimeError):
+    """Raised where this machine cannot grade as the one that asks; says why."""
+
+
+def files_of(folder):
+    """{name: content} of an instructor's assignment, for a machine that does not have it."""
+    if folder is None:
+        return None
+    paths = [*Path(folder).glob("*.ipynb"), *Path(folder).glob("*.py")]
+    return {path.name: path.read_bytes() for path in paths}
+
+
+class Remote:
+    """Starts such a process, and ends it when it is garbage or this process ends.
+
+    Raises: Refused if the course is another there, or kernels cannot be isolated.
+    """
+
+    def __init__(self, settings, files, keys):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "mha_course.grading.remote"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            self._ask((settings, files, keys))
+        except RuntimeError:
+            self.close()
+            raise
+
+    def grade(self, unit):
+        """The outcome of a unit of work, see unit.py. Raises: RuntimeError if it has ended."""
+        return self._ask(unit)
+
+    def _ask(self, what):
+        try:
+            pickle.dump(what, self.process.stdin)
+            self.process.stdin.flush()
+            answer = pickle.load(self.process.stdout)
+        except (OSError, EOFError) as error:
+            raise RuntimeError("the process that grades has ended") from error
+        if isinstance(answer, str):
+            raise Refused(answer)
+        return answer
+
+    def close(self):
+        """End it."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+def main():
+    """Serve until the other end closes the pipe."""
+    source, target = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # nothing else may go where the outcomes go
+
+    def say(what):
+        pickle.dump(what, target)
+        target.flush()
+
+    torch.set_num_threads(1)
+    settings, files, keys = pickle.load(source)
+    reason = jail.unavailable() if settings.isolated else ""
+    if reason:
+        return say(f"cannot isolate what students wrote: {reason}")
+    with tempfile.TemporaryDirectory() as folder, zygote(settings.isolated) as kernels:
+        for name, content in (files or {}).items():
+            Path(folder, name).write_bytes(content)
+        try:
+            loaded = {name: load_assignment(name, files and folder) for name in keys}
+        except CourseError as error:
+            return say(f"has another version of the course: {error}")
+        other = [name for name, key in keys.items() if loaded[name].key != key]
+        if other:
+            return say(f"has another version of {', '.join(other)}")
+        # The other end may be gone at any time, and then there is nobody left to tell.
+        with contextlib.suppress(EOFError, BrokenPipeError):
+            say({})
+            while True:
+                say(outcome_of(pickle.load(source), loaded, settings, kernels))
+    os._exit(0)  # or Python fails in writing what is still buffered
+
+
+if __name__ == "__main__":
+    main()
