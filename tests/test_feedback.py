@@ -54,6 +54,9 @@ RAISING = {
     "masked_fill": (lambda: X.masked_fill(X, 0.0), "compare numbers"),
     "unflatten": (lambda: X.unflatten(-1, (2, 2)), "do not multiply"),
     "recursion": (endless, "without an end"),
+    "Sequential": (lambda: nn.Sequential()(X, X), "takes 2 arguments, itself included"),
+    "overflow": (lambda: X.masked_fill(X > 0, -1e308), "for the dtype of the tensor"),
+    "tuple": (lambda: nn.Linear(5, 2)((X, X)), "several results"),
 }
 
 
@@ -67,6 +70,13 @@ def test_an_exception_is_explained_in_terms_of_shapes(raising, meaning):
 def test_every_explanation_was_triggered():
     assert len(RAISING) == len(MEANINGS)
     assert explain(ValueError("something else")) == ""
+
+
+def test_none_in_a_sum_and_a_tuple_in_a_product_are_explained_too():
+    for other, meaning in ((None, "forget to `return`"), ((X, X), "several results")):
+        with pytest.raises(TypeError) as caught:
+            X @ other
+        assert meaning in explain(caught.value), str(caught.value)
 
 
 def test_the_explanation_stands_in_the_feedback():

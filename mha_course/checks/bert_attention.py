@@ -152,8 +152,8 @@ def examine_names(inputs, seen):
     if lost:
         yours = [str(n) for n, X in zip(mapped, seen["origins"], strict=True) if X == lost[0]]
         raise AnswerError(
-            f"{_what_became_of(lost[0], wanted[lost[0]], yours)} Of {len(wanted)} names "
-            f"{len(lost)} are not there."
+            f"{_what_became_of(lost[0], wanted[lost[0]], yours)} Names that are "
+            f"not there: {len(lost)} of {len(wanted)}."
         )
     extra = [n for n in mapped if n not in wanted.values()]
     if extra:

@@ -59,6 +59,12 @@ MEANINGS = [
         "You name axis {2}, and this tensor has only the axes {0} to {1}.",
     ),
     (
+        r"(Sequential|Linear|LayerNorm|Embedding|Dropout|Softmax|GELU)\.forward\(\) takes (\d+) "
+        r"positional arguments? but (\d+)",
+        "`{0}` is PyTorch's: its forward takes {1} arguments, itself included, and it is called "
+        "with {2}.",
+    ),
+    (
         r"(\w+)\(\) takes (?:from \d+ to )?(\d+) positional arguments? but (\d+) (?:was|were) "
         r"given",
         "`{0}` is called with {2} arguments and its definition names {1}. Compare your `def` line "
@@ -75,7 +81,8 @@ MEANINGS = [
         "run since the kernel started?",
     ),
     (
-        r"'NoneType' object (?:has no attribute|is not subscriptable|is not iterable)",
+        r"'NoneType' object (?:has no attribute|is not subscriptable|is not iterable)|"
+        r"unsupported operand type\(s\) for .*'NoneType'",
         "Something is None where a tensor was expected. Does a function that you call forget to "
         "`return`, or was an optional argument left out?",
     ),
@@ -87,6 +94,15 @@ MEANINGS = [
     (
         r"cannot reshape|unflatten: Provided sizes",
         "The sizes that you ask for do not multiply to the size that is there.",
+    ),
+    (
+        r"value cannot be converted to type \S+ without overflow",
+        "A number is too large, or too small, for the dtype of the tensor that it is put into.",
+    ),
+    (
+        r"unsupported operand type\(s\) for .*'(?:tuple|list)'|must be Tensor, not (?:tuple|list)",
+        "A tuple or list stands where a tensor was expected. Does something that you call return "
+        "several results, of which you want one?",
     ),
     (r"maximum recursion depth", "The function calls itself again and again, without an end."),
 ]

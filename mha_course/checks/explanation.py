@@ -9,7 +9,7 @@ from mha_course.checks.feedback import Feedback
 from mha_course.checks.limits import OutOfTime
 from mha_course.checks.registry import lesson_of
 from mha_course.checks.running import Borrowed
-from mha_course.checks.showing import describe
+from mha_course.checks.showing import describe, rounded
 from mha_course.checks.task import AnswerError
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
 
 
 SMALL = 24  # inputs of up to this many numbers are shown in full
+FEW = 8  # and lists of up to this many words
 
 
 def of_mistakes(task, failed, mistakes):
@@ -170,6 +171,7 @@ def describe_case(task, case):
 
 def _input_text(X):
     if torch.is_tensor(X) and X.numel() <= SMALL:
-        shown = X.double().round(decimals=4) if X.is_floating_point() else X
-        return str(shown.tolist())
-    return describe(X).removeprefix("a ").removeprefix("the number ")
+        return str(rounded(X).tolist())
+    if isinstance(X, (list, tuple)) and len(X) <= FEW and all(isinstance(x, str) for x in X):
+        return str(list(X))
+    return describe(X).removeprefix("the dtype ").removeprefix("a ").removeprefix("the number ")

@@ -1,5 +1,6 @@
 """A word about what is good in a right answer of an unusual kind."""
 
+import sys
 from collections import Counter
 
 from torch.overrides import TorchFunctionMode
@@ -45,12 +46,20 @@ def count_calls(task, answer, case):
 
 
 class Counting(TorchFunctionMode):
-    """Counts in `calls` the functions of torch that are called."""
+    """Counts in `calls` the functions of torch that are called, other than by the course."""
 
     def __init__(self):
         super().__init__()
         self.calls = Counter()
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.calls[getattr(func, "__name__", "").strip("_")] += 1
+        if not _calls_for_the_course(sys._getframe(1)):
+            self.calls[getattr(func, "__name__", "").strip("_")] += 1
         return func(*args, **(kwargs or {}))
+
+
+def _calls_for_the_course(frame):
+    """Whether a call of torch was made by a function of the course that the answer uses."""
+    while frame and frame.f_globals.get("__name__", "").split(".")[0] == "torch":
+        frame = frame.f_back
+    return bool(frame) and frame.f_globals.get("__name__", "").startswith("mha_course.")

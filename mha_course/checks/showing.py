@@ -15,6 +15,7 @@ __all__ = [
     "index",
     "number_text",
     "plain_number",
+    "rounded",
     "show_both",
     "tell_apart",
 ]
@@ -53,6 +54,8 @@ def describe(value):
         return f"the text {value!r}"
     if isinstance(value, dict):
         return "a dict with the keys " + ", ".join(map(repr, value))
+    if isinstance(value, torch.dtype):
+        return f"the dtype {str(value).removeprefix('torch.')}"
     if isinstance(value, Opaque):
         return value.description
     name = type(value).__name__
@@ -112,10 +115,18 @@ def show_both(have, want):
     return texts if texts[0] != texts[1] else (_show(have, 10), _show(want, 10))
 
 
+def rounded(X, decimals=4):
+    """A tensor as it is shown: without the sign of zero, and large numbers as they are."""
+    if not X.is_floating_point():
+        return X
+    X = X.double()
+    return torch.where(X.abs() < 1e9, X.round(decimals=decimals), X) + 0.0
+
+
 def _show(X, decimals=4):
     if X.numel() > SHOWN:
         return ""
-    shown = X.double().round(decimals=decimals) if X.is_floating_point() else X
+    shown = rounded(X, decimals)
     return str(shown.tolist()) if X.dim() < 2 else _rows(shown, decimals)
 
 
