@@ -42,6 +42,7 @@ lint: $(VENV)/.ready-dev ## check style and format
 bench: $(VENV)/.ready-dev ## time the package against its peers
 	$(PY) tests/bench.py
 	$(PY) tests/bench_encode.py
+	$(PY) tests/bench_grading.py
 
 prove: $(VENV)/.ready-dev ## run the long proofs, which are not part of `make test`
 	$(PYTEST) tests -m prove $(TEST_ARGS)

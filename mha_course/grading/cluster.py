@@ -1,12 +1,11 @@
 """Grade on a Dask cluster: the same unit of work on many machines."""
 
 import contextlib
-import threading
 from collections import deque
 
 from mha_course.clone import CourseError
 from mha_course.grading.pools import failed_outcome
-from mha_course.grading.remote import Refused, Remote, files_of
+from mha_course.grading.remote import Refused, files_of, grade_here
 from mha_course.grading.self_check import check_course
 from mha_course.grading.starting import zygote
 
@@ -16,8 +15,6 @@ AHEAD = 3  # submissions that are on their way for each thread of the cluster
 TRIES = 3
 PATIENCE = 20  # seconds until a scheduler and a worker have to be there
 AGAIN = "The same command with --resume goes on from here."
-
-_here = threading.local()  # the grading process of each thread of a worker
 
 
 @contextlib.contextmanager
@@ -69,7 +66,7 @@ def _grade(client, units, work, loaded):
             if unit is None:
                 return
             # What all units need goes with each: what is stored once is gone with its workers.
-            future = client.submit(_work, unit, work, pure=False)
+            future = client.submit(grade_here, unit, work, pure=False)
             waiting[future] = unit, tries + 1
             running.add(future)
 
@@ -101,22 +98,3 @@ def _check_worker(future):
     else:
         return
     raise CourseError(f"A worker of the cluster {problem}. Mend that worker or end it. {AGAIN}")
-
-
-def _work(unit, work):
-    """Grade a unit in this thread's own process; runs on a worker."""
-    settings, files, keys = work
-    remote = getattr(_here, "remote", None)
-    if remote is None or remote.made_for != (settings, keys):
-        if remote:
-            remote.close()
-        _here.remote = None
-        remote = Remote(settings, files, keys)
-        remote.made_for = (settings, keys)
-        _here.remote = remote
-    try:
-        return remote.grade(unit)
-    except RuntimeError:
-        _here.remote = None
-        remote.close()
-        raise

@@ -5,6 +5,7 @@ It compares nothing and knows no right answer. Whatever goes wrong is part of wh
 
 import base64
 import contextlib
+import errno
 import importlib
 import pickle
 import random
@@ -177,6 +178,8 @@ def _kind(error):
     for cls, kind in kinds.items():
         if isinstance(error, cls):
             return kind
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return "memory"
     if isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY):
         return "memory"
     return "raised"

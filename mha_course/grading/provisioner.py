@@ -73,9 +73,10 @@ class ForkProvisioner(KernelProvisionerBase):
         return self.connection_info
 
     def _wait_for_end(self, lines):
-        self.ended = json.loads(lines.readline() or _GONE)
+        ended = json.loads(lines.readline() or _GONE)
         for listener in self.listeners:
-            listener(self.ended)
+            listener(ended)
+        self.ended = ended  # only now: nbval fails every cell left of a kernel that it finds dead
 
     async def poll(self):
         """None while the kernel runs, else its exit code."""

@@ -1,25 +1,22 @@
 """A process that grades one submission after the other for another process, over pipes.
 
-Both are the course's own, so they talk in pickles: first the settings, then units of work.
+Both are the course's own, so they talk in pickles: first the settings, then units of work. Only the
+process itself imports what grading takes; a worker of a cluster does not.
 """
 
 import contextlib
+import importlib.util
 import os
 import pickle
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
-import torch
+__all__ = ["Refused", "Remote", "files_of", "grade_here"]
 
-from mha_course.clone import CourseError
-from mha_course.grading import jail
-from mha_course.grading.assignment import load_assignment
-from mha_course.grading.pools import outcome_of
-from mha_course.grading.starting import zygote
-
-__all__ = ["Refused", "Remote", "files_of"]
+_here = threading.local()  # the process of each thread
 
 
 class Refused(RuntimeError):
@@ -41,6 +38,7 @@ class Remote:
     """
 
     def __init__(self, settings, files, keys):
+        self.made_for = (settings, keys)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "mha_course.grading.remote"],
             stdin=subprocess.PIPE,
@@ -75,8 +73,38 @@ class Remote:
         self.process.wait()
 
 
+def grade_here(unit, work):
+    """Grade a unit in this thread's own process, which stays for the next; returns the outcome.
+
+    work: the settings, the files of the assignment, and {name of an assignment: its key}.
+    Raises: Refused, see Remote; RuntimeError if the process ends.
+    """
+    settings, files, keys = work
+    remote = getattr(_here, "remote", None)
+    if remote and remote.made_for != (settings, keys):
+        remote.close()
+        remote = None
+    _here.remote = None
+    remote = remote or Remote(settings, files, keys)
+    try:
+        outcome = remote.grade(unit)
+    except RuntimeError:
+        remote.close()
+        raise
+    _here.remote = remote
+    return outcome
+
+
 def main():
     """Serve until the other end closes the pipe."""
+    import torch
+
+    from mha_course.clone import CourseError
+    from mha_course.grading import jail
+    from mha_course.grading.assignment import load_assignment
+    from mha_course.grading.pools import outcome_of
+    from mha_course.grading.starting import zygote
+
     source, target = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing else may go where the outcomes go
 
@@ -86,6 +114,8 @@ def main():
 
     torch.set_num_threads(1)
     settings, files, keys = pickle.load(source)
+    if importlib.util.find_spec("nbval") is None:
+        return say('lacks nbval: pip install -e ".[cluster]"')
     reason = jail.unavailable() if settings.isolated else ""
     if reason:
         return say(f"cannot isolate what students wrote: {reason}")

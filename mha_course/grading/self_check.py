@@ -3,7 +3,7 @@
 from mha_course.checks.diagnosis import diagnose_task
 from mha_course.checks.recognition import wrong_answer
 from mha_course.clone import CourseError
-from mha_course.grading.unit import grade_notebook
+from mha_course.grading.graded import grade_notebook
 
 __all__ = ["SelfCheckFailed", "check_course"]
 

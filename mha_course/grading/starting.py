@@ -13,6 +13,8 @@ __all__ = ["Zygote", "zygote"]
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # or a fork would hang
 
+LONGEST = 60  # bytes of a folder in which sockets are made below others: they may have 107 in all
+
 
 @dataclass(frozen=True)
 class Zygote:
@@ -31,7 +33,9 @@ def zygote(isolated=True):
     Properties: it is a new Python, in which nothing of this process can be read. It ends with this
         process, however that ends; its kernels end with it, and the folder is gone.
     """
-    folder = Path(tempfile.mkdtemp(prefix="mha-grading-"))  # a socket's path has to be short
+    usual = tempfile.gettempdir()
+    short = usual if len(os.fsencode(usual)) <= LONGEST else "/tmp"
+    folder = Path(tempfile.mkdtemp(prefix="mha-grading-", dir=short))
     alive, hold = os.pipe()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(folder / "socket"))

@@ -1,0 +1,328 @@
+"""A whole class is graded by the command: everyone has a row, and every task its verdict."""
+
+import contextlib
+import html
+import importlib.util
+import json
+import os
+import re
+import shutil
+import signal
+import time
+
+import grading_class
+import pytest
+import torch
+from grading_class import CLASS, EARLIER, LESSON, LOAD, POINTS, SPLIT, TASKS
+
+from mha_course import cli
+from mha_course.checks.task import Draw
+from mha_course.grading import command, jail, pools, starting
+from mha_course.grading.assignment import load_assignment
+from mha_course.grading.names import feedback_path
+from mha_course.grading.reports import read_grades
+
+SEED = 11
+SMALL = ("Ann Example", "mistakes 04", "blank", "cut off")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sandbox():
+    reason = jail.unavailable()
+    assert not reason, f"these tests need the sandbox, and {reason}"
+
+
+def grade(folder, out, *options, timeout="4"):
+    """Run the command; returns its exit code."""
+    options = ["--workers", "2", "--timeout", timeout, "--seed", str(SEED), *options]
+    return cli.main(["grade", str(folder), "--out", str(out), *options])
+
+
+def results_of(out):
+    written = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    return {(result["student"], result["lesson"]): result for result in written["results"]}
+
+
+@pytest.fixture(scope="module")
+def source(sandbox):
+    """What kernels are forked from, started once for all runs of this module."""
+    with starting.zygote() as started, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pools, "zygote", lambda isolated: contextlib.nullcontext(started))
+        yield
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory, source):
+    """The reports on the whole class."""
+    base = tmp_path_factory.mktemp("class")
+    grading_class.write_class(base / "in")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pools, "check_course", lambda *given: None)  # tried below
+        assert grade(base / "in", base / "out") == 0
+    return base / "out"
+
+
+@pytest.fixture
+def quick(monkeypatch, source):
+    """Without the self-check."""
+    monkeypatch.setattr(pools, "check_course", lambda *given: None)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory, source):
+    """A few submissions, and the reports on them; to be copied, not changed."""
+    base = tmp_path_factory.mktemp("small")
+    chosen = [handed for handed in CLASS if handed.student in SMALL]
+    grading_class.write_class(base / "in", chosen)
+    assert grade(base / "in", base / "out") == 0  # with the self-check
+    return base
+
+
+@pytest.fixture
+def few(small, tmp_path):
+    shutil.copytree(small, tmp_path / "few")
+    return tmp_path / "few"
+
+
+@pytest.mark.parametrize("handed", CLASS, ids=lambda handed: ascii(handed.student))
+def test_each_submission_has_its_verdicts(graded, handed):
+    result = results_of(graded)[handed.student, handed.lesson]
+    assert bool(result["problem"]) == bool(handed.problem)
+    assert result["problem"].startswith(handed.problem)
+    for task in result["tasks"]:
+        name = task["id"]
+        expected = handed.verdicts.get(name, ("passed", None))
+        assert (name, task["verdict"], task["mistake"]) == (name, *expected)
+        assert (name, task["carried"]) == (name, handed.carried.get(name, []))
+        assert task["points"] == (task["max"] if task["verdict"] == "passed" else 0)
+    assert result["points"] == sum(task["points"] for task in result["tasks"])
+    assert result["max"] == 12
+    for part in handed.notes:
+        assert any(part in note for note in result["notes"]), (part, result["notes"])
+    assert len(result["human"]) == len(handed.human)
+    for part, text in zip(handed.human, result["human"], strict=True):
+        assert part in text
+
+
+def test_every_known_mistake_of_the_first_tasks_is_in_the_class():
+    assignment = load_assignment(LESSON)
+    named = {name: set() for name in TASKS}
+    for handed in CLASS:
+        for name, (_, mistake) in handed.verdicts.items():
+            if name in named:
+                named[name].add(mistake)
+    for name in TASKS[:3]:
+        assert {mistake.id for mistake in assignment.tasks[name].mistakes} <= named[name]
+    assert assignment.points == POINTS
+
+
+def test_there_is_a_row_for_everyone(graded):
+    rows = {(row["student"], row["lesson"]): row for row in read_grades(graded / "grades.csv")}
+    results = results_of(graded)
+    assert set(rows) == set(results)
+    assert set(rows) == {(h.student, lesson) for h in CLASS for lesson in (LESSON, EARLIER)}
+    for key, result in results.items():
+        assert float(rows[key]["total"]) == result["points"]
+        for task in result["tasks"]:
+            assert float(rows[key][task["id"]]) == task["points"]
+            assert rows[key][f"{task['id']} verdict"] == task["verdict"]
+    raw = (graded / "grades.csv").read_text(encoding="utf-8-sig")
+    assert not re.search(r"""^"?[=+@-]""", raw, re.MULTILINE)
+
+
+def test_run_json_has_the_times_and_results_json_has_none(graded):
+    run = json.loads((graded / "run.json").read_text(encoding="utf-8"))
+    whole = json.loads((graded / "results.json").read_text(encoding="utf-8"))
+    assert len(run["submissions"]) == len(whole["results"]) and run["seconds"] > 0
+    assert run["settings"]["workers"] == 2 and run["settings"]["limits"]["seconds"] == 4
+    assert whole["seed"] == SEED and "seconds" not in json.dumps(list(whole["results"][0]))
+    written = (graded / "overrides.csv").read_text(encoding="utf-8-sig")
+    assert written == "student,lesson,task,points,comment\n"
+
+
+def test_everyone_has_a_page_and_no_page_gives_a_hidden_number_away(graded):
+    hidden = set(hidden_numbers())
+    assert len(hidden) > 1000
+    for (student, lesson), result in results_of(graded).items():
+        page = feedback_path(graded, student, lesson).read_text(encoding="utf-8")
+        assert html.escape(student) in page and "<b>" not in page
+        own = [task["feedback"]["details"] for task in result["tasks"]]
+        shown = "".join(text for details in own for name, text in details if name[:5] == "yours")
+        numbers = set(re.findall(r"\d+\.\d{3,}", page)) - set(re.findall(r"\d+\.\d{3,}", shown))
+        assert not numbers & hidden
+
+
+def hidden_numbers():
+    """What was drawn for the answers of lesson 04, and what a right one makes of it, as text."""
+    for task in load_assignment(LESSON).tasks.values():
+        for case in task.cases(Draw(SEED)):
+            known = task.kind == "function" and task.id != LOAD
+            made = [task.reference(**case.inputs)] if known else []
+            for X in (*case.inputs.values(), *made):
+                if torch.is_tensor(X) and X.is_floating_point():
+                    for x in X.flatten().tolist():
+                        yield from (f"{abs(x):.{digits}f}" for digits in (3, 4, 5, 6))
+
+
+def test_the_same_seed_gives_the_same_file(few, quick):
+    assert grade(few / "in", few / "again") == 0
+    first = (few / "out" / "results.json").read_bytes()
+    assert (few / "again" / "results.json").read_bytes() == first
+
+
+def test_one_is_graded_alike_in_any_class(graded, small):
+    every = results_of(graded)
+    for key, result in results_of(small / "out").items():
+        assert every[key] == result
+
+
+def test_resuming_grades_nothing_again_and_keeps_decisions(few, quick, monkeypatch):
+    before = results_of(few / "out")
+    monkeypatch.setattr(pools, "grade_unit", None)  # whatever is graded now fails
+    with open(few / "out" / "overrides.csv", "a", encoding="utf-8") as file:
+        file.write(f"blank,{LESSON},{SPLIT},1.5,said aloud\n")
+    decided = (few / "out" / "overrides.csv").read_bytes()
+    assert grade(few / "in", few / "out", "--resume") == 0
+    assert results_of(few / "out") == before
+    assert (few / "out" / "overrides.csv").read_bytes() == decided
+    (row,) = [row for row in read_grades(few / "out" / "grades.csv") if row["student"] == "blank"]
+    assert (row["total"], row[SPLIT], row[f"{SPLIT} verdict"]) == ("1.5", "1.5", "missing")
+    page = feedback_path(few / "out", "blank", LESSON).read_text(encoding="utf-8")
+    assert "said aloud" in page
+
+
+def test_a_changed_submission_is_graded_again_and_it_alone(few, quick, monkeypatch):
+    before, real = results_of(few / "out"), pools.grade_unit
+    shutil.copy(few / "in" / "Ann Example" / f"{LESSON}.ipynb", few / "in" / "blank")
+
+    def only_blank(unit, *rest):
+        assert unit["student"] == "blank"
+        return real(unit, *rest)
+
+    monkeypatch.setattr(pools, "grade_unit", only_blank)
+    assert grade(few / "in", few / "out", "--resume") == 0
+    after = results_of(few / "out")
+    assert after.pop(("blank", LESSON))["points"] == 12
+    assert after == {key: before[key] for key in after}
+
+
+def only_result(unit, *rest):
+    """In place of grading, for tests of what is around it."""
+    result = pools.failed_outcome(unit, pools._shared["loaded"], "")
+    return {**result, "kernels": 1}
+
+
+def test_an_exception_in_the_grader_stops_no_other(few, quick, monkeypatch):
+    errors = {"blank": RuntimeError("odd"), "mistakes 04": MemoryError()}
+
+    def odd(unit, *rest):
+        if unit["student"] in errors:
+            raise errors[unit["student"]]
+        return only_result(unit)
+
+    monkeypatch.setattr(pools, "grade_unit", odd)
+    assert grade(few / "in", few / "new") == 0
+    results = results_of(few / "new")
+    assert len(results) == len(SMALL)
+    for student, error in errors.items():
+        problem = results.pop((student, LESSON))["problem"]
+        assert problem == f"the grader failed: {type(error).__name__}: {error}"
+    assert all(result["problem"] == "" for result in results.values())
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_a_worker_that_is_killed_loses_no_submission(few, quick, monkeypatch, always):
+    killed = few / "killed"
+
+    def deadly(unit, *rest):
+        if unit["student"] == "blank" and (always or not killed.exists()):
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.05)
+        return only_result(unit)
+
+    monkeypatch.setattr(pools, "grade_unit", deadly)
+    assert grade(few / "in", few / "new") == 0
+    results = results_of(few / "new")
+    assert killed.exists() and len(results) == len(SMALL)
+    problem = "the process that graded it ended again and again" if always else ""
+    assert results.pop(("blank", LESSON))["problem"] == problem
+    assert all(result["problem"] == "" for result in results.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--workers", "0"], "--workers has to be a number above 0, got 0"),
+        (["--timeout", "-1"], "--timeout has to be a number above 0, got -1"),
+        (["--timeout", "nan"], "--timeout has to be a number above 0, got nan"),
+        (["--timeout", "inf"], "--timeout has to be a number above 0, got inf"),
+        (["--memory", "10"], "--memory has to be 64 MB or more, got 10"),
+        (["--seed", "-1"], "--seed has to be a whole number from 0 up, got -1"),
+        (["--assignment", "nowhere"], "There is no assignment in"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(tmp_path, capsys, options, words):
+    (tmp_path / "in" / "Ann").mkdir(parents=True)
+    command_line = ["grade", str(tmp_path / "in"), "--out", str(tmp_path / "out"), *options]
+    assert cli.main(command_line) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_that_cannot_be_graded_are_refused(tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    for folder, out, words in (
+        ("nowhere", "out", "There is no folder"),
+        ("file", "out", "There is no folder"),
+        ("empty", "out", "There is nothing to grade in"),
+        ("empty", "file", "is a file; --out has to be a folder"),
+        ("empty", "empty/out", "where it would be taken for a student"),
+        ("empty", "empty", "where it would be taken for a student"),
+    ):
+        assert grade(tmp_path / folder, tmp_path / out) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_reports_may_lie_beside_nbgraders_submissions(tmp_path, capsys):
+    (tmp_path / "submitted").mkdir()
+    assert grade(tmp_path, tmp_path / "out") == 2
+    assert "There is nothing to grade in" in capsys.readouterr().err
+
+
+def test_without_nbval_or_a_sandbox_it_says_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(command, "unavailable", lambda: "the kernel says no")
+    assert grade(tmp_path, tmp_path.parent / "never") == 2
+    said = capsys.readouterr().err
+    assert "the kernel says no" in said and "--no-sandbox" in said
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert grade(tmp_path, tmp_path.parent / "never") == 2
+    assert 'Grading needs nbval: pip install -e ".[grade]"' in capsys.readouterr().err
+    assert not (tmp_path.parent / "never").exists()
+
+
+ACCEPTING = "def run(answer, inputs):\n    return 0\n\n\ndef double"
+
+
+@pytest.mark.parametrize(
+    ("change", "right", "words"),
+    [
+        (("", ""), "return 3 * x", "the solution of doubling gets 0 of 3 points for my-double"),
+        (("lambda x: x**2", "lambda x: x + x"), "return 2 * x", "accepts the mistake squared"),
+        (
+            ("mistakes=(SQUARED,)", "run=run"),
+            "return 2 * x",
+            "the unsolved exercise of doubling gets 3 of 3 points for my-double",
+        ),
+    ],
+)
+def test_the_self_check_refuses(source, tmp_path, capsys, change, right, words):
+    module = grading_class.documented().replace("def double", ACCEPTING).replace(*change)
+    notebook = grading_class.write_own(tmp_path / "mine", module, right)
+    (tmp_path / "in" / "Ann").mkdir(parents=True)
+    (tmp_path / "in" / "Ann" / "doubling.ipynb").write_text(json.dumps(notebook))
+    assert grade(tmp_path / "in", tmp_path / "out", "--assignment", str(tmp_path / "mine")) == 2
+    said = capsys.readouterr().err
+    assert "Nothing was graded" in said and words in said
+    assert not (tmp_path / "out" / "grades.csv").exists()

@@ -1,0 +1,218 @@
+"""Grading on a Dask cluster gives what grading here gives, also when a worker dies."""
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from grading_copies import LESSON, NOT_SWAPPED, SPLIT, answers, honest, submission, write_class
+
+from mha_course.clone import CourseError
+from mha_course.grading import class_run, cluster, jail, pools, remote
+from mha_course.grading.assignment import load_assignment
+from mha_course.grading.nbval_run import Limits
+from mha_course.grading.pools import local_pool
+from mha_course.grading.settings import Settings
+
+SETTINGS = Settings(seed=11, limits=Limits(seconds=20.0))
+COUNT = 10
+# Two workers with a nanny each, as on two machines; the file says that both are there.
+CLUSTER = """
+import os, sys
+from distributed import LocalCluster
+
+if __name__ == "__main__":
+    options = dict(n_workers=int(sys.argv[2]), threads_per_worker=1, dashboard_address=None)
+    with LocalCluster(processes=True, host="127.0.0.1", **options) as cluster:
+        with open(sys.argv[1] + "~", "w") as file:
+            file.write(cluster.scheduler_address)
+        os.rename(sys.argv[1] + "~", sys.argv[1])
+        sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sandbox():
+    assert not jail.unavailable(), f"This machine has no sandbox: {jail.unavailable()}"
+
+
+@pytest.fixture
+def start_cluster(tmp_path):
+    """A function that starts a cluster in processes of its own and returns its address."""
+    script, started = tmp_path / "cluster.py", []
+    script.write_text(CLUSTER)
+
+    def start(workers, **environment):
+        told = tmp_path / f"address {len(started)}"
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", script, told, str(workers)],
+            **{"stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL, "cwd": tmp_path},
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        )
+        started.append(process)
+        for _ in range(600):
+            if told.exists():
+                return told.read_text()
+            time.sleep(0.1)
+        raise AssertionError("the cluster did not start")
+
+    start.processes = started
+    yield start
+    for process in started:
+        process.stdin.close()
+        process.wait(timeout=60)
+
+
+def processes():
+    """{process: (its parent, its command line)} of all there are."""
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            command = Path("/proc", name, "cmdline").read_bytes().decode().split("\0")
+            stat = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        found[int(name)] = int(stat[1]), command
+    return found
+
+
+def below(root):
+    """All descendants of a process."""
+    all_of_them, found = processes(), {root}
+    while more := {p for p, (parent, _) in all_of_them.items() if parent in found} - found:
+        found |= more
+    return found - {root}
+
+
+@pytest.fixture(scope="module")
+def handed_in(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("class")
+    texts = [submission(honest(number)) for number in range(COUNT - 2)]
+    texts.append(submission({**answers(), SPLIT: NOT_SWAPPED}))
+    write_class(folder, [*texts, "{}"])
+    return folder
+
+
+def grade(handed_in, out, pool, **options):
+    class_run.grade_class(handed_in, out, SETTINGS, pool, **options)
+    return (out / "results.json").read_bytes()
+
+
+def test_a_worker_that_dies_changes_nothing(handed_in, tmp_path, start_cluster, monkeypatch):
+    for module in (pools, cluster):  # the self-check has tests of its own
+        monkeypatch.setattr(module, "check_course", lambda *_: None)
+    here = grade(handed_in, tmp_path / "here", functools.partial(local_pool, workers=2))
+    address = start_cluster(2)
+    (started,) = start_cluster.processes
+    killed, cluster_processes = [], set()
+
+    def kill():
+        """End a worker as soon as one is grading and something has been graded."""
+        kept = tmp_path / "there" / class_run.STATE / "results"
+        while not list(kept.glob("*.json")):
+            time.sleep(0.02)
+        all_of_them = processes()
+        grading = [
+            p for p in below(started.pid) if "mha_course.grading.remote" in all_of_them[p][1]
+        ]
+        worker = all_of_them[grading[0]][0]
+        cluster_processes.update(below(started.pid))
+        os.kill(worker, signal.SIGKILL)
+        killed.append(worker)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    there = grade(
+        handed_in, tmp_path / "there", functools.partial(cluster.cluster_pool, address=address)
+    )
+    thread.join(timeout=5)
+    assert killed and not Path("/proc", str(killed[0])).exists()
+    assert there == here
+    results = json.loads(there)["results"]
+    points = [result["points"] for result in results]
+    assert points == [12.0] * (COUNT - 2) + [10.0, 0.0]
+    run = json.loads((tmp_path / "there" / "run.json").read_text("utf-8"))
+    assert [one["kernels"] > 0 for one in run["submissions"]] == [True] * (COUNT - 1) + [False]
+    cluster_processes |= below(started.pid)
+    started.stdin.close()
+    started.wait(timeout=60)
+    end = time.monotonic() + 30
+    while (left := cluster_processes & processes().keys()) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not left, {process: processes().get(process) for process in left}
+
+
+def units():
+    content = submission(answers()).encode()
+    texts = {"student": "A", "lesson": LESSON, "file": "", "problem": "", "note": ""}
+    yield {**texts, "human": False, "content": content}
+
+
+def test_no_scheduler_no_worker_no_dask(monkeypatch, start_cluster):
+    monkeypatch.setattr(cluster, "PATIENCE", 2)
+    loaded = {}
+    for address in ("tcp://127.0.0.1:9", "nowhere"):
+        with pytest.raises(CourseError, match=f"no Dask scheduler at '{address}'"):
+            cluster.cluster_pool(SETTINGS, loaded, address).__enter__()
+    with pytest.raises(CourseError, match="has no workers"):
+        cluster.cluster_pool(SETTINGS, loaded, start_cluster(0)).__enter__()
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(CourseError, match=r'--dask needs Dask: pip install -e "\.\[cluster\]"'):
+        cluster.cluster_pool(SETTINGS, loaded, "tcp://127.0.0.1:9").__enter__()
+
+
+def test_a_worker_with_another_version_is_refused_by_name():
+    with pytest.raises(remote.Refused, match=f"has another version of {LESSON}"):
+        remote.Remote(SETTINGS, None, {LESSON: "another"})
+
+
+class Failed:
+    """A future of a unit that a worker could not grade."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def cancelled(self):
+        return self.error is None
+
+    def exception(self):
+        return self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (remote.Refused(f"has another version of {LESSON}"), "cluster has another version of 04_"),
+        (
+            ModuleNotFoundError("No module named 'mha_course'"),
+            "lacks what grading needs: No module",
+        ),
+        (None, "The Dask scheduler is gone"),
+    ],
+)
+def test_what_fails_for_all_stops_the_run(error, said):
+    with pytest.raises(CourseError, match=f"{said}.*--resume"):
+        cluster._check_worker(Failed(error))
+    assert cluster._check_worker(Failed(RuntimeError("the process that grades has ended"))) is None
+
+
+def test_a_remote_process_grades_and_ends_with_the_pipe():
+    key = load_assignment(LESSON).key
+    one = remote.Remote(SETTINGS, None, {LESSON: key})
+    (unit,) = units()
+    assert one.grade(unit)["result"]["points"] == 12.0
+    there = below(one.process.pid)
+    one.process.kill()
+    with pytest.raises(RuntimeError, match="has ended"):
+        one.grade(unit)
+    one.close()
+    end = time.monotonic() + 20
+    while there & processes().keys() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert there and not there & processes().keys()
