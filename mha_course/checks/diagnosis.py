@@ -37,7 +37,7 @@ def diagnose_task(task, answer, seed=0):
     if not callable(answer) or (task.kind == "class") != isinstance(answer, type):
         return not_a(task, describe(answer))
     with quiet_state():
-        try_again = functools.partial(try_cases, task, Live(task, answer), seed)
+        try_again = functools.partial(try_cases, task, Live(task, answer, seed), seed)
         feedback = try_again()
         if feedback.passed or feedback.kind == "borrowed":
             return feedback
@@ -56,11 +56,19 @@ class NotRun(Exception):
 class Live:
     """What an answer does, found out by running it here and now.
 
-    What was recorded elsewhere has the same three methods.
+    What was recorded elsewhere has the same methods.
     """
 
-    def __init__(self, task, answer):
-        self.task, self.answer = task, answer
+    def __init__(self, task, answer, seed):
+        self.task, self.answer, self.cases = task, answer, task.cases(Draw(seed))
+
+    def reversed(self, index):
+        """The case of this index with its numbers in reverse order, None if there is none."""
+        return reversed_case(self.task, self.cases[index])
+
+    def expected(self, way, index, case):
+        """What a right answer returns."""
+        return observe_known(self.task, self.task.reference, case).value
 
     def outcome(self, way, index, case):
         """The Outcome of the case of this index, run in one of the WAYS. Raises: NotRun."""
@@ -77,19 +85,18 @@ class Live:
 
 def try_cases(task, does, seed):
     """Return the Feedback on an answer of which `does`, a Live or its like, says what it does."""
-    cases = task.cases(Draw(seed))
-    outcomes, first, remarks = [], None, []
+    cases, outcomes, first, remarks = does.cases, [], None, []
     try:
         for index, case in enumerate(cases):
             outcomes.append(does.outcome(WAYS[0], index, case))
-            failed, new = _judge(task, does, WAYS[1], index, case, outcomes[-1])
+            failed, new = _judge(task, does, WAYS[:2], index, case, outcomes[-1])
             remarks += new
             if failed and first is None:
                 first = index, failed
             if first and first[0] == index and failed.kind in FINAL:
                 return failed
         if first is None:
-            return _kept_from_before(task, does, cases) or _passed(task, does, cases, remarks)
+            return _kept_from_before(task, does) or _passed(task, does, cases, remarks)
     except NotRun:
         if first is None:
             return explanation.of_shortage(task)
@@ -116,16 +123,17 @@ def _explained(task, does, cases, outcomes, index, failed, seed):
     return explanation.of_stage(failed, stage)
 
 
-def _judge(task, does, again, index, case, outcome):
+def _judge(task, does, ways, index, case, outcome):
     """Return (the Feedback if this case fails or None, the remarks if it is right).
 
-    again: the way in which the same was run a second time.
+    ways: in which the case was run, and then a second time.
     """
     if outcome.error is not None:
         return explanation.of_exception(task, case, outcome.error), []
     try:
-        failed, remarks = _compared(task, case, outcome)
-        repeated = same(task, outcome, does.outcome(again, index, case))
+        expected = does.expected(ways[0], index, case)
+        failed, remarks = _compared(task, case, outcome, expected)
+        repeated = same(task, outcome, does.outcome(ways[1], index, case))
     except NotRun:
         raise
     except Exception:  # sparse, nested, on the meta device: it has no numbers to look at
@@ -135,9 +143,8 @@ def _judge(task, does, again, index, case, outcome):
     return (failed, remarks) if repeated else (explanation.of_repetition(task, case), [])
 
 
-def _compared(task, case, outcome):
+def _compared(task, case, outcome, expected):
     """The same for a single call that came to its end."""
-    expected = observe_known(task, task.reference, case).value
     difference, remarks = compare(expected, outcome.value, task.returns, task.tolerance)
     if difference:
         return explanation.of_difference(task, case, difference), []
@@ -145,13 +152,13 @@ def _compared(task, case, outcome):
     return None, [*remarks, *(WARNED.format(text) for text in outcome.warned)]
 
 
-def _kept_from_before(task, does, cases):
+def _kept_from_before(task, does):
     """The Feedback if an answer fails for other numbers of the shapes that it has just passed."""
-    for index, case in enumerate(cases):
-        other = reversed_case(task, case)
+    for index in range(len(does.cases)):
+        other = does.reversed(index)
         if other:
             outcome = does.outcome(WAYS[2], index, other)
-            failed, _ = _judge(task, does, WAYS[3], index, other, outcome)
+            failed, _ = _judge(task, does, WAYS[2:], index, other, outcome)
             if failed:
                 return explanation.of_memory(task, failed)
     return None

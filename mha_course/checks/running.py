@@ -95,14 +95,21 @@ def watch_calls(forbidden, noticed=None):
 def _profile(forbidden, built_in, called):
     modules = {f[:i] for f in forbidden for i in range(len(f) + 1) if f[i : i + 1] in (".", "")}
 
+    is_built_in = {}  # by name, as most calls are of a few functions
+
     def on_event(frame, event, arg):
         # Called for every function there is, so the module is looked at first.
-        if event == "call" and frame.f_globals.get("__name__") in modules:
-            name = f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
-            if any(name == f or name.startswith(f + ".") for f in forbidden):
-                called.append(name)
-        elif event == "c_call" and _plain_name(arg) in built_in:
-            called.append(f"torch.{_plain_name(arg)}")
+        if event == "call":
+            if frame.f_globals.get("__name__") in modules:
+                name = f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
+                if any(name == f or name.startswith(f + ".") for f in forbidden):
+                    called.append(name)
+        elif event == "c_call":
+            name = getattr(arg, "__name__", "")
+            if name not in is_built_in:
+                is_built_in[name] = _plain_name(arg) in built_in
+            if is_built_in[name]:
+                called.append(f"torch.{_plain_name(arg)}")
 
     return on_event
 

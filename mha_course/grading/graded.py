@@ -123,7 +123,7 @@ class Graded:
             )
             records = self._decoded(name, run, plans)
             task = self.assignment.tasks[name]
-            if records and judge(task, records, self.settings.seed).passed:
+            if records and judge(task, records, self._seed(name)).passed:
                 self.carried[name] = earlier
                 self.verdicts[name] = "passed"
                 listed = " and ".join(earlier)
@@ -136,6 +136,9 @@ class Graded:
         return self.verdicts[name] in OUT_OF_REACH and not (
             self.verdicts[name] == "missing" and written
         )
+
+    def _seed(self, name):
+        return self.settings.seed_of(name)
 
     def _plan(self, name, record=()):
         return plan_for(self.assignment, name, self.settings, record)
@@ -193,7 +196,7 @@ class Graded:
         self.human += [f"{name}: {what}" for what in records.suspicious]
         if records.state == "undefined" and name in self.raised:
             return self._ends_in(name, *self.raised[name])
-        feedback = judge(task, records, self.settings.seed)
+        feedback = judge(task, records, self._seed(name))
         if feedback.passed and not self.complete(name):
             message = f"{task.name} did not come to the end of its check."
             feedback = Feedback(name, "raises", message)
@@ -212,11 +215,11 @@ class Graded:
 
     def look_at_stages(self):
         """Find the first wrong stage of what is wrong and no known mistake."""
-        seed, plans = self.settings.seed, {}
+        plans = {}
         for name, word in self.verdicts.items():
             task = self.assignment.tasks[name]
             if name in self.records and word in ("wrong", "error"):
-                cases = needs_stages(task, self.records[name], seed)
+                cases = needs_stages(task, self.records[name], self._seed(name))
                 if cases:
                     plans[name] = self._plan(name, cases)
         if not plans:
@@ -227,7 +230,7 @@ class Graded:
             if records:
                 self.records[name].tensors = records.tensors
                 task = self.assignment.tasks[name]
-                self.feedback[name] = judge(task, self.records[name], seed)
+                self.feedback[name] = judge(task, self.records[name], self._seed(name))
 
 
 def task_result(assignment, name, verdict, feedback, carried=()):

@@ -2,11 +2,10 @@
 
 import ctypes
 import os
-import resource
 import signal
 import sysconfig
 
-__all__ = ["Jail", "die_with_parent", "drop_privileges", "limit", "own_namespaces", "unavailable"]
+__all__ = ["Jail", "die_with_parent", "drop_privileges", "own_namespaces", "unavailable"]
 
 _NAMESPACES = {
     "mount": 0x00020000,
@@ -238,21 +237,3 @@ def _check(result, what):
     if result:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
-
-
-def limit(memory, seconds):
-    """Limit what this process may use: bytes of memory beyond what it has, seconds of computing."""
-    with open("/proc/self/status") as file:
-        kilobytes = {line.split(":")[0]: line.split()[1] for line in file if "kB" in line}
-    data, space = int(kilobytes["VmData"]) << 10, int(kilobytes["VmSize"]) << 10
-    for what, most in (
-        (resource.RLIMIT_DATA, data + memory),
-        (resource.RLIMIT_AS, space + memory + (1 << 30)),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_FSIZE, SCRATCH_BYTES),
-        (resource.RLIMIT_NOFILE, 256),
-        (resource.RLIMIT_CORE, 1),  # 0 does not keep a crash from a program that collects them
-        (resource.RLIMIT_MSGQUEUE, 0),
-        (resource.RLIMIT_MEMLOCK, 0),
-    ):
-        resource.setrlimit(what, (most, most))

@@ -3,14 +3,15 @@
 import dataclasses
 import re
 
-from mha_course.checks.diagnosis import NotRun, not_a, try_cases
+from mha_course.checks.diagnosis import WAYS, NotRun, not_a, reversed_case, try_cases
 from mha_course.checks.feedback import Feedback
-from mha_course.checks.outcome import examined
+from mha_course.checks.outcome import examined, observe_known
 from mha_course.checks.running import Borrowed, quiet_state
+from mha_course.checks.task import Draw
 
 __all__ = ["hidden", "judge", "needs_stages", "verdict"]
 
-SMALL = 24  # numbers of the learner's own result that are shown
+MOST_KNOWN = 100  # tasks and seeds that are kept in mind
 LONG, LONGER = 200, 500  # characters of what an exception says, and of other texts
 OWN_WORDS = ("raises", "type", "value", "nan", "strange", "not repeatable", "borrowed")
 WARNING = "It works, with a warning"
@@ -56,7 +57,7 @@ def _judged(task, records, seed):
     if records.state == "broken":
         message = f"{task.name} could not be run to its end."
         return Feedback(task.id, "raises", message), ()
-    does = _Recorded(task, records)
+    does = _Recorded(task, records, _known_of(task, seed))
     try:
         with quiet_state():
             feedback = try_cases(task, does, seed)
@@ -70,11 +71,48 @@ def _judged(task, records, seed):
     return feedback, tuple(does.unknown)
 
 
+class _Known:
+    """What is the same for a whole class: the cases of a task and what a right answer returns."""
+
+    def __init__(self, task, seed):
+        self.task, self.cases, self.values = task, task.cases(Draw(seed)), {}
+        self.others = [reversed_case(task, case) for case in self.cases]
+
+    def expected(self, turned, index, case):
+        if (turned, index) not in self.values:
+            value = observe_known(self.task, self.task.reference, case).value
+            self.values[turned, index] = value
+        return self.values[turned, index]
+
+
+_known = {}
+
+
+def _known_of(task, seed):
+    """The _Known of a task, made once: it is held by the task itself, since ids may be alike."""
+    key = id(task), seed
+    if key not in _known:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        with quiet_state():
+            _known[key] = _Known(task, seed)
+    return _known[key]
+
+
 class _Recorded:
     """What an answer does, as far as it was recorded: the methods of `diagnosis.Live`."""
 
-    def __init__(self, task, records):
-        self.task, self.records, self.unknown = task, records, []
+    def __init__(self, task, records, known):
+        self.task, self.records, self.known, self.unknown = task, records, known, []
+        self.cases = known.cases
+
+    def reversed(self, index):
+        """The case of this index with its numbers in reverse order, None if there is none."""
+        return self.known.others[index]
+
+    def expected(self, way, index, case):
+        """What a right answer returns."""
+        return self.known.expected(way in WAYS[2:], index, case)
 
     def outcome(self, way, index, case):
         """The Outcome of a case, with its value examined here. Raises: NotRun."""
@@ -119,9 +157,9 @@ def hidden(feedback):
     """The Feedback without inputs or expected values: for a learner whose inputs stay hidden.
 
     What stays: what the known mistake is, the first wrong stage, shapes and dtypes, the name of the
-    case, the learner's own line and a result of theirs of up to SMALL numbers. Texts that their
-    code can make (of exceptions and warnings) are cut, and could hold inputs, so that their
-    decimals are blanked.
+    case, the learner's own line. Not their result: who returns an input would be shown it. Texts
+    that their code can make (of exceptions and warnings) are cut, and could hold inputs, so that
+    their decimals are blanked.
     """
     own_words = feedback.kind in OWN_WORDS
     message = (
@@ -139,8 +177,6 @@ def _hidden_detail(detail):
     heading, text = detail
     if heading.startswith("case: "):
         return "case", heading.removeprefix("case: ")
-    if heading.startswith("yours"):
-        return (heading, text) if len(text.split()) <= SMALL and len(text) <= LONGER else None
     if heading.startswith("at line "):
         return heading, text
     if heading in ("what came of it", "what it means"):

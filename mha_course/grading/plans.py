@@ -17,8 +17,8 @@ _loaded, _sliced = {}, {}
 def plan_for(assignment, task_id, settings, record=()):
     """The plan of a task with a new nonce; a process may grade several assignments."""
     _loaded[assignment.key] = assignment
-    seconds = settings.limits.seconds
-    plan = _plan_of(assignment.key, task_id, settings.seed, tuple(record), seconds)
+    seconds, seed = settings.limits.seconds, settings.seed_of(task_id)
+    plan = _plan_of(assignment.key, task_id, seed, tuple(record), seconds)
     return {**plan, "nonce": secrets.token_hex(16)}
 
 

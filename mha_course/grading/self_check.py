@@ -1,7 +1,10 @@
 """What has to hold before anything is graded."""
 
 from mha_course.checks.diagnosis import diagnose_task
+from mha_course.checks.outcome import observe_known, same
 from mha_course.checks.recognition import wrong_answer
+from mha_course.checks.running import quiet_state
+from mha_course.checks.task import Draw
 from mha_course.clone import CourseError
 from mha_course.grading.graded import grade_notebook
 
@@ -19,6 +22,8 @@ def check_course(assignment, settings, zygote):
         task compared; if the exercise as it was handed out, or answers that return nothing, get
         any; if a known mistake is not rejected on the inputs of this run.
     """
+    with quiet_state():
+        _check_mistakes(assignment, settings)
     for what, notebook, full in (
         ("the solution", assignment.solution, True),
         ("the unsolved exercise", assignment.exercise, False),
@@ -33,9 +38,22 @@ def check_course(assignment, settings, zygote):
                     f"{task['max']:g} points for {task['id']} ({task['verdict']}: "
                     f"{task['feedback']['message']})."
                 )
+
+
+def _check_mistakes(assignment, settings):
+    """Raise SelfCheckFailed if a known mistake is accepted on the inputs of this run."""
     for task in assignment.tasks.values():
+        seed = settings.seed_of(task.id)
+        cases = task.cases(Draw(seed))
+        right = [observe_known(task, task.reference, case) for case in cases]
         for mistake in task.mistakes:
-            if diagnose_task(task, wrong_answer(task, mistake), settings.seed).passed:
+            wrong = wrong_answer(task, mistake)
+            differs = any(
+                not same(task, observe_known(task, wrong, case), known)
+                for case, known in zip(cases, right, strict=True)
+            )
+            # Some differ in what is not a result: a second run, a print.
+            if not differs and diagnose_task(task, wrong, seed).passed:
                 raise SelfCheckFailed(
                     f"Nothing was graded: with seed {settings.seed}, {task.id} accepts the mistake "
                     f"{mistake.id}."

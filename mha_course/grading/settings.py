@@ -1,5 +1,6 @@
 """What a grading run was asked for."""
 
+import hashlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -24,6 +25,10 @@ class Settings:
     def with_seed(self, seed):
         """The same with a seed."""
         return replace(self, seed=seed)
+
+    def seed_of(self, task_id):
+        """The seed of a task: its own, or the inputs of one could be the results of another."""
+        return int(hashlib.sha256(f"{self.seed} {task_id}".encode()).hexdigest()[:15], 16)
 
     def listed(self):
         """As JSON can hold it."""

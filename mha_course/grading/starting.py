@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 __all__ = ["Zygote", "zygote"]
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # or a fork would hang
-
+KEPT = ("HOME", "LANG", "LC_", "LD_LIBRARY_PATH", "PYTHON", "TMPDIR")  # variables that begin so
 LONGEST = 60  # bytes of a folder in which sockets are made below others: they may have 107 in all
 
 
@@ -40,7 +41,9 @@ def zygote(isolated=True):
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(folder / "socket"))
         listening.listen(64)
-        environment = {**os.environ, **dict.fromkeys(ONE_THREAD, "1"), "MPLBACKEND": "agg"}
+        # Only what is needed: a kernel has this memory too.
+        environment = {name: X for name, X in os.environ.items() if name.startswith(KEPT)}
+        environment |= dict.fromkeys(ONE_THREAD, "1") | {"MPLBACKEND": "agg"}
         environment["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # or its debugger warns
         environment["PYTHONHASHSEED"] = "0"  # sets in texts come in one order
         numbers = [listening.fileno(), alive]
@@ -56,3 +59,4 @@ def zygote(isolated=True):
     finally:
         os.close(hold)
         process.wait()
+        shutil.rmtree(folder, ignore_errors=True)  # if it was killed before it could
