@@ -73,7 +73,7 @@ def _read_again(overrides, path, points, handed_in):
 
 def _grade_all(found, loaded, settings, state, grade, resume):
     """Grade what is not graded yet; returns the times of each submission."""
-    keys, graded, times = {}, 0, []
+    keys, times = {}, []
 
     def units():
         for unit, key in _units(found, loaded, settings):
@@ -94,7 +94,6 @@ def _grade_all(found, loaded, settings, state, grade, resume):
             kept = {"key": keys.pop((student, lesson)), "result": result, "times": spent}
             write_json(_path(state, student, lesson), kept)
             times.append(spent)
-            graded += 1
             progress.step(result)
     return times
 

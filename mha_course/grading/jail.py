@@ -105,23 +105,23 @@ class Jail:
         _mount(None, "/", None, _RECURSIVE | _PRIVATE)
         root = self.root
         _mount("tmpfs", root, "tmpfs", _NO_SUID | _NO_DEVICES, "size=1m,mode=755")
-        for path in _readable():
+        for name in ("proc", "tmp", "dev", "sockets", "old"):
+            os.mkdir(f"{root}/{name}")
+        flags = _NO_SUID | _NO_DEVICES | _NO_EXEC
+        limits = f"size={SCRATCH_BYTES},nr_inodes={SCRATCH_FILES},mode=700"
+        limits += f",uid={INSIDE_UID},gid={INSIDE_UID}"
+        _mount("tmpfs", f"{root}/tmp", "tmpfs", flags, limits)
+        for path in _readable():  # some of which may lie below /tmp
             _bind(path, root + path)
             for name in HIDDEN:
                 for package in (f"{path}/{name}", f"{path}/site-packages/{name}"):
                     if os.path.isdir(package):
                         _mount("tmpfs", root + package, "tmpfs", _READ_ONLY, "size=4k,mode=755")
-        for name in ("proc", "tmp", "dev", "sockets", "old"):
-            os.mkdir(f"{root}/{name}")
-        flags = _NO_SUID | _NO_DEVICES | _NO_EXEC
         # Nothing of the machine, and of process 1 not even that it is there.
         _mount("proc", f"{root}/proc", "proc", flags, "subset=pid,hidepid=2")
         for name in ("null", "zero", "urandom", "random"):
             _make_file(f"{root}/dev/{name}")
             _mount(f"/dev/{name}", f"{root}/dev/{name}", None, _BIND)
-        limits = f"size={SCRATCH_BYTES},nr_inodes={SCRATCH_FILES},mode=700"
-        limits += f",uid={INSIDE_UID},gid={INSIDE_UID}"
-        _mount("tmpfs", f"{root}/tmp", "tmpfs", flags, limits)
         _bind(self.sockets, f"{root}/sockets", _NO_EXEC)
         self._enter()
 
