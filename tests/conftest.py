@@ -13,6 +13,16 @@ def pretrained():
     return load_pretrained()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_tasks_forgotten():
+    """What a module registers of an instructor's own tasks is no task of the course after it."""
+    yield
+    from mha_course.checks import registry
+
+    for stem in {stem for stem, _ in registry._own.values()}:
+        registry.forget(stem)
+
+
 def pytest_terminal_summary(terminalreporter):
     figures = Counter()
     for report in terminalreporter.stats.get("passed", []):

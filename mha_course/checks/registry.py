@@ -4,7 +4,7 @@ import difflib
 import functools
 import importlib
 
-__all__ = ["LESSONS", "find", "lesson_of", "register", "tasks"]
+__all__ = ["LESSONS", "find", "forget", "lesson_of", "register", "tasks"]
 
 LESSONS = (
     "attention_math",
@@ -33,6 +33,11 @@ def register(stem, tasks):
     for name in [name for name, (s, _) in _own.items() if s == stem]:
         del _own[name]
     _own.update({task.id: (stem, task) for task in tasks})
+
+
+def forget(stem):
+    """Undo `register`."""
+    register(stem, ())
 
 
 def tasks():
