@@ -4,7 +4,7 @@ import dataclasses
 
 from mha_course.checks.feedback import Feedback
 from mha_course.grading.assembly import assemble
-from mha_course.grading.judge import hidden, judge, needs_stages, verdict
+from mha_course.grading.judge import forbidden_name, hidden, judge, needs_stages, verdict
 from mha_course.grading.nbval_run import run_notebook
 from mha_course.grading.plans import modules_of, plan_for, probe_cell
 from mha_course.grading.records import decode
@@ -18,7 +18,7 @@ ENDED = {
     "output": ("error", "It prints without end, and was stopped."),
     "crashed": ("crashed", "Python itself ended while it ran: abort, or a crash in a library."),
 }
-OUT_OF_REACH = ("missing", "borrowed", "not run")  # verdicts that no earlier task explains
+OUT_OF_REACH = ("borrowed", "not run")  # verdicts that no earlier task explains
 MOST_OWN = 3  # cells of the student's own that may end the kernel before all of them are left out
 
 
@@ -132,10 +132,8 @@ class Graded:
 
     def _out_of_reach(self, name):
         """Whether no earlier task can explain the verdict; "missing" may come of a call of one."""
-        written = self.status[name] == "written"
-        return self.verdicts[name] in OUT_OF_REACH and not (
-            self.verdicts[name] == "missing" and written
-        )
+        unwritten = self.verdicts[name] == "missing" and self.status[name] != "written"
+        return unwritten or self.verdicts[name] in OUT_OF_REACH
 
     def _seed(self, name):
         return self.settings.seed_of(name)
@@ -204,9 +202,9 @@ class Graded:
 
     def _ends_in(self, name, kind, text):
         """Of an answer whose cell ended before its name was defined."""
-        task, called = self.assignment.tasks[name], text.split(" ")[0]
-        forbidden = any(f"{called}.".startswith(f"{name}.") for name in task.forbidden)
-        if kind == "NotHere" and forbidden:
+        task = self.assignment.tasks[name]
+        called = forbidden_name(task, kind, text)
+        if called:
             message = f"The answer calls {called}, which is what this task asks you to write."
             return "borrowed", Feedback(name, "borrowed", message)
         word = "out of memory" if kind == "MemoryError" else "error"
@@ -228,9 +226,8 @@ class Graded:
         for name in plans:
             records = self._decoded(name, run, plans)
             if records:
-                self.records[name].tensors = records.tensors
-                task = self.assignment.tasks[name]
-                self.feedback[name] = judge(task, self.records[name], self._seed(name))
+                whole = self.records[name].with_stages(records)
+                self.feedback[name] = judge(self.assignment.tasks[name], whole, self._seed(name))
 
 
 def task_result(assignment, name, verdict, feedback, carried=()):

@@ -9,7 +9,7 @@ from mha_course.checks.outcome import examined, observe_known
 from mha_course.checks.running import Borrowed, quiet_state
 from mha_course.checks.task import Draw
 
-__all__ = ["hidden", "judge", "needs_stages", "verdict"]
+__all__ = ["forbidden_name", "hidden", "judge", "needs_stages", "verdict"]
 
 MOST_KNOWN = 100  # tasks and seeds that are kept in mind
 LONG, LONGER = 200, 500  # characters of what an exception says, and of other texts
@@ -61,12 +61,8 @@ def _judged(task, records, seed):
     try:
         with quiet_state():
             feedback = try_cases(task, does, seed)
-    except (
-        Exception
-    ):  # values that fail when they are looked at, in a case after the first wrong one
-        message = (
-            f"What {task.name} returns cannot be compared. Return ordinary tensors or numbers."
-        )
+    except Exception:  # a value after the first wrong one fails when it is looked at
+        message = f"What {task.name} returns cannot be compared: return ordinary tensors, numbers."
         feedback = Feedback(task.id, "strange", message)
     return feedback, tuple(does.unknown)
 
@@ -137,13 +133,18 @@ class _Recorded:
         return self.records.calls
 
     def _told_apart(self, error):
-        """What the task forbids is not there where answers are run: calling it fails by name."""
-        called = str(error).split(" ")[0]
-        if type(error).__name__ == "NotHere" and any(
-            f"{called}.".startswith(f"{name}.") for name in self.task.forbidden
-        ):
-            return Borrowed(called)
-        return error
+        called = forbidden_name(self.task, type(error).__name__, str(error))
+        return Borrowed(called) if called else error
+
+
+def forbidden_name(task, kind, text):
+    """What of the task's forbidden names an exception is about, "" if it is about none.
+
+    They are not there where answers are run: calling one fails with a NotHere that begins with it.
+    """
+    called = text.split(" ")[0]
+    about = any(f"{called}.".startswith(f"{name}.") for name in task.forbidden)
+    return called if kind == "NotHere" and about else ""
 
 
 def verdict(feedback, records):

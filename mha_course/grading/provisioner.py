@@ -29,7 +29,7 @@ class ForkProvisioner(KernelProvisionerBase):
     """Has a zygote fork the kernel instead of starting a new Python.
 
     The environment variable MHA_COURSE_GRADING holds, as JSON, what the zygote is asked for (see
-    zygote.py) and its address: {"zygote": path of its socket, "folder": ..., ...}.
+    supervisor.py) and its address: {"zygote": path of its socket, "folder": ..., ...}.
     Source: jupyter_client's documentation, "Kernel provisioning".
     """
 

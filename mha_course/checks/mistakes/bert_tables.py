@@ -1,25 +1,11 @@
 """The known mistakes of lesson 06 in the table of a checkpoint's names and the course's."""
 
 from mha_course.checks.task import Mistake
+from mha_course.interop import BERT_NAMES as RIGHT_NAMES
 
 __all__ = ["RIGHT_NAMES", "TABLES"]
 
 SAME = "The same weights under other names"
-RIGHT_NAMES = {
-    "embeddings.word_embeddings": "embeddings.words",
-    "embeddings.position_embeddings": "embeddings.positions",
-    "embeddings.token_type_embeddings": "embeddings.segments",
-    "embeddings.LayerNorm": "embeddings.norm",
-    "attention.self.query": "self_attention.W_q",
-    "attention.self.key": "self_attention.W_k",
-    "attention.self.value": "self_attention.W_v",
-    "attention.output.dense": "self_output.W_o",
-    "attention.output.LayerNorm": "self_output.norm",
-    "intermediate.dense": "feed_forward.W_1",
-    "output.dense": "feed_forward.W_2",
-    "output.LayerNorm": "feed_forward.norm",
-    "pooler.dense": "pooler.dense",
-}
 
 
 def _swapped(*names):
