@@ -22,10 +22,10 @@ def make(answer, name, config):
 def parameters_of(module):
     """{name: (its shape, the first name of the very same parameter)}"""
     parameters = dict(module.named_parameters(remove_duplicate=False))
-    return {
-        name: (tuple(X.shape), next(n for n in parameters if parameters[n] is X))
-        for name, X in parameters.items()
-    }
+    firsts = {}
+    for name, X in parameters.items():
+        firsts.setdefault(id(X), name)
+    return {name: (tuple(X.shape), firsts[id(X)]) for name, X in parameters.items()}
 
 
 def load(module, weights, name):

@@ -214,8 +214,7 @@ def _misfit(parameters, inputs):
 
 def _load(module, inputs):
     """Copy every W_….weight and W_….bias among the inputs into the parameter of that name."""
-    parameters = dict(module.named_parameters(remove_duplicate=False))
     with torch.no_grad():
         for name, wanted in inputs.items():
             if name.startswith("W_"):
-                parameters[name].copy_(wanted)
+                module.get_parameter(name).copy_(wanted)

@@ -94,26 +94,31 @@ def examine_neighbours(inputs, seen):
 class _Head:
     """What one head does with some contents, for the words that have the neighbour asked for."""
 
-    def __init__(self, content, W_q, W_k, W_v, step):
-        self.content, self.weights = content, (W_q, W_k, W_v)
-        self.asks = torch.arange(content.shape[1])[max(0, -step) : content.shape[1] - max(0, step)]
-        self.wanted = content[:, self.asks + step]
+    def __init__(self, content, W_q, W_k, W_v, step):  # step: +1 or -1
+        self.content, self.weights, self.step = content, (W_q, W_k), step
+        self.first, self.end = max(0, -step), content.shape[1] - max(0, step)
+        self.asks = range(self.first, self.end)
+        self.wanted = content[:, self.first + step : self.end + step]
         X = _words(content)
         output, weights = scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v)
-        self.found, self.got = weights[:, self.asks, self.asks + step], output[:, self.asks]
-        looks = self.looks(content)
-        most = looks[:, range(len(self.asks)), self.asks + step]
-        self.hard = torch.where(self.found > FIRM, 1.0, most)
-        self.copied = looks @ (X @ W_v)
+        self.found = weights.diagonal(step, 1, 2)
+        self.got = output[:, self.first : self.end]
+        self.looked = self.looks(X)
+        self.hard = torch.where(self.found > FIRM, 1.0, self.on_neighbour(self.looked))
+        self.copied = self.looked @ (X @ W_v)
 
     def right(self):
         near = (self.got - self.wanted).abs() <= NEAR
         return bool((self.found > FIRM).all() and near.all())
 
-    def looks(self, content):
+    def on_neighbour(self, looks):
+        """Of what `looks` returns, the weight on the neighbour asked for."""
+        return looks.diagonal(max(0, self.step), 1, 2)
+
+    def looks(self, X):
         """All weight on the largest score, shared where several are equally large."""
-        X, (W_q, W_k, _) = _words(content), self.weights
-        scores = (X @ W_q @ (X @ W_k).mT)[:, self.asks]
+        W_q, W_k = self.weights
+        scores = (X[:, self.first : self.end] @ W_q) @ (X @ W_k).mT
         slack = 1e-9 * scores.abs().amax(-1, keepdim=True)
         largest = (scores >= scores.amax(-1, keepdim=True) - slack).double()
         return largest / largest.sum(-1, keepdim=True)
@@ -130,11 +135,12 @@ class _Head:
         brought = torch.where(near, self.wanted, brought)
         # Past the end a head may do what it likes. So where a wrong one sends the word at the other
         # end depends on the answer: of that word it is only said that it is wrong.
-        middle = (self.asks > 0) & (self.asks < L - 1)
+        middle = slice(1 - self.first, L - 1 - self.first)
         if L == 2 or (hard[:, middle] < 1).any():
-            lost = ~middle & (hard < 1)
-            hard[lost], brought[lost] = 0.0, 0.0
-        weight[:, self.asks], copied[:, self.asks] = hard, brought
+            outer = 0 if self.step > 0 else -1
+            lost = hard[:, outer] < 1
+            hard[lost, outer], brought[lost, outer] = 0.0, 0.0
+        weight[:, self.first : self.end], copied[:, self.first : self.end] = hard, brought
         return weight, copied
 
 
@@ -145,8 +151,8 @@ def _words(content):
 
 def _complain_of_contents(heads):
     for h, head in enumerate(heads):
-        here, empty = head.looks(head.content), head.looks(0 * head.content)
-        others = (empty, head.looks(-head.content))
+        here, empty = head.looked, head.looks(_words(0 * head.content))
+        others = (empty, head.looks(_words(-head.content)))
         if any(not torch.equal(here, other) for other in others):
             moved = next(
                 (here != other).any(-1).nonzero() for other in others if (here != other).any()
@@ -155,8 +161,7 @@ def _complain_of_contents(heads):
                 f"Where head {h} looks depends on the content of the words: with other contents at "
                 f"the same places, word {head.asks[moved[0, 1]]} looks elsewhere."
             )
-            step = STEPS[h]
-            if (empty[:, range(len(head.asks)), head.asks + step] == 1).all():
+            if (head.on_neighbour(empty) == 1).all():
                 text += " If all contents were 0, it would look at the right word."
             raise AnswerError(text)
 

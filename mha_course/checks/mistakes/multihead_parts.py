@@ -1,5 +1,7 @@
 """A multi-head attention module of which any part can be replaced by a wrong one."""
 
+import functools
+
 import torch
 from torch import nn
 
@@ -14,6 +16,12 @@ class _Linear(nn.Linear):
 
     def reset_parameters(self):
         pass
+
+
+@functools.cache
+def _linear(role, size, width, bias):
+    """One for all answers, which are tried one after the other: making four takes long."""
+    return _Linear(size, width, bias=bias, dtype=torch.float64)
 
 
 def _spread(lens, H):
@@ -68,7 +76,12 @@ def build_module(
             self.num_heads, self.drop = num_heads, nn.Dropout(dropout)
             sizes = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": width}
             for name, size in sizes.items():
-                setattr(self, name, _Linear(size, width, bias=bool(bias), dtype=torch.float64))
+                linear = _linear(name, size, width, bool(bias))
+                linear.zero_grad()
+                setattr(self, name, linear)
+
+        def double(self):
+            return self  # which it is already
 
         def forward(self, queries, keys, values, valid_lens=None):
             H = self.num_heads
