@@ -12,7 +12,15 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["Borrowed", "changed_inputs", "copy_inputs", "quiet_state", "unwatched", "watch_calls"]
+__all__ = [
+    "Borrowed",
+    "changed_inputs",
+    "copy_inputs",
+    "quiet_state",
+    "reversed_inputs",
+    "unwatched",
+    "watch_calls",
+]
 
 
 class Borrowed(Exception):
@@ -31,6 +39,14 @@ def changed_inputs(given, inputs, allowed=()):
         for name, X in inputs.items()
         if torch.is_tensor(X) and name not in allowed and not torch.equal(given[name], X)
     ]
+
+
+def reversed_inputs(inputs):
+    """Return the inputs with the numbers of every tensor in reverse order."""
+    return {
+        name: X.flip(tuple(range(X.dim()))) if torch.is_tensor(X) else X
+        for name, X in inputs.items()
+    }
 
 
 @contextlib.contextmanager
@@ -80,9 +96,11 @@ def watch_calls(forbidden, noticed=None):
     sys.setprofile(on_event)
     threading.setprofile(on_event if noticed is None else _in_threads(on_event, noticed))
     try:
-        with _Watching(built_in, called) as watching, contextlib.ExitStack() as below:
-            if noticed is not None and _any_compiled(forbidden):
-                below.enter_context(_Below(watching, noticed))
+        with contextlib.ExitStack() as within:
+            if _any_compiled(forbidden):  # the profile shows every call of the others
+                watching = within.enter_context(_Watching(built_in, called))
+                if noticed is not None:
+                    within.enter_context(_Below(watching, noticed))
             yield called
             # Not after an exception: one that arrives in the profile itself ends it.
             if noticed is not None and sys.getprofile() is not on_event:
@@ -132,7 +150,7 @@ def _any_compiled(forbidden):
     """Whether one of these names is that of a function of torch not written in Python."""
     names = (name.removeprefix("torch.") for name in forbidden if name.startswith("torch."))
     found = (_named(name) for name in names)
-    return any(isinstance(function, types.BuiltinFunctionType) for function in found)
+    return not all(isinstance(function, (types.FunctionType, type)) for function in found)
 
 
 def _plain_name(function):
