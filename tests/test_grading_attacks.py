@@ -631,9 +631,9 @@ FORGED = {
     "my-later": lambda r: r | {"runs": [run | {"way": "again"} for run in r["runs"]]},
 }
 def forged(self, data, *args, **kwargs):
-    report = data.get(MIME) if isinstance(data, dict) else None
+    report = json.loads(data[MIME]) if isinstance(data, dict) and MIME in data else None
     if report and report["task"] in FORGED:
-        data = {MIME: FORGED[report["task"]](report)}
+        data = {MIME: json.dumps(FORGED[report["task"]](report))}
     return publish(self, data, *args, **kwargs)
 type(pub).publish = forged
 """

@@ -47,7 +47,7 @@ def results_of(out):
 def source(sandbox):
     """What kernels are forked from, started once for all runs of this module."""
     with starting.zygote() as started, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pools, "zygote", lambda isolated: contextlib.nullcontext(started))
+        patch.setattr(command, "zygote", lambda isolated: contextlib.nullcontext(started))
         yield
 
 

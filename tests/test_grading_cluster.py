@@ -19,6 +19,7 @@ from mha_course.grading.assignment import load_assignment
 from mha_course.grading.nbval_run import Limits
 from mha_course.grading.pools import local_pool
 from mha_course.grading.settings import Settings
+from mha_course.grading.starting import zygote
 
 SETTINGS = Settings(seed=11, limits=Limits(seconds=20.0))
 COUNT = 10
@@ -107,7 +108,9 @@ def grade(handed_in, out, pool, **options):
 def test_a_worker_that_dies_changes_nothing(handed_in, tmp_path, start_cluster, monkeypatch):
     for module in (pools, cluster):  # the self-check has tests of its own
         monkeypatch.setattr(module, "check_course", lambda *_: None)
-    here = grade(handed_in, tmp_path / "here", functools.partial(local_pool, workers=2))
+    with zygote() as kernels:
+        pool = functools.partial(local_pool, kernels=kernels, workers=2)
+        here = grade(handed_in, tmp_path / "here", pool)
     address = start_cluster(2)
     (started,) = start_cluster.processes
     killed, cluster_processes = [], set()
@@ -128,9 +131,8 @@ def test_a_worker_that_dies_changes_nothing(handed_in, tmp_path, start_cluster, 
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
-    there = grade(
-        handed_in, tmp_path / "there", functools.partial(cluster.cluster_pool, address=address)
-    )
+    pool = functools.partial(cluster.cluster_pool, kernels=None, address=address)
+    there = grade(handed_in, tmp_path / "there", pool)
     thread.join(timeout=5)
     assert killed and not Path("/proc", str(killed[0])).exists()
     assert there == here
@@ -159,12 +161,12 @@ def test_no_scheduler_no_worker_no_dask(monkeypatch, start_cluster):
     loaded = {}
     for address in ("tcp://127.0.0.1:9", "nowhere"):
         with pytest.raises(CourseError, match=f"no Dask scheduler at '{address}'"):
-            cluster.cluster_pool(SETTINGS, loaded, address).__enter__()
+            cluster.cluster_pool(SETTINGS, loaded, None, address).__enter__()
     with pytest.raises(CourseError, match="has no workers"):
-        cluster.cluster_pool(SETTINGS, loaded, start_cluster(0)).__enter__()
+        cluster.cluster_pool(SETTINGS, loaded, None, start_cluster(0)).__enter__()
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(CourseError, match=r'--dask needs Dask: pip install -e "\.\[cluster\]"'):
-        cluster.cluster_pool(SETTINGS, loaded, "tcp://127.0.0.1:9").__enter__()
+        cluster.cluster_pool(SETTINGS, loaded, None, "tcp://127.0.0.1:9").__enter__()
 
 
 def test_a_worker_with_another_version_is_refused_by_name():

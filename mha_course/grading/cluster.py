@@ -7,7 +7,6 @@ from mha_course.clone import CourseError
 from mha_course.grading.pools import failed_outcome
 from mha_course.grading.remote import Refused, files_of, grade_here
 from mha_course.grading.self_check import check_course
-from mha_course.grading.starting import zygote
 
 __all__ = ["cluster_pool"]
 
@@ -18,9 +17,10 @@ AGAIN = "The same command with --resume goes on from here."
 
 
 @contextlib.contextmanager
-def cluster_pool(settings, loaded, address):
+def cluster_pool(settings, loaded, kernels, address):
     """Give a function that grades units of work on the cluster with this scheduler.
 
+    kernels: the Zygote on which the grading is tried out here.
     Properties: the assignment is sent along; the course has to be installed on the workers, in the
         same version. A unit whose worker dies is graded by another.
     Raises: CourseError if there is no such cluster, or no worker in it; SelfCheckFailed as
@@ -28,9 +28,8 @@ def cluster_pool(settings, loaded, address):
         machine can, or the scheduler is gone.
     """
     with _connected(address) as client:
-        with zygote(settings.isolated) as kernels:
-            for assignment in loaded.values():
-                check_course(assignment, settings, kernels)
+        for assignment in loaded.values():
+            check_course(assignment, settings, kernels)
         keys = {name: assignment.key for name, assignment in loaded.items()}
         work = (settings, files_of(settings.folder), keys)
         yield lambda units: _grade(client, units, work, loaded)

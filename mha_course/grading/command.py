@@ -9,12 +9,13 @@ from pathlib import Path
 
 from mha_course.clone import CourseError
 from mha_course.grading.jail import unavailable
+from mha_course.grading.starting import zygote
 
 __all__ = ["main"]
 
 
 def main(args):
-    """Grade as the arguments of the command line say; print the summary."""
+    """Grade as the arguments of the command line say; print the summary. Returns the exit code."""
     _check_arguments(args)
     if importlib.util.find_spec("nbval") is None:
         raise CourseError('Grading needs nbval: pip install -e ".[grade]"')
@@ -26,6 +27,11 @@ def main(args):
             "you, with all that you may read, change and delete: only do that in a container or a "
             "virtual machine made for it."
         )
+    with zygote(isolated=not args.no_sandbox) as kernels:  # its imports run beside those below
+        return _grade(args, kernels)
+
+
+def _grade(args, kernels):
     from mha_course.grading.class_run import grade_class
     from mha_course.grading.nbval_run import Limits
     from mha_course.grading.settings import Settings
@@ -39,7 +45,7 @@ def main(args):
             Path(args.submissions),
             Path(args.out),
             settings,
-            _pool(args.dask, workers),
+            _pool(kernels, workers, args.dask),
             args.resume,
             {"workers": workers},
         )
@@ -73,11 +79,11 @@ def _check_arguments(args):
         )
 
 
-def _pool(address, workers):
+def _pool(kernels, workers, address):
     if address:
         from mha_course.grading.cluster import cluster_pool
 
-        return functools.partial(cluster_pool, address=address)
+        return functools.partial(cluster_pool, kernels=kernels, address=address)
     from mha_course.grading.pools import local_pool
 
-    return functools.partial(local_pool, workers=workers)
+    return functools.partial(local_pool, kernels=kernels, workers=workers)

@@ -6,8 +6,9 @@ from mha_course.checks.feedback import Feedback
 from mha_course.grading.assembly import assemble
 from mha_course.grading.judge import forbidden_name, hidden, judge, needs_stages, verdict
 from mha_course.grading.nbval_run import run_notebook
-from mha_course.grading.plans import modules_of, plan_for, probe_cell
-from mha_course.grading.records import decode
+from mha_course.grading.plans import PROBE, modules_of, plan_for
+from mha_course.grading.probe import PLAN
+from mha_course.grading.records import blob_of, decode
 
 __all__ = ["Graded", "grade_notebook", "task_result"]
 
@@ -56,7 +57,7 @@ class Graded:
 
     def complete(self, name):
         """Whether each planned run of a task was made and its outcome received."""
-        planned = {(way, i) for way, i, _ in self.plans[name]["runs"] if way != "calls"}
+        planned = {(way, i) for way, i in self.plans[name]["runs"] if way != "calls"}
         return name in self.records and set(self.records[name].outcomes) == planned
 
     @property
@@ -142,9 +143,13 @@ class Graded:
         return plan_for(self.assignment, name, self.settings, record)
 
     def _assemble(self, plans, **how):
-        probes = dict.fromkeys(self.assignment.tasks, "")
-        probes |= {name: probe_cell(plan) for name, plan in plans.items()}
-        return assemble(self.notebook, self.assignment, probes, **how)
+        probes = dict.fromkeys(self.assignment.tasks, PROBE)
+        assembled = assemble(self.notebook, self.assignment, probes, **how)
+        for cell in assembled.notebook.cells:
+            task = cell.metadata["mha_course"].get("task")
+            if task in plans:
+                cell.metadata[PLAN] = blob_of(plans[task])
+        return assembled
 
     def _run(self, assembled):
         self.kernels += 1

@@ -1,8 +1,10 @@
 """Become a Jupyter kernel in a process that has been forked for it."""
 
+import base64
 import importlib.abc
 import importlib.machinery
 import json
+import marshal
 import os
 import resource
 import sys
@@ -36,6 +38,7 @@ def run(wanted, ready):
         [
             *("-f", file, "--quiet"),
             "--IPKernelApp.capture_fd_output=False",
+            "--IPKernelApp.log_level=CRITICAL",
             "--HistoryManager.enabled=False",
             "--Completer.use_jedi=False",
         ]
@@ -54,14 +57,21 @@ def run(wanted, ready):
 def _limit_printing():
     from ipykernel.iostream import OutStream
 
-    write, printed = OutStream.write, 0
+    write, flush, printed, unsent = OutStream.write, OutStream.flush, 0, set()
 
     def limited(stream, text):
         nonlocal printed
         printed += len(text)
+        unsent.add(stream)
         return write(stream, text) if printed <= MOST_PRINTED else len(text)
 
-    OutStream.write = limited
+    def if_written(stream):
+        # Each cell flushes four times, and each time another thread is waited for.
+        if stream in unsent:
+            unsent.discard(stream)
+            flush(stream)
+
+    OutStream.write, OutStream.flush = limited, if_written
 
 
 def _silence():
@@ -117,8 +127,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module):
         name = module.__name__
         module.__all__ = []
-        source = self.modules.get(name, "")
-        exec(compile(source, f"<{name}>", "exec"), module.__dict__)
+        if name in self.modules:
+            exec(marshal.loads(base64.b64decode(self.modules[name])), module.__dict__)
         if "__getattr__" not in vars(module):
             module.__getattr__ = lambda missing: _missing(name, missing)
 

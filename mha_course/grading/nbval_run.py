@@ -1,8 +1,10 @@
 """Have nbval run one notebook in a kernel of its own, and hear what came of each cell."""
 
+import base64
 import functools
 import importlib
 import json
+import marshal
 import os
 import select
 import shutil
@@ -52,6 +54,7 @@ class Run:
 def run_notebook(notebook, modules, zygote, limits):
     """Run a notebook's code cells with nbval in a fresh kernel and return the Run.
 
+    notebook: its cells may have the plan of a probe in their metadata, under probe.PLAN.
     modules: {name: source} of what the kernel can import of the course. zygote: the Zygote that
         the kernel is forked from.
     Properties: what is written lies in a folder that is gone afterwards. nbval runs in a fork of
@@ -65,7 +68,7 @@ def run_notebook(notebook, modules, zygote, limits):
         for name in ("root", "sockets", "scratch", "kernels/" + KERNEL):
             (folder / name).mkdir(parents=True)
         nbformat.write(notebook, folder / "notebook.ipynb")
-        (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+        (folder / "modules.json").write_text(_compiled(tuple(modules.items())), encoding="utf-8")
         spec = {"argv": ["fork"], "display_name": KERNEL, "language": "python"}
         spec["metadata"] = {"kernel_provisioner": {"provisioner_name": "mha-course-fork"}}
         (folder / "kernels" / KERNEL / "kernel.json").write_text(json.dumps(spec))
@@ -91,6 +94,15 @@ def _import_runner():
     """Import what every runner needs, once, before the forks."""
     for name in RUNNER_IMPORTS:
         importlib.import_module(name)
+    importlib.import_module("mha_course.grading.provisioner").register()
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled(modules):
+    """The modules as JSON, compiled here once and not in every kernel, which is the same Python."""
+    codes = {name: compile(source, f"<{name}>", "exec") for name, source in modules}
+    texts = {name: base64.b64encode(marshal.dumps(code)).decode() for name, code in codes.items()}
+    return json.dumps(texts)
 
 
 def _listen(folder, wanted, limits, count):

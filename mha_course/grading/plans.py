@@ -3,10 +3,13 @@
 import functools
 import secrets
 
-from mha_course.grading.records import HARNESS, blob_of, plan_of
+from mha_course.grading.records import HARNESS, plan_of
 from mha_course.grading.slicing import slice_modules
 
-__all__ = ["STAND_INS", "modules_of", "plan_for", "probe_cell"]
+__all__ = ["PROBE", "STAND_INS", "modules_of", "plan_for"]
+
+# The source of the cell that takes the place of a check. Its plan comes with the request to run it.
+PROBE = "from mha_course.grading.probe import probe_sent as _probe; _probe()"
 
 # What an exercise imports and calls outside of its answers, and a check has taken the place of.
 STAND_INS = {"mha_course.checks": "def check(task_id, answer):\n    pass\n"}
@@ -25,11 +28,6 @@ def plan_for(assignment, task_id, settings, record=()):
 @functools.lru_cache(maxsize=512)
 def _plan_of(key, task_id, seed, record, seconds):
     return plan_of(_loaded[key].tasks[task_id], seed, record, seconds)
-
-
-def probe_cell(plan):
-    """The source of the cell that takes the place of a check."""
-    return f'from mha_course.grading.probe import probe as _probe; _probe("{blob_of(plan)}")'
 
 
 def modules_of(assignment):

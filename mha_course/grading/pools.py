@@ -11,7 +11,6 @@ import torch
 
 from mha_course.grading import jail
 from mha_course.grading.self_check import check_course
-from mha_course.grading.starting import zygote
 from mha_course.grading.unit import failed_result, grade_unit
 
 __all__ = ["failed_outcome", "local_pool", "outcome_of"]
@@ -23,22 +22,22 @@ _shared = {}  # what a worker has from the process that it was forked from
 
 
 @contextlib.contextmanager
-def local_pool(settings, loaded, workers):
+def local_pool(settings, loaded, kernels, workers):
     """Give a function that grades units of work in processes of this machine.
 
-    loaded: {name: Assignment}. The function takes an iterable of units, see unit.py, and yields
-    their outcomes as they come; it reads only a few units ahead.
+    loaded: {name: Assignment}. kernels: the Zygote that kernels are forked from. The function takes
+    an iterable of units, see unit.py, and yields their outcomes as they come; it reads only a few
+    units ahead.
     Raises: SelfCheckFailed if the grading itself does not work.
     """
     torch.set_num_threads(1)  # and what is forked has no threads to miss
-    with zygote(settings.isolated) as source:
-        for assignment in loaded.values():
-            check_course(assignment, settings, source)
-        _shared.update(settings=settings, loaded=loaded, zygote=source)
-        try:
-            yield lambda units: _grade(units, workers)
-        finally:
-            _shared.clear()
+    for assignment in loaded.values():
+        check_course(assignment, settings, kernels)
+    _shared.update(settings=settings, loaded=loaded, kernels=kernels)
+    try:
+        yield lambda units: _grade(units, workers)
+    finally:
+        _shared.clear()
 
 
 def _grade(units, workers):
@@ -102,7 +101,7 @@ def _begin():
 
 
 def _work(unit):
-    return outcome_of(unit, _shared["loaded"], _shared["settings"], _shared["zygote"])
+    return outcome_of(unit, _shared["loaded"], _shared["settings"], _shared["kernels"])
 
 
 def outcome_of(unit, loaded, settings, zygote):

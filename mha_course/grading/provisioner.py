@@ -7,7 +7,6 @@ import signal
 import socket
 import threading
 from importlib.metadata import EntryPoint
-from pathlib import Path
 
 from jupyter_client.provisioning import KernelProvisionerBase, KernelProvisionerFactory
 
@@ -62,7 +61,6 @@ class ForkProvisioner(KernelProvisionerBase):
         if wanted["isolated"]:
             info["ip"] = "/sockets/k"
         wanted["connection"] = info
-        wanted["modules"] = json.loads(Path(wanted["modules"]).read_text("utf-8"))
         self.connection.sendall(json.dumps(wanted).encode() + b"\n")
         lines = self.connection.makefile("r", encoding="utf-8")
         said = json.loads(lines.readline() or _GONE)

@@ -26,7 +26,7 @@ __all__ = ["HARNESS", "Records", "blob_of", "decode", "pickled", "plan_of"]
 HARNESS = (
     "mha_course.grading.encoding.tensor_from",
     "mha_course.grading.noticing.start",
-    "mha_course.grading.probe.probe",
+    "mha_course.grading.probe.probe_sent",
 )
 TOTAL = 60.0  # seconds for all runs of one answer
 LONGEST = 40_000_000  # characters of what a probe sends
@@ -68,16 +68,11 @@ def plan_of(task, seed, record=(), seconds=TOTAL, each=SECONDS):
     """
     with quiet_state():
         cases = task.cases(Draw(seed))
-        others = {i: not record and reversed_case(task, case) for i, case in enumerate(cases)}
-    inputs = [pickled(case.inputs) for case in cases]
-    runs = [(way, i, i) for i in range(len(cases)) for way in WAYS[:2]]
-    for i, other in others.items():
-        if other:
-            runs += [(way, i, len(inputs)) for way in WAYS[2:]]
-            inputs.append(pickled(other.inputs))
-    runs.append(("calls", 0, 0))
+        turned = [i for i, case in enumerate(cases) if not record and reversed_case(task, case)]
+    runs = [(way, i) for i in range(len(cases)) for way in WAYS[:2]]
+    runs += [*((WAYS[2], i) for i in turned), ("calls", 0)]
     if record:
-        runs = [("tensors", i, i) for i in record]
+        runs = [("tensors", i) for i in record]
     return {
         "task": task.id,
         "name": task.name,
@@ -86,7 +81,7 @@ def plan_of(task, seed, record=(), seconds=TOTAL, each=SECONDS):
         "forbidden": task.forbidden,
         "changes": task.changes,
         "runs": runs,
-        "inputs": inputs,
+        "inputs": [pickled(case.inputs) for case in cases],
         "seconds": seconds,
         "each": each,
         "seed": int(hashlib.sha256(f"{task.id} {seed}".encode()).hexdigest()[:8], 16),
@@ -145,7 +140,7 @@ def _records(data, plan):
     found.suspicious = tuple(text_of(note, 1000) for note in data["suspicious"][:100])
     if data["state"] == "broken":
         found.memory = data.get("error", {}).get("kind") == "memory"
-    decoder, planned = Decoder(), {(way, index) for way, index, _ in plan["runs"]}
+    decoder, planned = Decoder(), set(plan["runs"])
     for run in data["runs"]:
         place = text_of(run["way"]), run["index"]
         if type(run["index"]) is not int or place not in planned:

@@ -9,16 +9,20 @@ import tempfile
 import threading
 
 from mha_course.grading import jail
+from mha_course.grading.probe import MIME, PLAN
 
 __all__ = ["KERNEL", "RUNNER_IMPORTS", "START_SECONDS", "become_runner"]
 
 KERNEL = "mha-course-graded"
-MIME = "application/vnd.mha-course+json"
 MOST_OUTPUT = 20 << 20  # characters that a notebook may print and show, in all
 RUNNER_MEMORY = 512 << 20
 START_SECONDS = 60
 RUNNER_IMPORTS = ("IPython", "nbval.plugin", "zmq.utils.garbage", "mha_course.grading.provisioner")
-UNUSED = ("debugging", "doctest", "faulthandler", "junitxml", "pastebin", "unittest")  # of pytest
+UNUSED = (  # of pytest
+    *("debugging", "doctest", "faulthandler", "junitxml", "logging", "pastebin"),
+    *("recwarn", "setuponly", "setupplan", "stepwise", "subtests", "threadexception"),
+    *("tmpdir", "unittest", "unraisableexception", "warnings"),
+)
 
 
 def become_runner(folder, wanted, limits, written):
@@ -38,11 +42,12 @@ def become_runner(folder, wanted, limits, written):
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     tempfile.tempdir = str(folder)  # the kernel's connection file, which nobody else removes
     os.chdir(folder)
+    import nbval.plugin
     import pytest
 
     pytest.main(
         [
-            *("-p", "nbval.plugin", "-p", "no:cacheprovider", "-s", "-q"),
+            *("-p", "no:cacheprovider", "-s", "-q"),
             *(word for name in UNUSED for word in ("-p", f"no:{name}")),
             # Without its own confcutdir it lists the folders above and runs a conftest.py there.
             *("-c", os.devnull, "--rootdir", str(folder), "--confcutdir", str(folder)),
@@ -50,7 +55,7 @@ def become_runner(folder, wanted, limits, written):
             *("--nbval-kernel-name", KERNEL, "--nbval-cell-timeout", str(limits.seconds)),
             *("--nbval-kernel-startup-timeout", str(START_SECONDS), str(folder / "notebook.ipynb")),
         ],
-        plugins=[_Teller(written)],
+        plugins=[nbval.plugin, _Teller(written)],
     )
 
 
@@ -61,12 +66,11 @@ class _Teller:
         import nbval.kernel
         from jupyter_client import BlockingKernelClient
 
-        from mha_course.grading.provisioner import ForkProvisioner, register
+        from mha_course.grading.provisioner import ForkProvisioner
 
-        self.written, self.printed, self.left = written, 0, None
+        self.written, self.printed, self.left, self.item = written, 0, None, None
         self.writing = threading.Lock()
         ForkProvisioner.listeners = [self.kernel_ended]
-        register()
         get_message = nbval.kernel.RunningKernel.get_message
 
         def counted(kernel, stream, timeout=None):
@@ -75,9 +79,24 @@ class _Teller:
             return message
 
         nbval.kernel.RunningKernel.get_message = counted
+        nbval.kernel.RunningKernel.execute_cell_input = self.execute
         nbval.kernel.pformat = str  # for a log that nobody reads, and slow
         # It ends in waiting for what does not come. nbval asks again, and the sockets are there.
         BlockingKernelClient.wait_for_ready = lambda client, timeout=None: None
+
+    def execute(self, source, allow_stdin=None):
+        """Ask the kernel to run a cell, and send along the plan of one that probes an answer.
+
+        In the source of the cell IPython would look for magics in it, which takes longer than to
+        run the answer.
+        """
+        asked = {"code": source, "silent": False, "store_history": False, "user_expressions": {}}
+        asked |= {"allow_stdin": False, "stop_on_error": False}
+        client = self.item.parent.kernel.kc
+        sent = {PLAN: self.item.cell.metadata.get(PLAN, "")}
+        message = client.session.msg("execute_request", asked, metadata=sent)
+        client.shell_channel.send(message)
+        return message["header"]["msg_id"]
 
     def tell(self, event, **what):
         """Write one line; whole, also where a kernel ends while its results are written."""
@@ -116,6 +135,7 @@ class _Teller:
 
     def pytest_runtest_call(self, item):
         """Before a cell runs; a kernel that does not start is no cell's fault."""
+        self.item = item
         self.tell("start", role=item.cell.metadata.get("mha_course") or {})
 
     def pytest_runtest_makereport(self, item, call):

@@ -32,12 +32,14 @@ def _serve(connection):
     """Start the kernel that the first line asks for, and watch over it.
 
     The line: {"isolated": bool, "folder": one of its own, with the folders "root" and "sockets" in
-    it, "connection": the connection file's content, "modules": {name: source}, "memory": bytes,
-    "seconds": of computing in all}.
+    it, "connection": the connection file's content, "modules": a file that kernel.run reads,
+    "memory": bytes, "seconds": of computing in all}.
     """
     lines = connection.makefile("r", encoding="utf-8")
     wanted = json.loads(lines.readline())
     folder = wanted["folder"]
+    with open(wanted["modules"], encoding="utf-8") as file:
+        wanted["modules"] = json.load(file)
     home = None
     if wanted["isolated"]:
         home = jail.Jail(os.path.join(folder, "root"), os.path.join(folder, "sockets"))
