@@ -14,10 +14,11 @@ from mha_course.attention import (
     combined_mask,
     dot_product_weights,
 )
+from mha_course.packing import Packed, is_plain
 
 __all__ = ["MultiHeadAttention", "transpose_output", "transpose_qkv"]
 
-NARROW = 128  # self-attention up to this width projects everything in one product
+NARROW = 128  # self-attention up to this width projects everything in one product, at any price
 
 
 def transpose_qkv(X, num_heads):
@@ -85,12 +86,16 @@ class MultiHeadAttention(nn.Module):
         self.W_v = nn.Linear(value_size, num_hiddens, bias=bias)
         self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=bias)
         self.dropout = nn.Dropout(dropout)
+        self._packed = Packed(self.W_q, self.W_k, self.W_v)
 
     def forward(self, queries, keys, values, valid_lens=None, mask=None, need_weights=False):
         """Attend with all heads; see the class for shapes."""
         check_qkv(queries, keys, values)
         if queries.dim() != 3:
             raise ValueError(f"queries must be (B, L, query_size), got {tuple(queries.shape)}")
+        if need_weights and valid_lens is None and mask is None:
+            if both := self._in_one_call(queries, keys, values):
+                return both
         q, k, v = self._project(queries, keys, values)  # (B, H, L or S, d)
         if need_weights or (self.training and self.dropout.p > 0):
             weights = dot_product_weights(q, k, valid_lens, mask)  # (B, H, L, S)
@@ -107,13 +112,46 @@ class MultiHeadAttention(nn.Module):
         W_q, W_k, W_v = modules["W_q"], modules["W_k"], modules["W_v"]
         check_dtype(W_q, queries)
         check_width(W_q, queries, "queries")
-        if queries is keys is values and W_q.out_features <= NARROW:
-            if packed := _pack(W_q, W_k, W_v):
-                return _split(F.linear(queries, *packed), self.num_heads)
+        if queries is keys is values and (packed := self._pack(W_q, W_k, W_v)):
+            return _split(F.linear(queries, *packed), self.num_heads)
         check_width(W_k, keys, "keys")
         check_width(W_v, values, "values")
         projected = W_q(queries), W_k(keys), W_v(values)
         return [_to_heads(X, self.num_heads) for X in projected]
+
+    def _pack(self, *linears):
+        # Weight and bias of one Linear that does the work of these three, or None.
+        if linears != self._packed.linears:
+            self._packed = Packed(*linears)  # another module has taken the place of one
+        copied = linears[0].out_features <= NARROW
+        return self._packed.shared() or (self._packed.copied() if copied else None)
+
+    def _in_one_call(self, queries, keys, values):
+        # The output and the weights by what runs below nn.MultiheadAttention in eval mode; None
+        # where that module would not use it either.
+        W_q, W_k, W_v, W_o = self.W_q, self.W_k, self.W_v, self.W_o
+        device = queries.device.type
+        mixed = device not in ("cpu", "cuda") or torch.is_autocast_enabled(device)
+        dropped = self.training and self.dropout.p > 0
+        if not queries is keys is values or torch.is_grad_enabled() or mixed or dropped:
+            return None
+        if not queries.numel():
+            return None
+        packed = self._pack(W_q, W_k, W_v) if is_plain(W_o) else None
+        if not packed or packed[1] is None or W_o.bias is None or self.num_heads % 2:
+            return None
+        check_dtype(W_q, queries)
+        check_width(W_q, queries, "queries")
+        sizes = W_o.in_features, self.num_heads
+        projections = *packed, W_o.weight, W_o.bias
+        return torch._native_multi_head_attention(
+            queries, keys, values, *sizes, *projections, None, True, False
+        )
+
+    def _apply(self, fn, recurse=True):
+        module = super()._apply(fn, recurse)  # moves the parameters: to another dtype or device
+        self._packed.lay()
+        return module
 
 
 def check_heads(num_hiddens, num_heads):
@@ -139,22 +177,6 @@ def _to_heads(X, num_heads):
     batch_size, length, num_hiddens = X.shape
     X = X.reshape(batch_size, length, num_heads, num_hiddens // num_heads)  # (B, L, H, d)
     return X.transpose(1, 2)  # (B, H, L, d)
-
-
-def _pack(W_q, W_k, W_v):
-    # Weight and bias of one Linear that does the work of these three, or None if none can.
-    for linear in (W_q, W_k, W_v):  # a hook, or another module in its place, has to be called
-        forward_hooks = linear._forward_hooks or linear._forward_pre_hooks
-        backward_hooks = linear._backward_hooks or linear._backward_pre_hooks
-        if type(linear) is not nn.Linear or forward_hooks or backward_hooks:
-            return None
-    w_q, w_k, w_v = W_q.weight, W_k.weight, W_v.weight
-    b_q, b_k, b_v = W_q.bias, W_k.bias, W_v.bias
-    same_sizes = w_q.shape == w_k.shape == w_v.shape
-    if not same_sizes or not (b_q is None) == (b_k is None) == (b_v is None):
-        return None
-    bias = None if b_q is None else torch.cat((b_q, b_k, b_v))
-    return torch.cat((w_q, w_k, w_v)), bias
 
 
 def _split(projected, num_heads):
