@@ -16,6 +16,8 @@ from torch.nn import functional as F
 
 from mha_course.checks import LESSONS, CheckFailed, check, diagnose, find, tasks
 from mha_course.checks.compare import compare
+from mha_course.checks.registry import forget, register
+from mha_course.checks.task import Case, Task
 
 ANSWERS = {lesson: importlib.import_module(f"answers.{lesson}") for lesson in LESSONS}
 
@@ -395,3 +397,18 @@ def test_what_comes_from_the_answer_is_escaped():
 def test_an_unknown_task_is_answered_with_what_is_near():
     with pytest.raises(ValueError, match="did you mean 04-transpose_qkv"):
         diagnose("04-transpose_qvk", len)
+
+
+def test_a_task_that_is_registered_anew_is_judged_anew():
+    """As happens while an instructor writes it."""
+
+    def times(k):
+        return lambda n: n * k
+
+    try:
+        for k in (2, 3):
+            cases = [Case(f"{n}", {"n": n}) for n in (3, 5)]
+            register("own", [Task("own-times", times(k), lambda draw, cases=cases: cases)])
+            assert [diagnose("own-times", times(m)).passed for m in (2, 3)] == [k == 2, k == 3]
+    finally:
+        forget("own")

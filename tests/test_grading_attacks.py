@@ -709,8 +709,9 @@ HOOKS = {
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_a_probe_that_sends_nothing_earns_nothing(source, assignment, hook):
+def test_a_probe_that_sends_nothing_earns_nothing(source, assignment, hook, monkeypatch):
     """Not even for a right answer: marks rest on what arrived."""
+    monkeypatch.setattr(nbval_run, "QUIET_SECONDS", 0.5)
     answers = answers_of(["return x"])
     assert not points(graded(source, assignment, answers, HOOKS[hook], 1.0)) - {"my-honest"}
 

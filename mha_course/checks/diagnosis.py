@@ -8,7 +8,7 @@ from mha_course.checks.earlier import blame_earlier
 from mha_course.checks.feedback import Feedback
 from mha_course.checks.outcome import observe, observe_known, same
 from mha_course.checks.praise import count_calls, praise
-from mha_course.checks.recognition import recognise
+from mha_course.checks.recognition import recognise, right_value
 from mha_course.checks.running import changed_inputs, quiet_state, reversed_inputs
 from mha_course.checks.showing import describe
 from mha_course.checks.stages import computed_tensors, first_wrong_stage
@@ -58,7 +58,8 @@ class Live:
     """
 
     def __init__(self, task, answer, seed):
-        self.task, self.answer, self.cases = task, answer, task.cases(Draw(seed))
+        self.task, self.answer, self.seed = task, answer, seed
+        self.cases = task.cases(Draw(seed))
 
     def reversed(self, index):
         """The case of this index with its numbers in reverse order, None if there is none."""
@@ -66,7 +67,7 @@ class Live:
 
     def expected(self, way, index, case):
         """What a right answer returns."""
-        return observe_known(self.task, self.task.reference, case).value
+        return right_value(self.task, index, case, self.seed, turned=way == WAYS[2])
 
     def outcome(self, way, index, case):
         """The Outcome of the case of this index, run in one of the WAYS. Raises: NotRun."""
@@ -87,12 +88,13 @@ def try_cases(task, does, seed):
     try:
         for index, case in enumerate(cases):
             outcomes.append(does.outcome(WAYS[0], index, case))
+            if first:
+                continue  # what it does further on helps to recognise the mistake, and no more
             failed, new = _judge(task, does, WAYS[:2], index, case, outcomes[-1])
             remarks += new
-            if failed and first is None:
-                first = index, failed
-            if first and first[0] == index and failed.kind in FINAL:
+            if failed and failed.kind in FINAL:
                 return failed
+            first = (index, failed) if failed else None
         if first is None:
             return _kept_from_before(task, does) or _passed(task, does, cases, remarks)
     except NotRun:

@@ -6,10 +6,11 @@ import numbers
 
 from mha_course.checks.compare import compare
 from mha_course.checks.outcome import observe_known, same
-from mha_course.checks.registry import find, tasks
-from mha_course.checks.task import Draw
+from mha_course.checks.registry import edition, find, tasks
+from mha_course.checks.running import reversed_inputs
+from mha_course.checks.task import Case, Draw
 
-__all__ = ["pairs", "recognise", "take_back", "wrong_answer"]
+__all__ = ["pairs", "recognise", "right_value", "take_back", "wrong_answer"]
 
 
 def recognise(task, cases, outcomes, failing, seed):
@@ -51,7 +52,7 @@ def take_back(task, one, other, seed=0):
     for index in range(len(cases)):
         results = [_outcome(task, made, cases, index, seed).value for made in ((one,), (other,))]
         results.append(_outcome(task, (one, other), cases, index, seed).value)
-        right = observe_known(task, task.reference, cases[index]).value
+        right = right_value(task, index, cases[index], seed)
         if not all(isinstance(number, numbers.Real) for number in (right, *results)):
             return False
         first, second, both = (number - right for number in results)
@@ -60,6 +61,16 @@ def take_back(task, one, other, seed=0):
                 return False
             ratios.add(round(first / second, 9))
     return len(ratios) == 1
+
+
+def right_value(task, index, case, seed, turned=False):
+    """What a right answer returns on the case of this index, or on it with reversed numbers.
+
+    Of the course's own tasks it is computed once for a seed.
+    """
+    if not _is_listed(task):
+        return observe_known(task, task.reference, case).value
+    return _right(task.id, index, seed, turned, edition())
 
 
 def wrong_answer(task, *mistakes):
@@ -96,7 +107,7 @@ def _explains(task, mistakes, cases, outcome, index, seed):
 def _outcome(task, mistakes, cases, index, seed):
     if not _is_listed(task):
         return observe_known(task, wrong_answer(task, *mistakes), cases[index])
-    return _kept(task.id, tuple(mistake.id for mistake in mistakes), index, seed)
+    return _kept(task.id, tuple(mistake.id for mistake in mistakes), index, seed, edition())
 
 
 def _is_listed(task):
@@ -104,16 +115,24 @@ def _is_listed(task):
 
 
 def _cases_of(task, seed):
-    return _cases(task.id, seed) if _is_listed(task) else task.cases(Draw(seed))
+    return _cases(task.id, seed, edition()) if _is_listed(task) else task.cases(Draw(seed))
 
 
 @functools.lru_cache(maxsize=4096)
-def _kept(task_id, mistake_ids, index, seed):
+def _kept(task_id, mistake_ids, index, seed, edition):
     task = find(task_id)
     mistakes = [mistake for mistake in task.mistakes if mistake.id in mistake_ids]
-    return observe_known(task, wrong_answer(task, *mistakes), _cases(task_id, seed)[index])
+    return observe_known(task, wrong_answer(task, *mistakes), _cases(task_id, seed, edition)[index])
+
+
+@functools.lru_cache(maxsize=4096)
+def _right(task_id, index, seed, turned, edition):
+    task, case = find(task_id), _cases(task_id, seed, edition)[index]
+    if turned:
+        case = Case(case.name, reversed_inputs(case.inputs))
+    return observe_known(task, task.reference, case).value
 
 
 @functools.lru_cache(maxsize=64)
-def _cases(task_id, seed):
+def _cases(task_id, seed, edition):
     return find(task_id).cases(Draw(seed))

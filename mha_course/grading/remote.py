@@ -97,12 +97,8 @@ def grade_here(unit, work):
 
 def main():
     """Serve until the other end closes the pipe."""
-    import torch
-
     from mha_course.clone import CourseError
     from mha_course.grading import jail
-    from mha_course.grading.assignment import load_assignment
-    from mha_course.grading.pools import outcome_of
     from mha_course.grading.starting import zygote
 
     source, target = sys.stdin.buffer, sys.stdout.buffer
@@ -112,7 +108,6 @@ def main():
         pickle.dump(what, target)
         target.flush()
 
-    torch.set_num_threads(1)
     settings, files, keys = pickle.load(source)
     if importlib.util.find_spec("nbval") is None:
         return say('lacks nbval: pip install -e ".[cluster]"')
@@ -120,6 +115,12 @@ def main():
     if reason:
         return say(f"cannot isolate what students wrote: {reason}")
     with tempfile.TemporaryDirectory() as folder, zygote(settings.isolated) as kernels:
+        import torch  # these take seconds, and so do the imports of the zygote
+
+        from mha_course.grading.assignment import load_assignment
+        from mha_course.grading.pools import outcome_of
+
+        torch.set_num_threads(1)
         for name, content in (files or {}).items():
             Path(folder, name).write_bytes(content)
         try:
