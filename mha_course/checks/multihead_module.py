@@ -1,5 +1,7 @@
 """Cases, run, examination and stages of lesson 04's module."""
 
+from operator import attrgetter
+
 import torch
 from torch import nn
 
@@ -217,4 +219,4 @@ def _load(module, inputs):
     with torch.no_grad():
         for name, wanted in inputs.items():
             if name.startswith("W_"):
-                module.get_parameter(name).copy_(wanted)
+                attrgetter(name)(module).copy_(wanted)
