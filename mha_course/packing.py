@@ -23,6 +23,7 @@ class Packed:
     def __reduce__(self):
         return Packed, self.linears
 
+    @torch.inference_mode(False)  # or they could not be trained later
     def lay(self):
         """Lay the parameters side by side, wherever they are now."""
         self.wholes, self.places = (), []

@@ -270,3 +270,14 @@ def test_linears_that_are_not_alike_are_left_alone(linears):
         assert packed.shared() is None
     for linear, weight in zip(linears, weights, strict=True):
         assert torch.equal(linear.weight, weight) and linear.weight.dtype == weight.dtype
+
+
+def test_a_linear_that_is_new_in_inference_mode_can_be_trained_later():
+    attention, X = layer(), inputs()
+    attention.W_k = nn.Linear(WIDTH, WIDTH).double()
+    with torch.inference_mode():
+        attention(X, X, X)
+    assert not attention.W_k.weight.is_inference()
+    attention(X, X, X).sum().backward()
+    torch.optim.SGD(attention.parameters(), lr=0.5).step()
+    assert_right(attention)
