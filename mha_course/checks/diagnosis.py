@@ -6,15 +6,16 @@ from mha_course.checks import explanation
 from mha_course.checks.compare import compare
 from mha_course.checks.earlier import blame_earlier
 from mha_course.checks.feedback import Feedback
-from mha_course.checks.outcome import observe, observe_known, same
+from mha_course.checks.known import known_of, reversed_case
+from mha_course.checks.outcome import observe, same
 from mha_course.checks.praise import count_calls, praise
-from mha_course.checks.recognition import recognise, right_value
-from mha_course.checks.running import changed_inputs, quiet_state, reversed_inputs
+from mha_course.checks.recognition import recognise
+from mha_course.checks.running import quiet_state
 from mha_course.checks.showing import describe
 from mha_course.checks.stages import computed_tensors, first_wrong_stage
-from mha_course.checks.task import Case, Draw
+from mha_course.checks.task import Draw
 
-__all__ = ["WAYS", "Live", "NotRun", "diagnose_task", "not_a", "reversed_case", "try_cases"]
+__all__ = ["WAYS", "Live", "NotRun", "diagnose_task", "not_a", "try_cases"]
 
 # How an answer is run on a case: watched, once more, and with all numbers in reverse order.
 WAYS = ("first", "again", "reversed")
@@ -65,9 +66,9 @@ class Live:
         """The case of this index with its numbers in reverse order, None if there is none."""
         return reversed_case(self.task, self.cases[index])
 
-    def expected(self, way, index, case):
+    def expected(self, way, index):
         """What a right answer returns."""
-        return right_value(self.task, index, case, self.seed, turned=way == WAYS[2])
+        return known_of(self.task, self.seed).right(index, turned=way == WAYS[2])
 
     def outcome(self, way, index, case):
         """The Outcome of the case of this index, run in one of the WAYS. Raises: NotRun."""
@@ -131,7 +132,7 @@ def _judge(task, does, ways, index, case, outcome):
     if outcome.error is not None:
         return explanation.of_exception(task, case, outcome.error), []
     try:
-        expected = does.expected(ways[0], index, case)
+        expected = does.expected(ways[0], index)
         failed, remarks = _compared(task, case, outcome, expected)
         repeated = all(same(task, outcome, does.outcome(way, index, case)) for way in ways[1:])
     except NotRun:
@@ -162,12 +163,3 @@ def _kept_from_before(task, does):
             if failed:
                 return explanation.of_memory(task, failed)
     return None
-
-
-def reversed_case(task, case):
-    """A case with all its numbers in reverse order; None if nothing changes or none is allowed."""
-    turned = reversed_inputs(case.inputs)
-    other = Case(f"{case.name}, with all numbers in reverse order", turned)
-    if not changed_inputs(turned, case.inputs):
-        return None
-    return None if observe_known(task, task.reference, other).error is not None else other

@@ -1,16 +1,13 @@
 """Recognise a known mistake: its results equal the learner's on every case."""
 
-import functools
 import itertools
 import numbers
 
 from mha_course.checks.compare import compare
+from mha_course.checks.known import known_of
 from mha_course.checks.outcome import observe_known, same
-from mha_course.checks.registry import edition, find, tasks
-from mha_course.checks.running import reversed_inputs
-from mha_course.checks.task import Case, Draw
 
-__all__ = ["pairs", "recognise", "right_value", "take_back", "wrong_answer"]
+__all__ = ["pairs", "recognise", "take_back", "wrong_answer"]
 
 
 def recognise(task, cases, outcomes, failing, seed):
@@ -48,11 +45,11 @@ def take_back(task, one, other, seed=0):
 
     What is left of the two could then come from many other things, so they are not named.
     """
-    ratios, cases = set(), _cases_of(task, seed)
-    for index in range(len(cases)):
-        results = [_outcome(task, made, cases, index, seed).value for made in ((one,), (other,))]
-        results.append(_outcome(task, (one, other), cases, index, seed).value)
-        right = right_value(task, index, cases[index], seed)
+    ratios, known = set(), known_of(task, seed)
+    for index in range(len(known.cases)):
+        results = [_outcome(task, made, index, seed).value for made in ((one,), (other,))]
+        results.append(_outcome(task, (one, other), index, seed).value)
+        right = known.right(index)
         if not all(isinstance(number, numbers.Real) for number in (right, *results)):
             return False
         first, second, both = (number - right for number in results)
@@ -61,16 +58,6 @@ def take_back(task, one, other, seed=0):
                 return False
             ratios.add(round(first / second, 9))
     return len(ratios) == 1
-
-
-def right_value(task, index, case, seed, turned=False):
-    """What a right answer returns on the case of this index, or on it with reversed numbers.
-
-    Of the course's own tasks it is computed once for a seed.
-    """
-    if not _is_listed(task):
-        return observe_known(task, task.reference, case).value
-    return _right(task.id, index, seed, turned, edition())
 
 
 def wrong_answer(task, *mistakes):
@@ -101,38 +88,12 @@ def _explains(task, mistakes, cases, outcome, index, seed):
     """Whether an answer that makes these mistakes has this outcome on a case."""
     if mistakes[0].shows and len(mistakes) == 1:
         return outcome.error is None and mistakes[0].shows(cases[index].inputs, outcome.value)
-    return same(task, _outcome(task, mistakes, cases, index, seed), outcome)
+    return same(task, _outcome(task, mistakes, index, seed), outcome)
 
 
-def _outcome(task, mistakes, cases, index, seed):
-    if not _is_listed(task):
-        return observe_known(task, wrong_answer(task, *mistakes), cases[index])
-    return _kept(task.id, tuple(mistake.id for mistake in mistakes), index, seed, edition())
-
-
-def _is_listed(task):
-    return task.id in tasks() and find(task.id) is task
-
-
-def _cases_of(task, seed):
-    return _cases(task.id, seed, edition()) if _is_listed(task) else task.cases(Draw(seed))
-
-
-@functools.lru_cache(maxsize=4096)
-def _kept(task_id, mistake_ids, index, seed, edition):
-    task = find(task_id)
-    mistakes = [mistake for mistake in task.mistakes if mistake.id in mistake_ids]
-    return observe_known(task, wrong_answer(task, *mistakes), _cases(task_id, seed, edition)[index])
-
-
-@functools.lru_cache(maxsize=4096)
-def _right(task_id, index, seed, turned, edition):
-    task, case = find(task_id), _cases(task_id, seed, edition)[index]
-    if turned:
-        case = Case(case.name, reversed_inputs(case.inputs))
-    return observe_known(task, task.reference, case).value
-
-
-@functools.lru_cache(maxsize=64)
-def _cases(task_id, seed, edition):
-    return find(task_id).cases(Draw(seed))
+def _outcome(task, made, index, seed):
+    known = known_of(task, seed)
+    return known.kept(
+        ("mistakes", tuple(mistake.id for mistake in made), index),
+        lambda: observe_known(task, wrong_answer(task, *made), known.cases[index]),
+    )

@@ -4,7 +4,7 @@ import difflib
 import functools
 import importlib
 
-__all__ = ["LESSONS", "edition", "find", "forget", "lesson_of", "register", "tasks"]
+__all__ = ["LESSONS", "find", "forget", "lesson_of", "register", "tasks"]
 
 LESSONS = (
     "attention_math",
@@ -19,7 +19,6 @@ LESSONS = (
 
 
 _own = {}  # task id: (stem of the exercise set, Task), of an instructor
-_edition = 0
 
 
 def register(stem, tasks):
@@ -27,7 +26,6 @@ def register(stem, tasks):
 
     Raises: ValueError naming an id that the course or another exercise set has.
     """
-    global _edition
     others = _of_the_course() | {name: (s, task) for name, (s, task) in _own.items() if s != stem}
     for task in tasks:
         if task.id in others:
@@ -35,17 +33,11 @@ def register(stem, tasks):
     for name in [name for name, (s, _) in _own.items() if s == stem]:
         del _own[name]
     _own.update({task.id: (stem, task) for task in tasks})
-    _edition += 1
 
 
 def forget(stem):
     """Undo `register`."""
     register(stem, ())
-
-
-def edition():
-    """A number that changes with each `register`: an id may stand for another task since."""
-    return _edition
 
 
 def tasks():

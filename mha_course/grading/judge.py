@@ -3,15 +3,14 @@
 import dataclasses
 import re
 
-from mha_course.checks.diagnosis import WAYS, NotRun, not_a, reversed_case, try_cases
+from mha_course.checks.diagnosis import WAYS, NotRun, not_a, try_cases
 from mha_course.checks.feedback import Feedback
-from mha_course.checks.outcome import examined, observe_known
+from mha_course.checks.known import known_of
+from mha_course.checks.outcome import examined
 from mha_course.checks.running import Borrowed, quiet_state
-from mha_course.checks.task import Draw
 
 __all__ = ["forbidden_name", "hidden", "judge", "needs_stages", "verdict"]
 
-MOST_KNOWN = 100  # tasks and seeds that are kept in mind
 LONG, LONGER = 200, 500  # characters of what an exception says, and of other texts
 OWN_WORDS = ("raises", "type", "value", "nan", "strange", "not repeatable", "borrowed")
 WARNING = "It works, with a warning"
@@ -57,7 +56,7 @@ def _judged(task, records, seed):
     if records.state == "broken":
         message = f"{task.name} could not be run to its end."
         return Feedback(task.id, "raises", message), ()
-    does = _Recorded(task, records, _known_of(task, seed))
+    does = _Recorded(task, records, known_of(task, seed))
     try:
         with quiet_state():
             feedback = try_cases(task, does, seed)
@@ -65,34 +64,6 @@ def _judged(task, records, seed):
         message = f"What {task.name} returns cannot be compared: return ordinary tensors, numbers."
         feedback = Feedback(task.id, "strange", message)
     return feedback, tuple(does.unknown)
-
-
-class _Known:
-    """What is the same for a whole class: the cases of a task and what a right answer returns."""
-
-    def __init__(self, task, seed):
-        self.task, self.cases, self.values = task, task.cases(Draw(seed)), {}
-        self.others = [reversed_case(task, case) for case in self.cases]
-
-    def expected(self, turned, index, case):
-        if (turned, index) not in self.values:
-            value = observe_known(self.task, self.task.reference, case).value
-            self.values[turned, index] = value
-        return self.values[turned, index]
-
-
-_known = {}
-
-
-def _known_of(task, seed):
-    """The _Known of a task, made once: it is held by the task itself, since ids may be alike."""
-    key = id(task), seed
-    if key not in _known:
-        if len(_known) >= MOST_KNOWN:
-            _known.clear()
-        with quiet_state():
-            _known[key] = _Known(task, seed)
-    return _known[key]
 
 
 class _Recorded:
@@ -104,11 +75,11 @@ class _Recorded:
 
     def reversed(self, index):
         """The case of this index with its numbers in reverse order, None if there is none."""
-        return self.known.others[index]
+        return self.known.reversed(index)
 
-    def expected(self, way, index, case):
+    def expected(self, way, index):
         """What a right answer returns."""
-        return self.known.expected(way in WAYS[2:], index, case)
+        return self.known.right(index, turned=way == WAYS[2])
 
     def outcome(self, way, index, case):
         """The Outcome of a case, with its value examined here. Raises: NotRun."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from mha_course.checks.diagnosis import WAYS, reversed_case
+from mha_course.checks.diagnosis import WAYS
+from mha_course.checks.known import reversed_case
 from mha_course.checks.limits import OutOfTime
 from mha_course.checks.outcome import SECONDS, Outcome
 from mha_course.checks.running import Borrowed, quiet_state
