@@ -46,6 +46,7 @@ def run(wanted, ready):
     app.shell.ask_exit = lambda: None  # exit() in a cell ends nothing
     app.shell.system = lambda command: print("No other program runs while answers are graded.")
     _limit_printing()
+    app.shell.history_manager.outputs = _KeepsNothing()
     importlib.import_module("mha_course.grading.noticing").start()
     _limit(wanted["memory"], wanted["seconds"])
     if seccomp.SUPPORTED:
@@ -72,6 +73,13 @@ def _limit_printing():
             flush(stream)
 
     OutStream.write, OutStream.flush = limited, if_written
+
+
+class _KeepsNothing(dict):
+    """In the place of what IPython keeps of all output: floods would fill the memory with it."""
+
+    def __missing__(self, count):
+        return []
 
 
 def _silence():
