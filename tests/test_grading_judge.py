@@ -33,16 +33,9 @@ from mha_course.grading.encoding import Encoder, tensor_from
 from mha_course.grading.judge import hidden, judge, needs_stages, verdict
 from mha_course.grading.probe import probe
 from mha_course.grading.records import HARNESS, blob_of, decode, pickled, plan_of
-from mha_course.grading.zygote import rehearse
 
 ANSWERS = [importlib.import_module(f"answers.{lesson}") for lesson in LESSONS]
 SPLIT = "04-transpose_qkv"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rehearsed():
-    """As where answers are run: what torch imports at the first watch does not count as theirs."""
-    rehearse()
 
 
 def sent(plan, names):

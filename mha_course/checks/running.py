@@ -197,6 +197,11 @@ class _Below(TorchDispatchMode):
         super().__init__()
         self.watching, self.noticed = watching, noticed
 
+    @classmethod
+    def _should_skip_dynamo(cls):
+        """torch asks this of a mode, and would import its compiler only to keep it away."""
+        return False
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.watching.note(func)
         if not self.watching.depth and _plain_name(func) in NUMERIC:
