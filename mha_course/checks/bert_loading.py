@@ -53,10 +53,10 @@ def misfit(seen, weights, name):
     weights = _dotted(weights)
     for missing in (n for n in weights if n not in seen):
         return f"{name} has no parameter {missing}."
-    for n, (_, first) in seen.items():
-        twins = [other for other in seen if seen[other][1] == first]
-        if len(twins) > 1 or first != n:
-            return f"{' and '.join(twins)} are one and the same parameter."
+    shared = [first for n, (_, first) in seen.items() if first != n]
+    if shared:
+        twins = [n for n, (_, first) in seen.items() if first == shared[0]]
+        return f"{' and '.join(twins)} are one and the same parameter."
     for extra in (n for n in seen if n not in weights):
         return f"{name} has a parameter that was not asked for: {extra}."
     for n, wanted in weights.items():

@@ -62,6 +62,11 @@ class Live:
         self.task, self.answer, self.seed = task, answer, seed
         self.cases = task.cases(Draw(seed))
 
+    @property
+    def ran(self):
+        """On how many of the cases it is known what it does."""
+        return len(self.cases)
+
     def reversed(self, index):
         """The case of this index with its numbers in reverse order, None if there is none."""
         return reversed_case(self.task, self.cases[index])
@@ -85,23 +90,35 @@ class Live:
 
 def try_cases(task, does, seed):
     """Return the Feedback on an answer of which `does`, a Live or its like, says what it does."""
-    cases, outcomes, first, remarks = does.cases, [], None, []
+    cases, outcomes, remarks = does.cases, {}, []
     try:
         for index, case in enumerate(cases):
-            outcomes.append(does.outcome(WAYS[0], index, case))
-            if first:
-                continue  # what it does further on helps to recognise the mistake, and no more
-            failed, new = _judge(task, does, WAYS[:2], index, case, outcomes[-1])
+            outcomes[index] = does.outcome(WAYS[0], index, case)
+            failed, new = _judge(task, does, WAYS[:2], index, case, outcomes[index])
             remarks += new
             if failed and failed.kind in FINAL:
                 return failed
-            first = (index, failed) if failed else None
-        if first is None:
-            return _kept_from_before(task, does) or _passed(task, does, cases, remarks)
+            if failed:
+                return _explained(task, does, outcomes, index, failed, seed)
+        return _kept_from_before(task, does) or _passed(task, does, cases, remarks)
     except NotRun:
-        if first is None:
-            return explanation.of_shortage(task)
-    return _explained(task, does, cases[: len(outcomes)], outcomes, *first, seed)
+        return explanation.of_shortage(task)
+
+
+class _Outcomes(dict):
+    """What an answer does on each case, by index: run only when asked for, and not watched.
+
+    It is wrong by then. What it does on other cases tells one mistake from another, if any known
+    one could be it.
+    """
+
+    def __init__(self, does, tried):
+        super().__init__(tried)
+        self.does = does
+
+    def __missing__(self, index):
+        self[index] = self.does.outcome(WAYS[1], index, self.does.cases[index])
+        return self[index]
 
 
 def _passed(task, does, cases, remarks):
@@ -111,8 +128,9 @@ def _passed(task, does, cases, remarks):
     return Feedback(task.id, "passed", f"right in {count}.", remarks=said)
 
 
-def _explained(task, does, cases, outcomes, index, failed, seed):
+def _explained(task, does, tried, index, failed, seed):
     """The Feedback with the known mistake named, or else the first stage that differs."""
+    cases, outcomes = does.cases[: max(does.ran, len(tried))], _Outcomes(does, tried)
     known = recognise(task, cases, outcomes, index, seed)
     if known:
         return explanation.of_mistakes(task, failed, known)

@@ -13,7 +13,7 @@ __all__ = ["pairs", "recognise", "take_back", "wrong_answer"]
 def recognise(task, cases, outcomes, failing, seed):
     """Return the known mistakes that explain the outcomes: one, two combined, or none: ().
 
-    outcomes: of the learner's answer, one for each case. failing: the index of a case that it
+    outcomes: of the learner's answer, by the index of the case. failing: the index of one that it
         fails, which is tried first, since most mistakes are told apart there.
     """
     if task.secret and isinstance(outcomes[failing].value, dict):

@@ -62,9 +62,9 @@ def _one_run(task, case):
 def _others(task, cases, outcomes, failing):
     """Where the largest other cases are, preferably those that the answer comes to the end of."""
     able = [i for i in range(len(cases)) if i != failing and _one_run(task, cases[i])]
-    ended = [i for i in able if outcomes[i].error is None]
-    largest = sorted(ended or able, key=lambda i: _numbers_in(cases[i]), reverse=True)
-    return largest[:OTHERS]
+    largest = sorted(able, key=lambda i: _numbers_in(cases[i]), reverse=True)
+    ended = (i for i in largest if outcomes[i].error is None)
+    return list(itertools.islice(ended, OTHERS)) or largest[:OTHERS]
 
 
 def _numbers_in(case):

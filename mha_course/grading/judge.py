@@ -1,6 +1,7 @@
 """Judge an answer by what was recorded of it, in a process that never runs it."""
 
 import dataclasses
+import itertools
 import re
 
 from mha_course.checks.diagnosis import WAYS, NotRun, not_a, try_cases
@@ -72,6 +73,12 @@ class _Recorded:
     def __init__(self, task, records, known):
         self.task, self.records, self.known, self.unknown = task, records, known, []
         self.cases = known.cases
+
+    @property
+    def ran(self):
+        """On how many of the cases, from the first, it was run in the second way."""
+        runs = ((WAYS[1], index) in self.records.outcomes for index in range(len(self.cases)))
+        return sum(itertools.takewhile(bool, runs))
 
     def reversed(self, index):
         """The case of this index with its numbers in reverse order, None if there is none."""
