@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 
 from mha_course.checks import tasks
@@ -148,11 +149,23 @@ def test_every_task_of_the_lesson_is_asked_and_checked(path):
     assert text.count("<summary>Hint 2</summary>") == len(ids)
 
 
+@pytest.fixture(scope="module")
+def kernel():
+    """One kernel for all unsolved exercises: each would import torch anew."""
+    manager, client = start_new_kernel(kernel_name="python3", cwd=EXERCISES[0].parent)
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
 @exercises
-def test_in_the_unsolved_exercise_every_check_fails_and_nothing_else(path):
+def test_in_the_unsolved_exercise_every_check_fails_and_nothing_else(path, kernel):
+    manager, client = kernel
     notebook = read(path)
-    options = {"allow_errors": True, "kernel_name": "python3", "timeout": 60}
-    NotebookClient(notebook, resources={"metadata": {"path": path.parent}}, **options).execute()
+    client.execute_interactive("%reset -f")
+    running = NotebookClient(notebook, km=manager, allow_errors=True, timeout=60)
+    running.kc = client
+    running.execute(reset_kc=False)
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
