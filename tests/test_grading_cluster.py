@@ -22,7 +22,7 @@ from mha_course.grading.settings import Settings
 from mha_course.grading.starting import zygote
 
 SETTINGS = Settings(seed=11, limits=Limits(seconds=20.0))
-COUNT = 10
+COUNT = 8
 # Two workers with a nanny each, as on two machines; the file says that both are there.
 CLUSTER = """
 import os, sys
@@ -45,7 +45,8 @@ def sandbox():
 
 @pytest.fixture
 def start_cluster(tmp_path):
-    """A function that starts a cluster in processes of its own and returns its address."""
+    """A function that starts a cluster in processes of its own; returns one that waits for it
+    and gives its address."""
     script, started = tmp_path / "cluster.py", []
     script.write_text(CLUSTER)
 
@@ -57,6 +58,9 @@ def start_cluster(tmp_path):
             env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         )
         started.append(process)
+        return lambda: wait(told)
+
+    def wait(told):
         for _ in range(600):
             if told.exists():
                 return told.read_text()
@@ -108,10 +112,11 @@ def grade(handed_in, out, pool, **options):
 def test_a_worker_that_dies_changes_nothing(handed_in, tmp_path, start_cluster, monkeypatch):
     for module in (pools, cluster):  # the self-check has tests of its own
         monkeypatch.setattr(module, "check_course", lambda *_: None)
+    address_of = start_cluster(2)  # while it starts, they are graded here
     with zygote() as kernels:
         pool = functools.partial(local_pool, kernels=kernels, workers=2)
         here = grade(handed_in, tmp_path / "here", pool)
-    address = start_cluster(2)
+    address = address_of()
     (started,) = start_cluster.processes
     killed, cluster_processes = [], set()
 
@@ -163,7 +168,7 @@ def test_no_scheduler_no_worker_no_dask(monkeypatch, start_cluster):
         with pytest.raises(CourseError, match=f"no Dask scheduler at '{address}'"):
             cluster.cluster_pool(SETTINGS, loaded, None, address).__enter__()
     with pytest.raises(CourseError, match="has no workers"):
-        cluster.cluster_pool(SETTINGS, loaded, None, start_cluster(0)).__enter__()
+        cluster.cluster_pool(SETTINGS, loaded, None, start_cluster(0)()).__enter__()
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(CourseError, match=r'--dask needs Dask: pip install -e "\.\[cluster\]"'):
         cluster.cluster_pool(SETTINGS, loaded, None, "tcp://127.0.0.1:9").__enter__()

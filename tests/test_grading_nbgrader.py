@@ -1,5 +1,6 @@
 """nbgrader and `mha-course grade` give the same points for the same files."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -23,6 +24,8 @@ from grading_copies import (
     submission,
 )
 
+from mha_course import cli
+
 POINTS = {SPLIT: 2, MERGE: 2, SPREAD: 2, MODULE: 4, LOAD: 2}
 CLASS = {
     "all right": ({}, set(TASKS)),
@@ -44,8 +47,9 @@ def done(result):
     assert result["success"], result["log"] + result.get("error", "")
 
 
-if not students:
-    done(api.generate_assignment(lesson))
+done(api.generate_assignment(lesson))
+print("released", flush=True)
+sys.stdin.readline()
 for student in students:
     done(api.autograde(lesson, student))
     with api.gradebook as book:
@@ -55,18 +59,35 @@ for student in students:
 """
 
 
-def nbgrader(course, *students):
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", NBGRADER, LESSON, *students],
-        **{"cwd": course, "capture_output": True, "text": True, "timeout": 300},
-        # It starts a program that is installed with it.
-        env={
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        },
-    )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    return dict(map(json.loads, filter(lambda line: line.startswith("["), done.stdout.split("\n"))))
+@contextlib.contextmanager
+def nbgrader(course, students):
+    """Has nbgrader release the lesson, and gives a function that has it grade the students."""
+    log = course / "nbgrader.log"
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", NBGRADER, LESSON, *students],
+            **{"cwd": course, "text": True, "stderr": errors},
+            **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE},
+            # It starts a program that is installed with it.
+            env={
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            },
+        )
+
+    def grades():
+        said, _ = process.communicate("go on\n", timeout=300)
+        assert process.returncode == 0, (said + log.read_text())[-4000:]
+        lines = (line for line in said.split("\n") if line.startswith("["))
+        return dict(map(json.loads, lines))
+
+    try:
+        while (line := process.stdout.readline()) != "released\n":
+            assert line, log.read_text()[-4000:]
+        yield grades
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -75,17 +96,22 @@ def course(tmp_path_factory):
     course = tmp_path_factory.mktemp("course")
     (course / "source" / LESSON).mkdir(parents=True)
     shutil.copy(ROOT / "solutions" / f"{LESSON}.ipynb", course / "source" / LESSON)
-    nbgrader(course)
+    with nbgrader(course, list(CLASS)) as grades:
+        write_class(course)
+        yield course, grades
+
+
+def write_class(course):
     released, right = course / "release" / LESSON / f"{LESSON}.ipynb", answers()
     for student, (changes, _) in CLASS.items():
         written = {name: source for name, source in (right | changes).items() if source}
         path = course / "submitted" / student / LESSON / f"{LESSON}.ipynb"
         path.parent.mkdir(parents=True)
         path.write_text(submission(written, released), encoding="utf-8")
-    return course
 
 
 def test_the_release_is_the_exercise(course):
+    course, _ = course
     ours = json.loads((ROOT / "exercises" / f"{LESSON}.ipynb").read_text("utf-8"))
     released = json.loads((course / "release" / LESSON / f"{LESSON}.ipynb").read_text("utf-8"))
     sources = [["".join(cell["source"]).strip() for cell in X["cells"]] for X in (ours, released)]
@@ -93,13 +119,10 @@ def test_the_release_is_the_exercise(course):
 
 
 def test_honest_submissions_get_the_same_points(course, tmp_path):
-    theirs = nbgrader(course, *CLASS)
-    words = ["grade", course, "--out", tmp_path / "out", "--workers", "2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "mha_course.cli", *words],
-        **{"capture_output": True, "text": True, "timeout": 300},
-    )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    course, grades = course
+    theirs = grades()
+    words = ["grade", str(course), "--out", str(tmp_path / "out"), "--workers", "2"]
+    assert cli.main(words) == 0
     results = json.loads((tmp_path / "out" / "results.json").read_text("utf-8"))["results"]
     ours = {result["student"]: result for result in results}
     assert ours.keys() == theirs.keys() == CLASS.keys()
