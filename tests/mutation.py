@@ -6,7 +6,6 @@ negated conditions, dropped statements.
 """
 
 import ast
-import copy
 from pathlib import Path
 
 import nbformat
@@ -79,15 +78,12 @@ def solution_sources(root):
 def mutants(source):
     """Yield (what was edited, new source) for every single edit."""
     tree = ast.parse(source)
-    count = sum(1 for _ in ast.walk(tree))
     seen = {ast.unparse(tree)}
-    for position in range(count):
-        for variant in range(12):
-            changed = copy.deepcopy(tree)
+    for position, original in enumerate(ast.walk(tree)):
+        for variant in range(len(list(_edits(original)))):
+            changed = ast.parse(source)  # a copy, faster than deepcopy makes one
             node, parent, field = _locate(changed, position)
             label = _edit(node, parent, field, variant)
-            if label is None:
-                break
             text = ast.unparse(ast.fix_missing_locations(changed))
             if label and text not in seen:
                 seen.add(text)
@@ -106,11 +102,8 @@ def _locate(tree, position):
 
 
 def _edit(node, parent, field, variant):
-    """Apply an edit to a node in place; return its label, "" if none, None past the last."""
-    edits = list(_edits(node))
-    if variant >= len(edits):
-        return None
-    label, replace = edits[variant]
+    """Apply an edit to a node in place; return its label, "" if there is no place for it."""
+    label, replace = list(_edits(node))[variant]
     new = replace()
     if new is node:
         return label

@@ -77,7 +77,8 @@ def bert_by_parts(vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_len=
 def bert_by_modules(vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_len=512, segments=2):
     d = num_hiddens
     with torch.device("meta"):
-        tables = [nn.Embedding(rows, d) for rows in (vocab_size, max_len, segments)]
+        rows = (vocab_size, max_len, segments)
+        tables = [nn.Embedding.from_pretrained(torch.empty(n, d)) for n in rows]
         blocks = [nn.TransformerEncoderLayer(d, 1, ffn_num_hiddens) for _ in range(num_layers)]
         return parameters(*tables, nn.LayerNorm(d), *blocks, nn.Linear(d, d))
 
