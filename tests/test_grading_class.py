@@ -32,7 +32,7 @@ def sandbox():
     assert not reason, f"these tests need the sandbox, and {reason}"
 
 
-def grade(folder, out, *options, timeout="4"):
+def grade(folder, out, *options, timeout="3"):
     """Run the command; returns its exit code."""
     options = ["--workers", "2", "--timeout", timeout, "--seed", str(SEED), *options]
     return cli.main(["grade", str(folder), "--out", str(out), *options])
@@ -134,7 +134,7 @@ def test_run_json_has_the_times_and_results_json_has_none(graded):
     run = json.loads((graded / "run.json").read_text(encoding="utf-8"))
     whole = json.loads((graded / "results.json").read_text(encoding="utf-8"))
     assert len(run["submissions"]) == len(whole["results"]) and run["seconds"] > 0
-    assert run["settings"]["workers"] == 2 and run["settings"]["limits"]["seconds"] == 4
+    assert run["settings"]["workers"] == 2 and run["settings"]["limits"]["seconds"] == 3
     assert whole["seed"] == SEED and "seconds" not in json.dumps(list(whole["results"][0]))
     written = (graded / "overrides.csv").read_text(encoding="utf-8-sig")
     assert written == "student,lesson,task,points,comment\n"

@@ -1,20 +1,25 @@
 """Grading on a Dask cluster gives what grading here gives, also when a worker dies."""
 
+import contextlib
 import functools
+import io
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+import types
 from pathlib import Path
 
 import pytest
+import torch
 from grading_copies import LESSON, NOT_SWAPPED, SPLIT, answers, honest, submission, write_class
 
 from mha_course.clone import CourseError
-from mha_course.grading import class_run, cluster, jail, pools, remote
+from mha_course.grading import class_run, cluster, jail, pools, remote, starting
 from mha_course.grading.assignment import load_assignment
 from mha_course.grading.nbval_run import Limits
 from mha_course.grading.pools import local_pool
@@ -174,7 +179,23 @@ def test_no_scheduler_no_worker_no_dask(monkeypatch, start_cluster):
         cluster.cluster_pool(SETTINGS, loaded, None, "tcp://127.0.0.1:9").__enter__()
 
 
-def test_a_worker_with_another_version_is_refused_by_name():
+def test_a_worker_with_another_version_is_refused_by_name(monkeypatch):
+    """What the remote process says, and what is made of it here."""
+    asked = io.BytesIO(pickle.dumps((SETTINGS, None, {LESSON: "another"})))
+    told = io.BytesIO()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", types.SimpleNamespace(buffer=asked))
+        patch.setattr(sys, "stdout", types.SimpleNamespace(buffer=told))
+        patch.setattr(starting, "zygote", lambda isolated: contextlib.nullcontext())
+        patch.setattr(torch, "set_num_threads", lambda number: None)
+        remote.main()
+    said = "import pickle, sys; pickle.load(sys.stdin.buffer)\n"
+    said += f"sys.stdout.buffer.write({told.getvalue()!r})"
+    start = subprocess.Popen
+    monkeypatch.setattr(
+        *(remote.subprocess, "Popen"),
+        lambda command, **options: start([sys.executable, "-c", said], **options),
+    )
     with pytest.raises(remote.Refused, match=f"has another version of {LESSON}"):
         remote.Remote(SETTINGS, None, {LESSON: "another"})
 
