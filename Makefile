@@ -68,7 +68,8 @@ if [ -n "$$clear" ] || ! $(PY) -m pip --version >/dev/null 2>&1; then \
     $(PYTHON) -m venv $$clear $(VENV) || exit 1; \
 fi; \
 echo $$$$ > $$busy; \
-$(PY) -m pip install -c constraints.txt -e "$(1)" && $(COURSE) setup-model; code=$$?; \
+$(PY) -m pip install -c constraints.txt -e "$(1)" && $(COURSE) setup-model && \
+$(PY) -m compileall -q mha_course; code=$$?; \
 rm -f $$busy; \
 [ $$code = 0 ] || echo 'The install failed. What is said above is why; then start this again.'; \
 exit $$code
