@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 COURSE := $(PY) -m mha_course.cli
 PYTEST := $(PY) -m pytest
 # The cells of a notebook share one kernel, so that a file must stay with one worker.
-NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=60 --dist loadfile
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=60 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help lab test run edit save exercises lint bench prove doctor
 
@@ -21,7 +21,7 @@ doctor: ## say what is installed, what is missing and how to mend it (PYTHON=...
 	@if [ -x $(PY) ]; then $(COURSE) doctor; else $(PYTHON) -m mha_course.cli doctor; fi
 
 test: $(VENV)/.ready-dev ## install what tests need and run them all, notebooks included
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(PYTEST) tests notebooks solutions $(NBVAL) -m "not prove" -n 2 $(TEST_ARGS)
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(PYTEST) tests notebooks solutions $(NBVAL) -m "not prove" -n 3 $(TEST_ARGS)
 
 run: need-nb $(VENV)/.ready-dev ## execute a lesson and its solution in place (NB=04)
 	$(COURSE) run $(NB)
