@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import types
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,40 @@ def grade(handed_in, out, pool, **options):
     return (out / "results.json").read_bytes()
 
 
+tried = Counter()
+
+
+def grade_or_end(unit, work):
+    """In place of grading: one unit fails once, one always."""
+    student = unit["student"]
+    tried[student] += 1
+    if student == "never" or (student == "once" and tried[student] == 1):
+        raise RuntimeError("the process that grades has ended")
+    return {"result": {"student": student, "problem": ""}}
+
+
+def test_every_unit_comes_back_whatever_becomes_of_its_worker(monkeypatch):
+    """A cluster of threads in this process; see below for one of processes."""
+    from distributed import Client
+
+    tried.clear()
+    monkeypatch.setattr(cluster, "grade_here", grade_or_end)
+    monkeypatch.setattr(cluster, "check_course", lambda *_: None)
+    loaded, (unit,) = {LESSON: load_assignment(LESSON)}, units()
+    students = [*map(str, range(9)), "once", "never"]
+    own = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
+    with Client(processes=False, **own) as client:
+        address = client.cluster.scheduler_address
+        with cluster.cluster_pool(SETTINGS, loaded, None, address) as graded:
+            came = list(graded({**unit, "student": student} for student in students))
+    problems = {one["result"]["student"]: one["result"]["problem"] for one in came}
+    assert len(came) == len(students) and problems.keys() == set(students)
+    assert "could not grade it" in problems.pop("never")
+    assert not any(problems.values())
+    assert (tried["never"], tried["once"], tried["0"]) == (cluster.TRIES, 2, 1)
+
+
+@pytest.mark.prove
 def test_a_worker_that_dies_changes_nothing(handed_in, tmp_path, start_cluster, monkeypatch):
     for module in (pools, cluster):  # the self-check has tests of its own
         monkeypatch.setattr(module, "check_course", lambda *_: None)
