@@ -1,6 +1,5 @@
 """What is plotted is what was given, and a notebook shows each picture once."""
 
-import asyncio
 import math
 from itertools import product
 
@@ -456,35 +455,34 @@ def new_notebook():
     return nbformat.v4.new_notebook(cells=cells)
 
 
-async def execute(*notebooks):
-    clients = [NotebookClient(each, timeout=120, record_timing=False) for each in notebooks]
-    await asyncio.gather(*[client.async_execute() for client in clients])
+def executed():
+    notebook = new_notebook()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MPLBACKEND", raising=False)
+        NotebookClient(notebook, timeout=120, record_timing=False).execute()
+    return notebook
 
 
 @pytest.fixture(scope="module")
-def notebooks():
-    """The same notebook executed twice, by two kernels at the same time."""
-    twice = [new_notebook(), new_notebook()]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MPLBACKEND", raising=False)
-        asyncio.run(execute(*twice))
-    return twice
+def notebook():
+    """Executed by a kernel of its own."""
+    return executed()
 
 
-def test_a_notebook_shows_each_picture_once(notebooks):
+def test_a_notebook_shows_each_picture_once(notebook):
     shown = {
         name: sum("image/png" in output.get("data", {}) for output in cell.outputs)
-        for name, cell in zip(CELLS, notebooks[0].cells, strict=True)
+        for name, cell in zip(CELLS, notebook.cells, strict=True)
     }
     assert shown == {name: count for name, (_, count) in CELLS.items()}
 
 
-def test_no_output_holds_an_address_or_a_warning(notebooks):
-    outputs = [output for cell in notebooks[0].cells for output in cell.outputs]
+def test_no_output_holds_an_address_or_a_warning(notebook):
+    outputs = [output for cell in notebook.cells for output in cell.outputs]
     assert {output.output_type for output in outputs} == {"display_data", "execute_result"}
     assert not [output for output in outputs if " at 0x" in output.data["text/plain"]]
 
 
-def test_executing_a_notebook_again_gives_the_same_bytes(notebooks):
-    first, second = map(nbformat.writes, notebooks)
-    assert first == second
+@pytest.mark.prove  # nbval shows the same of the lessons
+def test_executing_a_notebook_again_gives_the_same_bytes(notebook):
+    assert nbformat.writes(executed()) == nbformat.writes(notebook)
