@@ -1,5 +1,4 @@
-"""The order of the files, and: in CI a skipped test is a failed test, as CI was to install what it
-lacked."""
+"""In which order the test files are run; and in CI a skipped test is a failed test."""
 
 import os
 
@@ -21,6 +20,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
+    """Whatever a skipped test lacked, CI was to install."""
     report = yield
     # A cell of a notebook is skipped only where the notebook itself says so.
     if item.path.suffix != ".ipynb":

@@ -81,7 +81,7 @@ def mutants(source):
     seen = {ast.unparse(tree)}
     for position, original in enumerate(ast.walk(tree)):
         for variant in range(len(list(_edits(original)))):
-            changed = ast.parse(source)  # a copy, faster than deepcopy makes one
+            changed = ast.parse(source)
             node, parent, field = _locate(changed, position)
             label = _edit(node, parent, field, variant)
             text = ast.unparse(ast.fix_missing_locations(changed))

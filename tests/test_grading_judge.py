@@ -38,6 +38,21 @@ ANSWERS = [importlib.import_module(f"answers.{lesson}") for lesson in LESSONS]
 SPLIT = "04-transpose_qkv"
 
 
+WATCHED = """
+import sys, torch
+from mha_course.checks.running import watch_calls
+noticed = []
+with watch_calls(("torch.softmax",), noticed) as called:
+    torch.ones(2).softmax(0)
+assert called and "torch._dynamo" not in sys.modules
+"""
+
+
+def test_watching_does_not_import_the_compiler_of_torch():
+    """It takes 1.6 s, in each kernel that is forked before it is there."""
+    subprocess.run([sys.executable, "-c", WATCHED], check=True)
+
+
 def sent(plan, names):
     """What a probe sends, as text."""
     reports = []

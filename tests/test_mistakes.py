@@ -12,9 +12,10 @@ from answers import proven
 
 from mha_course.attention import dot_product_weights
 from mha_course.checks import diagnose, find, tasks
+from mha_course.checks.diagnosis import diagnose_task
 from mha_course.checks.outcome import observe
 from mha_course.checks.recognition import pairs, recognise, take_back, wrong_answer
-from mha_course.checks.registry import lesson_of
+from mha_course.checks.registry import lesson_of, register
 from mha_course.checks.task import Case, Mistake, Task
 
 ROOT = Path(__file__).parents[1]
@@ -122,6 +123,18 @@ def test_a_pair_is_not_named_if_one_takes_back_what_the_other_adds():
     assert named(task, lambda n: n + 4 * n + 1) == ["four", "one"]
     # 7 - n is no multiple of 4 n: there is nothing else that this sum could come from.
     assert named(task, lambda n: n + 4 * n + 7 - n) == ["four", "late"]
+
+
+def test_a_wrong_answer_is_run_on_other_cases_only_if_a_known_mistake_may_be_it():
+    task, ran = made_task(two=lambda n: 2), []
+    register("made", [task])  # the conftest forgets it
+
+    def wrong_by(amount):
+        ran.clear()
+        return diagnose_task(task, lambda n: ran.append(n) or n + amount).mistake
+
+    assert (wrong_by(1), ran) == (None, [3, 3])
+    assert (wrong_by(2), ran) == ("two", [3, 3, 7, 11])
 
 
 def hidden_with_a_million(scores, valid_lens=None):

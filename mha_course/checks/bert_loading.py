@@ -5,7 +5,7 @@ from torch import nn
 
 from mha_course.checks.task import AnswerError
 
-__all__ = ["load", "make", "misfit", "parameters_of"]
+__all__ = ["load", "make", "misfit", "parameters_of", "twins_among"]
 
 
 def make(answer, name, config):
@@ -53,10 +53,9 @@ def misfit(seen, weights, name):
     weights = _dotted(weights)
     for missing in (n for n in weights if n not in seen):
         return f"{name} has no parameter {missing}."
-    shared = [first for n, (_, first) in seen.items() if first != n]
-    if shared:
-        twins = [n for n, (_, first) in seen.items() if first == shared[0]]
-        return f"{' and '.join(twins)} are one and the same parameter."
+    twins = twins_among(seen)
+    if twins:
+        return twins
     for extra in (n for n in seen if n not in weights):
         return f"{name} has a parameter that was not asked for: {extra}."
     for n, wanted in weights.items():
@@ -64,6 +63,13 @@ def misfit(seen, weights, name):
             shapes = f"{seen[n][0]}, expected {tuple(wanted.shape)}"
             return f"{n} has shape {shapes} (nn.Linear keeps (out, in))."
     return ""
+
+
+def twins_among(seen):
+    """A complaint about the first parameter that has two names, "" if none has."""
+    shared = [first for n, (_, first) in seen.items() if first != n]
+    twins = [n for n, (_, first) in seen.items() if first in shared[:1]]
+    return f"{' and '.join(twins)} are one and the same parameter." if twins else ""
 
 
 def _dotted(weights):

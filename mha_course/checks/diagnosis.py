@@ -96,10 +96,9 @@ def try_cases(task, does, seed):
             outcomes[index] = does.outcome(WAYS[0], index, case)
             failed, new = _judge(task, does, WAYS[:2], index, case, outcomes[index])
             remarks += new
-            if failed and failed.kind in FINAL:
-                return failed
             if failed:
-                return _explained(task, does, outcomes, index, failed, seed)
+                final = failed.kind in FINAL
+                return failed if final else _explained(task, does, outcomes, index, failed, seed)
         return _kept_from_before(task, does) or _passed(task, does, cases, remarks)
     except NotRun:
         return explanation.of_shortage(task)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from mha_course.attention import length_mask
-from mha_course.checks.bert_loading import parameters_of
+from mha_course.checks.bert_loading import parameters_of, twins_among
 from mha_course.checks.evidence import equal, is_floats, is_nonzero, total
 from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case
@@ -192,10 +192,10 @@ def module_stages(inputs):
 
 def _misfit(parameters, inputs):
     """What is wrong with a module's parameters, "" if every W_….weight and W_….bias fits."""
-    for name, (_, first) in parameters.items():
-        twins = [other for other in parameters if parameters[other][1] == first]
-        if len(twins) > 1 or first != name:
-            return f"{' and '.join(twins)} are one and the same parameter."
+    twins = twins_among(parameters)
+    if twins:
+        return twins
+    for name in parameters:
         if name.endswith(".bias") and name.startswith("W_") and name not in inputs:
             return f"With bias=False there is a parameter {name} all the same."
     for name, wanted in inputs.items():
