@@ -26,6 +26,7 @@ from grading_copies import (
 
 from mha_course import cli
 
+pytestmark = pytest.mark.prove
 POINTS = {SPLIT: 2, MERGE: 2, SPREAD: 2, MODULE: 4, LOAD: 2}
 CLASS = {
     "all right": ({}, set(TASKS)),
