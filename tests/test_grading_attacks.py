@@ -433,9 +433,9 @@ def test_a_result_that_is_cut_off_by_its_kernels_end_stops_nobody(source):
 def test_a_kernel_ends_with_its_supervisor_and_with_its_zygote(untouched):
     """Killed at once, so that none of them can tidy up; the host's user is one of its own."""
     usual = parent_of_kernels()
-    for victim in (0, 1):
-        with zygote() as other:
-            parent = parent_of_kernels(besides=usual)
+    with zygote() as other:
+        parent = parent_of_kernels(besides=usual)
+        for victim in (0, 1):
             killer = threading.Thread(target=kill_when_there, args=(parent, victim))
             killer.start()
             came = run(other, "import time; time.sleep(99)", seconds=30.0)
@@ -445,7 +445,8 @@ def test_a_kernel_ends_with_its_supervisor_and_with_its_zygote(untouched):
             while any(map(alive, SEEN)) and time.monotonic() < deadline:
                 time.sleep(0.01)
             assert len(SEEN) == 3 and not any(map(alive, SEEN))
-        shutil.rmtree(other.folder, ignore_errors=True)  # a zygote that was killed leaves it
+        assert not alive(parent)
+    shutil.rmtree(other.folder, ignore_errors=True)  # a zygote that was killed leaves it
 
 
 SEEN = []
