@@ -669,6 +669,8 @@ def page(monkeypatch, quick):
         return small_model(*heads[name]), Words()
 
     monkeypatch.setattr(attention, "load", load_small)
+    # Each page would look through all installed packages for components; there are none.
+    monkeypatch.setattr("importlib.metadata.distributions", lambda: iter(()))
     file = Path(pictures.__file__).with_name("page.py")
     return AppTest.from_file(str(file), default_timeout=60).run()
 

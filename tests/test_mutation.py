@@ -14,7 +14,7 @@ from mha_course.checks.running import quiet_state
 from mha_course.checks.task import Case
 
 ROOT = Path(__file__).parents[1]
-DRAWN = 200
+DRAWS_IN_CI, ALL_DRAWS = 50, 200
 SOURCES, SETTINGS = solution_sources(ROOT)
 DRAWS = {
     task_id: draw
@@ -39,8 +39,8 @@ def drawn(task_id, number):
     return case, observe(task, task.reference, case, watch=False)
 
 
-def differs(task, answer, draws=DRAWN):
-    """The first of the independent draws on which an answer is not like the reference, or None."""
+def differs(task, answer, draws):
+    """The first of so many draws on which an answer is not like the reference, or None."""
     with quiet_state():
         for case, right in (drawn(task.id, number) for number in range(draws)):
             if not same(task, observe(task, answer, case, watch=False), right):
@@ -54,7 +54,7 @@ def mutants_of(task_id):
 
 
 @pytest.mark.parametrize("task_id", tasks())
-@pytest.mark.parametrize("draws", [DRAWN // 4, pytest.param(DRAWN, marks=pytest.mark.prove)])
+@pytest.mark.parametrize("draws", [DRAWS_IN_CI, pytest.param(ALL_DRAWS, marks=pytest.mark.prove)])
 def test_the_solution_equals_the_reference_on_the_independent_draws(task_id, draws):
     task = find(task_id)
     assert task_id in DRAWS
@@ -62,8 +62,15 @@ def test_the_solution_equals_the_reference_on_the_independent_draws(task_id, dra
 
 
 @pytest.mark.parametrize("task_id", tasks())
-@pytest.mark.parametrize("half", ["even", pytest.param("odd", marks=pytest.mark.prove)])
-def test_no_mutant_survives_that_differs(task_id, half, record_property, monkeypatch):
+@pytest.mark.parametrize(
+    ("half", "draws"),
+    [
+        ("even", DRAWS_IN_CI),
+        pytest.param("even", ALL_DRAWS, marks=pytest.mark.prove),
+        pytest.param("odd", ALL_DRAWS, marks=pytest.mark.prove),
+    ],
+)
+def test_no_mutant_survives_that_differs(task_id, half, draws, record_property, monkeypatch):
     # Whether it passes is asked, not what is wrong with it, which takes most of the time.
     monkeypatch.setattr(diagnosis, "recognise", lambda *_: None)
     monkeypatch.setattr(diagnosis, "first_wrong_stage", lambda *_: None)
@@ -75,7 +82,7 @@ def test_no_mutant_survives_that_differs(task_id, half, record_property, monkeyp
         except Exception:
             continue  # it does not even define the answer
         tried += 1
-        if diagnose(task_id, answer).passed and differs(task, answer):
+        if diagnose(task_id, answer).passed and differs(task, answer, draws):
             survivors.append(f"{label}\n{source}")
     record_property("mutants tried", tried)
     record_property("mutants accepted that differ", len(survivors))
