@@ -125,9 +125,8 @@ def _number(points, grade_id):
 
 def _sources(module, tasks, lends, files):
     """The sources of all that marks depend on; what a kernel is to be given has to be there."""
-    for task in tasks.values():
-        slice_modules([f"{task.run.__module__}.{task.run.__qualname__}"], files)
-    slice_modules(lends, files)
+    runs = [f"{task.run.__module__}.{task.run.__qualname__}" for task in tasks.values()]
+    slice_modules([*runs, *lends], files)
     return slice_modules([module.__name__, "mha_course.checks"], files)
 
 
