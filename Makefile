@@ -5,7 +5,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 COURSE := $(PY) -m mha_course.cli
 PYTEST := $(PY) -m pytest
-# The cells of a notebook share one kernel, so that a file must stay with one worker.
+# The cells of a notebook share one kernel, so that a file must stay with one worker. Some tests
+# wait: three workers keep two cores busy.
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=60 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help lab test run edit save exercises lint bench prove doctor

@@ -147,7 +147,7 @@ def ink(colour):
 def label_axis(axis, labels, inches, shown=True, offset=0):
     """Label an axis that is so many inches long; if they do not all fit, every 2nd, 5th, 10th.
 
-    One whose labels are not shown gets no ticks either: they would take half the drawing's time.
+    One whose labels are not shown gets no ticks either: they would take a third of the time.
     """
     if not shown:
         axis.set_ticks([])
