@@ -1,6 +1,8 @@
-"""In which order the test files are run; and in CI a skipped test is a failed test."""
+"""In which order test files are run, which fonts they see; in CI a skipped test is a failed one."""
 
 import os
+import shutil
+import tempfile
 
 import pytest
 
@@ -10,6 +12,18 @@ FIRST = (
     *("test_checks.py", "test_mutation.py", "test_mistakes.py", "12_your_bert.ipynb"),
     *("test_plots.py", "test_explorer.py", "07_seeing_attention.ipynb"),
 )
+
+
+def pytest_configure(config):
+    """Tests, and the kernels of notebooks, see the fonts that matplotlib ships, and no others.
+
+    Which others there are differs from machine to machine, and so would the pictures. A folder of
+    their own keeps matplotlib from remembering them.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # those inherit it
+        folder = tempfile.mkdtemp(prefix="mha-course-matplotlib-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        os.environ |= {"MPL_IGNORE_SYSTEM_FONTS": "1", "MPLCONFIGDIR": folder}
 
 
 def pytest_collection_modifyitems(items):

@@ -1,6 +1,6 @@
 """What the pictures of `plots.py` are made of: cells, labels that fit, figures, fonts."""
 
-from functools import partial
+from functools import cache, partial
 from unicodedata import east_asian_width
 
 import numpy as np
@@ -17,11 +17,13 @@ __all__ = [
     "fonts",
     "label_axis",
     "labels",
+    "legible",
     "longest",
     "new_axes",
     "new_figure",
     "panel",
     "print_numbers",
+    "with_boxes",
     "with_margins",
 ]
 
@@ -34,6 +36,7 @@ CHINESE_FONTS = (
 )
 LETTER, LINE = 0.085, 0.12  # inches: the width of a letter, the least height of a line of labels
 LONGEST_LABEL = 20  # letters; what is longer ends in an ellipsis
+SAID = []  # the text for which the reader was told that a font is missing
 GAP = 0.5  # between two heads of the split picture, in cells
 
 
@@ -59,7 +62,9 @@ def labels(labels, count, name, what):
     labels = range(count) if labels is None else labels
     if len(labels) != count:
         raise ValueError(f"{name}: {len(labels)} labels for {count} {what}")
-    return [str(label) for label in labels]
+    labels = [str(label) for label in labels]
+    say_what_is_missing("".join(labels))
+    return legible(labels)
 
 
 def check_split(num_words, num_hiddens, num_heads):
@@ -233,3 +238,53 @@ def fonts():
 
     installed = {font.name for font in font_manager.fontManager.ttflist}
     return [*rcParams["font.family"], *(name for name in CHINESE_FONTS if name in installed)]
+
+
+def legible(labels):
+    """The labels; one with a character that no font here has becomes #0, #1, …: its place."""
+    return [f"#{i}" if missing_in(label) else label for i, label in enumerate(labels)]
+
+
+def with_boxes(text):
+    """The text with a box in place of each character that no font here has."""
+    say_what_is_missing(text)
+    missing = missing_in(text)
+    return "".join("□" if c in missing and c != "\n" else c for c in text)
+
+
+def missing_in(text):
+    """The characters of a text that cannot be drawn with the fonts here, in order."""
+    faces = font_faces(tuple(fonts()))
+    return [
+        c
+        for c in dict.fromkeys(text)
+        if not c.isprintable() or not any(face.get_char_index(ord(c)) for face in faces)
+    ]
+
+
+def say_what_is_missing(text):
+    """Tell the reader once that a font is missing; matplotlib would warn for each character."""
+    missing = [c for c in missing_in(text) if c.isprintable()]
+    if missing and not SAID:
+        SAID.append(text)
+        print(
+            f"No font on this machine has {' '.join(missing[:5])}: a label with such characters is "
+            "shown as #0, #1, …, its place, and in a title they are boxes. Install a font that has "
+            "them, for Chinese say Noto Sans CJK, and restart the kernel."
+        )
+
+
+@cache
+def font_faces(names):
+    """The faces of these font families, the way matplotlib chooses them."""
+    from matplotlib import font_manager
+
+    found = []
+    for name in names:
+        properties = font_manager.FontProperties(family=[name])
+        try:
+            path = font_manager.findfont(properties, fallback_to_default=False)
+        except ValueError:  # a family of the reader's settings that is not installed
+            continue
+        found.append(font_manager.get_font(path))
+    return found

@@ -51,7 +51,7 @@ def attention_heatmap(
     drawing.label_axis(ax.xaxis, keys, width)
     drawing.label_axis(ax.yaxis, queries, height)
     ax.set(xlabel="keys", ylabel="queries")
-    ax.set_title(title, fontfamily=drawing.fonts())
+    ax.set_title(drawing.with_boxes(title), fontfamily=drawing.fonts())
     if annotate:
         drawing.print_numbers(ax, image, cells, min(width / len(keys), height / len(queries)))
     return ax
@@ -102,7 +102,7 @@ def head_grid(
     figure.colorbar(image, ax=list(grid[:count]), aspect=30)
     figure.supxlabel("keys", fontsize=10)
     figure.supylabel("queries", fontsize=10)
-    figure.suptitle(title, fontfamily=drawing.fonts())
+    figure.suptitle(drawing.with_boxes(title), fontfamily=drawing.fonts())
     return figure
 
 
@@ -167,7 +167,7 @@ def lines(x, series, xlabel, ylabel, title, ax=None, logx=False, logy=False):
         ax.plot(x, values, marker="osD^v<>"[place % 7] if len(x) <= 20 else "", label=label)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.set(xscale="log" if logx else "linear", yscale="log" if logy else "linear")
-    ax.set_title(title, fontfamily=drawing.fonts())
+    ax.set_title(drawing.with_boxes(title), fontfamily=drawing.fonts())
     if logx and len(x) <= 10:  # the sizes of the lesson rather than powers of ten
         ax.set_xticks(x, [f"{number:g}" for number in x])
         ax.minorticks_off()
@@ -197,5 +197,5 @@ def bars(values, ylabel, title, ax=None):
     ax.margins(y=0.12)
     drawing.label_axis(ax.xaxis, names, width)
     ax.set_ylabel(ylabel)
-    ax.set_title(title, fontfamily=drawing.fonts())
+    ax.set_title(drawing.with_boxes(title), fontfamily=drawing.fonts())
     return ax

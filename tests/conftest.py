@@ -13,6 +13,51 @@ def pretrained():
     return load_pretrained()
 
 
+@pytest.fixture
+def chinese_font(tmp_path, monkeypatch):
+    """A font that has 注意力查询键值猫 as squares: the tests see no other that has Chinese."""
+    from fontTools.fontBuilder import FontBuilder
+    from fontTools.pens.ttGlyphPen import TTGlyphPen
+    from matplotlib import font_manager
+
+    from mha_course import drawing
+
+    pen = TTGlyphPen(None)
+    for move, corner in zip(
+        (pen.moveTo, pen.lineTo, pen.lineTo, pen.lineTo),
+        ((100, 0), (100, 800), (900, 800), (900, 0)),
+        strict=True,
+    ):
+        move(corner)
+    pen.closePath()
+    square = pen.glyph()
+    names = {ord(c): f"uni{ord(c):04X}" for c in "注意力查询键值猫"}
+    font = FontBuilder(1000, isTTF=True)
+    font.setupGlyphOrder([".notdef", *names.values()])
+    font.setupCharacterMap(names)
+    font.setupGlyf({name: square for name in [".notdef", *names.values()]})
+    font.setupHorizontalMetrics({name: (1000, 100) for name in [".notdef", *names.values()]})
+    font.setupHorizontalHeader(ascent=800, descent=-200)
+    font.setupNameTable({"familyName": "Course Test CJK", "styleName": "Regular"})
+    font.setupOS2()
+    font.setupPost()
+    font.save(tmp_path / "test-cjk.ttf")
+    monkeypatch.delenv("MPL_IGNORE_SYSTEM_FONTS")  # nor would matplotlib choose this one
+    fonts = font_manager.fontManager
+    monkeypatch.setattr(fonts, "ttflist", list(fonts.ttflist))
+    fonts.addfont(tmp_path / "test-cjk.ttf")
+    monkeypatch.setattr(drawing, "CHINESE_FONTS", ("Course Test CJK", "not installed"))
+    return "Course Test CJK"
+
+
+@pytest.fixture(autouse=True)
+def nothing_said_of_fonts(monkeypatch):
+    """That a font is missing is said once: in each test, not in the first that draws."""
+    from mha_course import drawing
+
+    monkeypatch.setattr(drawing, "SAID", [])
+
+
 @pytest.fixture(scope="module", autouse=True)
 def own_tasks_forgotten():
     """What a module registers of an instructor's own tasks is no task of the course after it."""

@@ -485,13 +485,21 @@ STRANGE = (
 )
 
 
-def test_strange_characters_are_drawn_without_a_warning(reader, monkeypatch):
+def test_strange_characters_are_drawn_without_a_warning(reader):
     found = attention_map(STRANGE, **reader)
     size(pictures.head_picture(found, 0, 0))
-    monkeypatch.setattr(drawing, "CHINESE_FONTS", ())
-    size(pictures.head_picture(found, 0, 1))
-    assert pictures.drawable("a注\n\U0001f9ff\ud800é") == "a□□□□é"
-    assert pictures.drawable("$x$ <b>") == "$x$ <b>"
+    size(pictures.head_picture(found, 0, 1, start=3))
+
+
+def test_strange_characters_are_drawn_with_a_chinese_font_too(reader, chinese_font):
+    test_strange_characters_are_drawn_without_a_warning(reader)
+
+
+def test_what_cannot_be_drawn_is_replaced():
+    assert drawing.with_boxes("a注\n\U0001f9ff\ud800é") == "a□\n□□é"
+    assert drawing.legible(["$x$ <b>", "a\nb", "\ud800", "注", "é"]) == [
+        *("$x$ <b>", "#1", "#2", "#3", "é")
+    ]
 
 
 def test_a_picture_is_told_in_words_and_nothing_of_them_is_markup(reader):

@@ -12,6 +12,7 @@ from nbclient import NotebookClient
 
 matplotlib.use("Agg")
 
+from matplotlib import font_manager  # noqa: E402
 from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
 from matplotlib.colors import to_rgba  # noqa: E402
@@ -82,7 +83,7 @@ def test_heatmap_does_not_change_its_input():
     torch.testing.assert_close(given, before, rtol=0, atol=0, equal_nan=True)
 
 
-def test_heatmap_rows_are_queries_from_the_top():
+def test_heatmap_rows_are_queries_from_the_top(chinese_font):
     ax = attention_heatmap(weights(L, S), list("abc"), TOKENS, title="look here")
     assert tick_labels(ax.yaxis) == list("abc")
     assert tick_labels(ax.xaxis) == TOKENS
@@ -172,22 +173,35 @@ def test_heatmap_draws_into_the_axes_given():
     assert plt.get_fignums() == []
 
 
-def test_a_chinese_font_is_used_where_there_is_one(monkeypatch):
-    monkeypatch.setattr(drawing, "CHINESE_FONTS", ("DejaVu Serif", "not installed"))
-    ax = attention_heatmap(weights(L, S), ["a", "b", "c"], TOKENS)
-    assert ax.yaxis.get_ticklabels()[0].get_fontfamily()[-1] == "DejaVu Serif"
+CHINESE = ["查询", "键", "[CLS]"]
 
 
-def test_chinese_labels_are_kept():
-    ax = attention_heatmap(weights(L, S), ["查询", "键", "值"], TOKENS, title="注意力")
-    assert tick_labels(ax.yaxis) == ["查询", "键", "值"]
+def test_tests_see_no_font_but_those_of_matplotlib():
+    shipped = str(matplotlib.get_data_path())
+    assert all(font.fname.startswith(shipped) for font in font_manager.fontManager.ttflist)
+    assert drawing.missing_in("a注é√·") == ["注"]
 
 
-def test_a_missing_chinese_font_is_only_a_warning(monkeypatch):
-    monkeypatch.setattr(drawing, "CHINESE_FONTS", ())
-    ax = attention_heatmap(weights(L, 1), ["查询", "键", "值"])
-    with pytest.warns(UserWarning, match="Glyph .* missing"):
-        ax.figure.canvas.draw()
+def test_with_a_chinese_font_labels_are_as_they_are(chinese_font, capsys):
+    ax = attention_heatmap(weights(L, S), CHINESE, TOKENS, title="注意力")
+    assert tick_labels(ax.yaxis) == CHINESE and tick_labels(ax.xaxis) == TOKENS
+    assert ax.get_title() == "注意力"
+    assert ax.yaxis.get_ticklabels()[0].get_fontfamily()[-1] == chinese_font
+    ax.figure.canvas.draw()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_a_chinese_font_labels_are_told_apart_and_one_sentence_says_why(capsys):
+    ax = attention_heatmap(weights(L, S), CHINESE, TOKENS, title="the weights of 注意力")
+    assert tick_labels(ax.yaxis) == ["#0", "#1", "[CLS]"]
+    assert tick_labels(ax.xaxis) == [*TOKENS[:4], "#4"]
+    assert ax.get_title() == "the weights of □□□"
+    ax.figure.canvas.draw()  # a warning for a missing glyph would be an error
+    head_grid(weights(2, L, S), CHINESE, title="注意力").canvas.draw()
+    bars({"键": 1, "b": 2}, "y", "title").figure.canvas.draw()
+    told = capsys.readouterr()
+    assert told.out.startswith("No font on this machine has 查 询 键: a label ")
+    assert told.out.count("\n") == 1 and not told.err
 
 
 @pytest.mark.parametrize(
@@ -226,7 +240,7 @@ def test_grid_plots_every_head_once_in_order(count, columns):
     assert (figure.get_supxlabel(), figure.get_supylabel()) == ("keys", "queries")
 
 
-def test_grid_labels_stand_at_the_outer_edge_only():
+def test_grid_labels_stand_at_the_outer_edge_only(chinese_font):
     figure = head_grid(weights(5, L, S), list("abc"), TOKENS, columns=3)
     queries = ["".join(tick_labels(ax.yaxis)) for ax in figure.axes[:5]]
     keys = [tick_labels(ax.xaxis) == TOKENS for ax in figure.axes[:5]]
@@ -479,6 +493,9 @@ def test_a_notebook_shows_each_picture_once(notebook):
 
 def test_no_output_holds_an_address_or_a_warning(notebook):
     outputs = [output for cell in notebook.cells for output in cell.outputs]
+    (told,) = (output for output in outputs if output.output_type == "stream")
+    assert told.name == "stdout" and told.text.startswith("No font on this machine has 猫: ")
+    outputs.remove(told)
     assert {output.output_type for output in outputs} == {"display_data", "execute_result"}
     assert not [output for output in outputs if " at 0x" in output.data["text/plain"]]
 

@@ -4,12 +4,11 @@ import base64
 import html
 import io
 import threading
-from functools import cache
 
 from mha_course import drawing, plots
 from mha_course.explorer.heads import describe_head
 
-__all__ = ["DRAWN", "drawable", "grid_picture", "head_picture", "image_tag"]
+__all__ = ["DRAWN", "grid_picture", "head_picture", "image_tag"]
 
 DRAWN = 48  # tokens a side; with more, labels could no longer be read
 DPI = 144  # 1.5 pixels for each of a usual screen, so that letters stay sharp when magnified
@@ -61,19 +60,10 @@ def image_tag(png, text):
     )
 
 
-def drawable(text):
-    """The text with a box in place of each character that no font here has."""
-    faces = _faces(tuple(drawing.fonts()))
-    return "".join(
-        c if c.isprintable() and any(face.get_char_index(ord(c)) for face in faces) else "□"
-        for c in text
-    )
-
-
 def _window(found, start):
     shown = slice(start, start + DRAWN)
     with LOCK:
-        return shown, [drawable(token) for token in found.tokens[shown]]
+        return shown, drawing.legible(found.tokens)[shown]
 
 
 def _figure():
@@ -94,19 +84,3 @@ def _png(figure):
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=DPI)
     return file.getvalue()
-
-
-@cache
-def _faces(names):
-    """The faces of these font families, the way matplotlib chooses them."""
-    from matplotlib import font_manager
-
-    found = []
-    for name in names:
-        properties = font_manager.FontProperties(family=[name])
-        try:
-            path = font_manager.findfont(properties, fallback_to_default=False)
-        except ValueError:  # a family of the reader's settings that is not installed
-            continue
-        found.append(font_manager.get_font(path))
-    return found
