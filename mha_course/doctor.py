@@ -32,6 +32,8 @@ PACKAGES = (
     "safetensors",
     "huggingface_hub",
     "ipywidgets",
+    "nbval",
+    "tqdm",
 )
 OLDEST_PYTHON = (3, 11)
 CLONE = "git clone the course and run this inside the clone"
