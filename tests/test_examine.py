@@ -18,7 +18,7 @@ from mha_course.checks import (
     your_encoder,
 )
 from mha_course.checks.compare import compare
-from mha_course.checks.evidence import total
+from mha_course.checks.examining import total
 from mha_course.checks.outcome import examined, frozen
 from mha_course.checks.recognition import wrong_answer
 from mha_course.checks.registry import LESSONS

@@ -13,11 +13,11 @@ from torch import nn
 
 from mha_course.checks import Feedback, diagnose, explanation, find, outcome
 from mha_course.checks.compare import compare
-from mha_course.checks.exceptions import MEANINGS, explain
-from mha_course.checks.limits import OutOfTime, time_limit
+from mha_course.checks.exception_meanings import MEANINGS, explain
 from mha_course.checks.recognition import wrong_answer
 from mha_course.checks.stages import first_wrong_stage
 from mha_course.checks.task import Case, Task
+from mha_course.checks.time_limit import OutOfTime, time_limit
 
 
 def split(X, num_heads):

@@ -6,7 +6,7 @@ without raising; `tasks()` lists the ids. The tasks of a lesson are in the modul
 
 from mha_course.checks.diagnosis import diagnose_task
 from mha_course.checks.feedback import Feedback
-from mha_course.checks.records import progress, record
+from mha_course.checks.passed_tasks import progress, record
 from mha_course.checks.registry import LESSONS, find, tasks
 
 __all__ = ["LESSONS", "CheckFailed", "Feedback", "check", "diagnose", "find", "progress", "tasks"]

@@ -13,7 +13,7 @@ from mha_course.checks.bert_runs import (
     run_output,
 )
 from mha_course.checks.bert_stages import attention_stages, layer_stages, output_stages
-from mha_course.checks.evidence import total
+from mha_course.checks.examining import total
 from mha_course.checks.mistakes.bert_layers import LAYER, build_layer
 from mha_course.checks.mistakes.bert_mask import MASK, build_mask
 from mha_course.checks.mistakes.bert_names import NAMES, build_names

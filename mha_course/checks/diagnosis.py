@@ -4,11 +4,11 @@ import functools
 
 from mha_course.checks import explanation
 from mha_course.checks.compare import compare
-from mha_course.checks.earlier import blame_earlier
+from mha_course.checks.earlier_tasks import blame_earlier
 from mha_course.checks.feedback import Feedback
-from mha_course.checks.known import known_of, reversed_case
 from mha_course.checks.outcome import observe, same
 from mha_course.checks.praise import count_calls, praise
+from mha_course.checks.prepared import prepared, reversed_case
 from mha_course.checks.recognition import recognise
 from mha_course.checks.running import quiet_state
 from mha_course.checks.showing import describe
@@ -40,7 +40,7 @@ def diagnose_task(task, answer, seed=0):
         feedback = try_again()
         if feedback.passed or feedback.kind == "borrowed":
             return feedback
-        return blame_earlier(task, answer, feedback, try_again, seed)
+        return blame_earlier(task, answer, feedback, try_again, seed, diagnose_task)
 
 
 def not_a(task, got):
@@ -73,7 +73,7 @@ class Live:
 
     def expected(self, way, index):
         """What a right answer returns."""
-        return known_of(self.task, self.seed).right(index, turned=way == WAYS[2])
+        return prepared(self.task, self.seed).right(index, turned=way == WAYS[2])
 
     def outcome(self, way, index, case):
         """The Outcome of the case of this index, run in one of the WAYS. Raises: NotRun."""

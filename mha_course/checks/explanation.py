@@ -4,13 +4,13 @@ import dataclasses
 
 import torch
 
-from mha_course.checks.exceptions import explain, learners_frames
+from mha_course.checks.exception_meanings import explain, learners_frames
 from mha_course.checks.feedback import Feedback
-from mha_course.checks.limits import OutOfTime
 from mha_course.checks.registry import lesson_of
 from mha_course.checks.running import Borrowed
 from mha_course.checks.showing import describe, rounded
 from mha_course.checks.task import AnswerError
+from mha_course.checks.time_limit import OutOfTime
 
 __all__ = [
     "of_changes",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from mha_course.checks.bert_loading import load, misfit
-from mha_course.checks.evidence import is_nonzero
+from mha_course.checks.examining import is_nonzero
 from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from mha_course.attention import length_mask
 from mha_course.checks.bert_loading import parameters_of, twins_among
-from mha_course.checks.evidence import equal, is_floats, is_nonzero, total
+from mha_course.checks.examining import equal, is_floats, is_nonzero, total
 from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case
 

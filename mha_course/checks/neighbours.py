@@ -7,7 +7,7 @@ and the same for all answers that make one mistake, whatever their strength and 
 import torch
 
 from mha_course.attention import scaled_dot_product_attention
-from mha_course.checks.evidence import total
+from mha_course.checks.examining import total
 from mha_course.checks.task import AnswerError, Case
 
 __all__ = [

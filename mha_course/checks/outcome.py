@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from mha_course.checks.compare import FLOAT32_TOLERANCE, compare
-from mha_course.checks.limits import OutOfTime, time_limit
 from mha_course.checks.running import Borrowed, changed_inputs, copy_inputs, watch_calls
 from mha_course.checks.showing import plain_number
+from mha_course.checks.time_limit import OutOfTime, time_limit
 
 __all__ = ["Outcome", "examined", "observe", "observe_known", "same"]
 

@@ -4,8 +4,8 @@ import itertools
 import numbers
 
 from mha_course.checks.compare import compare
-from mha_course.checks.known import known_of
 from mha_course.checks.outcome import observe_known, same
+from mha_course.checks.prepared import prepared
 
 __all__ = ["pairs", "recognise", "take_back", "wrong_answer"]
 
@@ -45,11 +45,11 @@ def take_back(task, one, other, seed=0):
 
     What is left of the two could then come from many other things, so they are not named.
     """
-    ratios, known = set(), known_of(task, seed)
-    for index in range(len(known.cases)):
+    ratios, ready = set(), prepared(task, seed)
+    for index in range(len(ready.cases)):
         results = [_outcome(task, made, index, seed).value for made in ((one,), (other,))]
         results.append(_outcome(task, (one, other), index, seed).value)
-        right = known.right(index)
+        right = ready.right(index)
         if not all(isinstance(number, numbers.Real) for number in (right, *results)):
             return False
         first, second, both = (number - right for number in results)
@@ -92,8 +92,8 @@ def _explains(task, mistakes, cases, outcome, index, seed):
 
 
 def _outcome(task, made, index, seed):
-    known = known_of(task, seed)
-    return known.kept(
+    ready = prepared(task, seed)
+    return ready.kept(
         ("mistakes", tuple(mistake.id for mistake in made), index),
-        lambda: observe_known(task, wrong_answer(task, *made), known.cases[index]),
+        lambda: observe_known(task, wrong_answer(task, *made), ready.cases[index]),
     )

@@ -12,7 +12,7 @@ from mha_course.checks.attended_tokens import (
     run_attended,
     table,
 )
-from mha_course.checks.evidence import total
+from mha_course.checks.examining import total
 from mha_course.checks.mistakes.attended_tokens import ATTENDED, build_attended
 from mha_course.checks.mistakes.entropies import ENTROPY, build_entropy
 from mha_course.checks.mistakes.offsets import OFFSET, build_offset

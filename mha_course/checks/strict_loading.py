@@ -5,7 +5,7 @@ import re
 import torch
 from torch import nn
 
-from mha_course.checks.evidence import equal, total
+from mha_course.checks.examining import equal, total
 from mha_course.checks.task import AnswerError, Case
 
 __all__ = ["examine_loading", "loading_cases", "run_loading"]

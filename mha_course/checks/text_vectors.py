@@ -5,7 +5,7 @@ import numbers
 import numpy as np
 import torch
 
-from mha_course.checks.evidence import total
+from mha_course.checks.examining import total
 from mha_course.checks.showing import describe, plain_number
 from mha_course.checks.task import AnswerError, Case
 

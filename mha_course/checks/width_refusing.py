@@ -3,7 +3,7 @@
 import re
 import textwrap
 
-from mha_course.checks.evidence import total
+from mha_course.checks.examining import total
 from mha_course.checks.task import AnswerError, Case
 
 __all__ = ["examine_head_width", "run_head_width", "width_cases"]

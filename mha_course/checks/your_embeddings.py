@@ -5,7 +5,7 @@ from torch import nn
 
 from mha_course.bert_config import BertConfig
 from mha_course.checks.bert_loading import make
-from mha_course.checks.evidence import equal, is_floats, total
+from mha_course.checks.examining import equal, is_floats, total
 from mha_course.checks.module_calls import judged, learns, plan_of, run_planned
 from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case

@@ -6,8 +6,8 @@ import re
 
 from mha_course.checks.diagnosis import WAYS, NotRun, not_a, try_cases
 from mha_course.checks.feedback import Feedback
-from mha_course.checks.known import known_of
 from mha_course.checks.outcome import examined
+from mha_course.checks.prepared import prepared
 from mha_course.checks.running import Borrowed, quiet_state
 
 __all__ = ["forbidden_name", "hidden", "judge", "needs_stages", "verdict"]
@@ -57,7 +57,7 @@ def _judged(task, records, seed):
     if records.state == "broken":
         message = f"{task.name} could not be run to its end."
         return Feedback(task.id, "raises", message), ()
-    does = _Recorded(task, records, known_of(task, seed))
+    does = _Recorded(task, records, prepared(task, seed))
     try:
         with quiet_state():
             feedback = try_cases(task, does, seed)

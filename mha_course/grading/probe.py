@@ -16,14 +16,14 @@ import types
 import numpy as np
 import torch
 
-from mha_course.checks.exceptions import learners_frames
-from mha_course.checks.limits import OutOfTime, time_limit
+from mha_course.checks.exception_meanings import learners_frames
 from mha_course.checks.outcome import Outcome, observe
 from mha_course.checks.praise import Counting
 from mha_course.checks.running import Borrowed, quiet_state, reversed_inputs
 from mha_course.checks.showing import describe
 from mha_course.checks.stages import Recorder
 from mha_course.checks.task import AnswerError
+from mha_course.checks.time_limit import OutOfTime, time_limit
 from mha_course.grading.encoding import Encoder, shorten
 from mha_course.grading.noticing import running_threads, take_notes
 

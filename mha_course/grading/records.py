@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from mha_course.checks.diagnosis import WAYS
-from mha_course.checks.known import reversed_case
-from mha_course.checks.limits import OutOfTime
 from mha_course.checks.outcome import SECONDS, Outcome
+from mha_course.checks.prepared import reversed_case
 from mha_course.checks.running import Borrowed, quiet_state
 from mha_course.checks.task import AnswerError, Draw
+from mha_course.checks.time_limit import OutOfTime
 from mha_course.grading.decoding import Decoder, text_of
 from mha_course.grading.encoding import bytes_of, tensor_from
 

@@ -4,25 +4,26 @@ from mha_course.checks.outcome import observe_known
 from mha_course.checks.running import changed_inputs, quiet_state, reversed_inputs
 from mha_course.checks.task import Case, Draw
 
-__all__ = ["Known", "known_of", "reversed_case"]
+__all__ = ["Prepared", "prepared", "reversed_case"]
 
 MOST = 100  # tasks and seeds that are kept in mind
 
-_known = {}
+_made = {}
 
 
-def known_of(task, seed):
-    """The Known of a task, made once. It holds the task, so that no other one gets its place."""
+def prepared(task, seed):
+    """The Prepared of a task and a seed, made once; it holds the task, so that no other takes its
+    place."""
     key = id(task), seed
-    if key not in _known:
-        if len(_known) >= MOST:
-            _known.clear()
+    if key not in _made:
+        if len(_made) >= MOST:
+            _made.clear()
         with quiet_state():
-            _known[key] = Known(task, seed)
-    return _known[key]
+            _made[key] = Prepared(task, seed)
+    return _made[key]
 
 
-class Known:
+class Prepared:
     """The cases of a task for a seed, never given to an answer, and what has been computed of them.
 
     Everything is computed when it is asked for, once.

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from mha_course.checks import check, progress, records, tasks
+from mha_course.checks import check, passed_tasks, progress, tasks
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def work(tmp_path, monkeypatch):
     """The work/notebooks of a clone of its own, as the current directory."""
     folder = tmp_path / "work" / "notebooks"
     folder.mkdir(parents=True)
-    monkeypatch.setattr(records, "find_root", lambda: tmp_path)
+    monkeypatch.setattr(passed_tasks, "find_root", lambda: tmp_path)
     monkeypatch.chdir(folder)
     return tmp_path / "work"
 
@@ -40,7 +40,7 @@ def test_a_passed_check_is_kept_and_a_later_failure_takes_nothing_away(work, cap
 def test_nothing_is_kept_outside_of_work(work, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     check("04-transpose_qkv", split)
-    assert not (work / records.FILE).exists()
+    assert not (work / passed_tasks.FILE).exists()
     found = progress()
     assert not found.kept and found.passed == frozenset()
     assert "Nothing is kept here" in str(found)
@@ -55,7 +55,7 @@ def test_a_folder_that_is_only_called_work_does_not_count(work, tmp_path, monkey
 
 
 def test_the_end_is_said():
-    done = records.Progress(frozenset(tasks()))
+    done = passed_tasks.Progress(frozenset(tasks()))
     assert done.next is None and "Every task is passed." in str(done)
 
 
@@ -72,23 +72,23 @@ def test_the_end_is_said():
 )
 def test_a_broken_or_old_file_is_set_aside_and_its_good_lines_are_kept(work, text, capsys):
     good = json.dumps({"format": 1, "task": "04-transpose_output", "passed": True}) + "\n"
-    (work / records.FILE).write_text(good + text, encoding="utf-8")
+    (work / passed_tasks.FILE).write_text(good + text, encoding="utf-8")
     assert progress().passed == {"04-transpose_output"}
-    aside = list(work.glob(f"{records.FILE}.broken-*"))
+    aside = list(work.glob(f"{passed_tasks.FILE}.broken-*"))
     assert [path.read_text(encoding="utf-8") for path in aside] == [good + text]
     check("04-transpose_qkv", split)
     assert progress().passed == {"04-transpose_output", "04-transpose_qkv"}
-    assert len(list(work.glob(f"{records.FILE}.broken-*"))) == 1
+    assert len(list(work.glob(f"{passed_tasks.FILE}.broken-*"))) == 1
 
 
 def test_what_cannot_be_written_does_not_fail_a_check(work, capsys):
-    (work / records.FILE).mkdir()
+    (work / passed_tasks.FILE).mkdir()
     check("04-transpose_qkv", split)
     assert "passed" not in os.listdir(work)
 
 
 def test_a_task_that_is_gone_does_no_harm(work):
     line = json.dumps({"format": 1, "task": "04-no_longer_there", "passed": True})
-    (work / records.FILE).write_text(line + "\n", encoding="utf-8")
+    (work / passed_tasks.FILE).write_text(line + "\n", encoding="utf-8")
     assert progress().next == tasks()[0]
     assert "04-no_longer_there" not in progress()._repr_html_()

@@ -12,15 +12,16 @@ from mha_course.checks.running import unwatched
 __all__ = ["blame_earlier"]
 
 
-def blame_earlier(task, answer, failed, try_again, seed):
+def blame_earlier(task, answer, failed, try_again, seed, diagnose):
     """Return the Feedback on `answer` that is fair to it.
 
     If functions of earlier tasks that it may call are wrong where it finds them, it is tried again
     with right ones in their place. Passes then: the fault lies there, and they are named. Fails
     still: its own mistake is named, and they are mentioned.
+    try_again: gives the Feedback on `answer` once more. diagnose: `diagnosis.diagnose_task`.
     """
     names = _namespace(answer)
-    guilty = _guilty(task, answer, names, seed)
+    guilty = _guilty(task, answer, names, seed, diagnose)
     if not guilty:
         return failed
     with _replaced(names, guilty):
@@ -45,10 +46,8 @@ def blame_earlier(task, answer, failed, try_again, seed):
     return dataclasses.replace(again, remarks=(*again.remarks, text))
 
 
-def _guilty(task, answer, names, seed):
+def _guilty(task, answer, names, seed, diagnose):
     """The earlier tasks whose functions are wrong here, other than through yet earlier ones."""
-    from mha_course.checks.diagnosis import diagnose_task
-
     guilty = []
     for earlier in map(find, task.uses):
         theirs = names.get(earlier.name)
@@ -56,7 +55,7 @@ def _guilty(task, answer, names, seed):
             getattr(theirs, "__module__", "")
         ).startswith("torch.")
         if callable(theirs) and theirs is not answer and not library:
-            if diagnose_task(earlier, theirs, seed).kind not in ("passed", "earlier"):
+            if diagnose(earlier, theirs, seed).kind not in ("passed", "earlier"):
                 guilty.append(earlier)
     return guilty
 
