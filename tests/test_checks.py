@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import importlib
 import random
 import sys
 import threading
@@ -13,20 +12,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from answers import proven
+from lessons import all_answers, proven
+from lessons.head_splitting.answers import Module, split
+from lessons.scaled_dot_product.answers import softmax_infinity
 from torch.nn import functional as F
 
-from mha_course.checks import LESSONS, CheckFailed, check, diagnose, find, tasks
+from mha_course.checks import CheckFailed, check, diagnose, find, tasks
 from mha_course.checks.compare import compare
 from mha_course.checks.diagnosis import diagnose_task
 from mha_course.checks.registry import forget, register
 from mha_course.checks.task import Case, Task
 
-ANSWERS = {lesson: importlib.import_module(f"answers.{lesson}") for lesson in LESSONS}
-
-
-RIGHT = {task_id: answers for X in ANSWERS.values() for task_id, answers in X.RIGHT.items()}
-WRONG = {task_id: answers for X in ANSWERS.values() for task_id, answers in X.WRONG.items()}
+RIGHT, WRONG = all_answers()
 
 
 @pytest.mark.parametrize("task_id", tasks())
@@ -194,7 +191,7 @@ def test_check_raises_an_assertion_error_that_carries_the_feedback(capsys):
 
 
 def test_check_says_so_in_one_line_when_it_passes(capsys):
-    check("04-transpose_qkv", ANSWERS["head_splitting"].split)
+    check("04-transpose_qkv", split)
     assert capsys.readouterr().out == "✓ 04-transpose_qkv: right in 8 cases.\n"
 
 
@@ -212,7 +209,7 @@ def test_an_answer_that_calls_an_unwritten_function_names_it():
     def transpose_output(X, num_heads):
         raise NotImplementedError()
 
-    class MultiHeadAttention(ANSWERS["head_splitting"].Module):
+    class MultiHeadAttention(Module):
         merge = staticmethod(transpose_output)
 
     feedback = diagnose("04-MultiHeadAttention", MultiHeadAttention)
@@ -227,7 +224,7 @@ def test_an_answer_that_remembers_is_caught():
 
     def transpose_qkv(X, num_heads):
         calls.append(1)
-        return ANSWERS["head_splitting"].split(X, num_heads) + 1e-3 * (len(calls) > 1)
+        return split(X, num_heads) + 1e-3 * (len(calls) > 1)
 
     assert diagnose("04-transpose_qkv", transpose_qkv).kind == "not repeatable"
 
@@ -236,7 +233,7 @@ def test_a_result_that_is_kept_for_the_next_call_is_caught():
     kept = {}
 
     def transpose_qkv(X, num_heads):
-        right = ANSWERS["head_splitting"].split(X, num_heads)
+        right = split(X, num_heads)
         return kept.setdefault((X.shape, num_heads), right)
 
     feedback = diagnose("04-transpose_qkv", transpose_qkv)
@@ -275,15 +272,13 @@ def test_what_depends_on_the_shape_alone_may_be_kept():
 
 
 def test_a_list_is_as_good_as_a_tuple():
-    answers = ANSWERS["scaled_dot_product"].RIGHT["02-scaled_dot_product_attention"]
+    answers = RIGHT["02-scaled_dot_product_attention"]
     right = next(iter(answers.values()))
     assert diagnose("02-scaled_dot_product_attention", lambda *X: list(right(*X))).passed
 
 
 def test_nan_is_called_nan():
-    feedback = diagnose(
-        "04-transpose_qkv", lambda X, H: ANSWERS["head_splitting"].split(X * torch.nan, H)
-    )
+    feedback = diagnose("04-transpose_qkv", lambda X, H: split(X * torch.nan, H))
     assert feedback.kind == "nan"
 
 
@@ -310,7 +305,7 @@ def test_what_went_through_float32_passes_with_a_remark(task_id, answer):
 
 
 def in_float32(scores, valid_lens=None):
-    return ANSWERS["scaled_dot_product"].softmax_infinity(scores.float(), valid_lens)
+    return softmax_infinity(scores.float(), valid_lens)
 
 
 NUMBERS = [
@@ -361,7 +356,7 @@ def test_infinity_is_near_to_nothing_but_itself():
 
 
 def RIGHT_FLOAT32(X, num_heads):
-    return ANSWERS["head_splitting"].split(X, num_heads).float()
+    return split(X, num_heads).float()
 
 
 def test_nothing_global_changes():
@@ -370,7 +365,7 @@ def test_nothing_global_changes():
         torch.rand(3), random.random(), np.random.rand()
         torch.set_default_dtype(torch.float16)
         torch.set_grad_enabled(False)
-        return ANSWERS["head_splitting"].split(X, num_heads)
+        return split(X, num_heads)
 
     before = torch.get_rng_state(), random.getstate(), str(np.random.get_state())
     assert diagnose("04-transpose_qkv", transpose_qkv).passed
@@ -380,7 +375,7 @@ def test_nothing_global_changes():
 
 
 def test_the_same_answer_gets_the_same_words_each_time():
-    wrong = ANSWERS["head_splitting"].WRONG["04-MultiHeadAttention"]["NaN for length 0"]
+    wrong = WRONG["04-MultiHeadAttention"]["NaN for length 0"]
     first, second = (diagnose("04-MultiHeadAttention", wrong) for _ in range(2))
     assert first._repr_html_() == second._repr_html_() and str(first) == str(second)
 

@@ -1,24 +1,19 @@
 """Why the checks use strong inputs: without any one of these conditions known mistakes slip by."""
 
-import importlib
 import itertools
 import random
 
 import pytest
 import torch
-from draws import WEAK
+from lessons import WEAK, all_draws
 
-from mha_course.checks import LESSONS, find, tasks
+from mha_course.checks import find, tasks
 from mha_course.checks.outcome import observe, same
 from mha_course.checks.recognition import wrong_answer
 from mha_course.checks.running import quiet_state
 from mha_course.checks.task import Case
 
-DRAWS = {
-    task_id: draw
-    for lesson in LESSONS
-    for task_id, draw in importlib.import_module(f"draws.{lesson}").DRAWS.items()
-}
+DRAWS = all_draws()
 DRAWN = 30
 # What slips by if the inputs lack a strength, at the least. `pytest -s` prints the whole table.
 SLIPS = {

@@ -8,23 +8,16 @@ import random
 import pytest
 import torch
 
-from mha_course.checks import (
-    bert_loading,
-    find,
-    module_calls,
-    multihead_module,
-    tasks,
-    width_refusing,
-    your_encoder,
-)
+from mha_course.checks import find, lessons, modules, tasks
 from mha_course.checks.compare import compare
 from mha_course.checks.examining import total
 from mha_course.checks.outcome import examined, frozen
 from mha_course.checks.recognition import wrong_answer
-from mha_course.checks.registry import LESSONS
+from mha_course.checks.registry import exercise_set
 from mha_course.checks.running import copy_inputs, quiet_state
 from mha_course.checks.showing import plain_number
 from mha_course.checks.task import AnswerError, Draw
+from mha_course.tasks import head_splitting, parameter_counting, your_bert
 
 EXAMINED = [task_id for task_id in tasks() if find(task_id).examine]
 PLAIN = (str, bool, int, float, type(None), torch.dtype)
@@ -206,12 +199,11 @@ def believing(monkeypatch):
         for name in ("equal", "allclose"):
             patch.setattr(torch, name, lambda *_, **__: True)
         patch.setattr(torch.Tensor, "equal", lambda *_: True)
-        for module in (bert_loading, module_calls):
-            patch.setattr(module, "misfit", lambda *_: "")
-        patch.setattr(module_calls, "_complaint", lambda *_: "")
-        patch.setattr(multihead_module, "_misfit", lambda *_: "")
-        patch.setattr(your_encoder, "_unlike", lambda *_: "")
-        patch.setattr(width_refusing, "_is_meant", lambda *_: True)
+        for name in ("misfit", "_complaint"):
+            patch.setattr(modules, name, lambda *_: "")
+        patch.setattr(head_splitting.runs, "misfit", lambda *_: "")
+        patch.setattr(your_bert.runs, "unlike", lambda *_: "")
+        patch.setattr(parameter_counting.runs, "is_meant", lambda *_: True)
         yield
 
 
@@ -239,11 +231,9 @@ def test_no_mark_rests_on_a_comparison_made_beside_the_answer(task_id, monkeypat
 
 
 def test_the_lessons_lend_what_no_task_of_theirs_asks_for():
-    for lesson in LESSONS:
-        module = importlib.import_module(f"mha_course.checks.{lesson}")
-        forbidden = {name for task in module.TASKS for name in task.forbidden}
-        assert isinstance(module.LENDS, tuple)
-        for name in module.LENDS:
+    for found in map(exercise_set, lessons()):
+        forbidden = {name for task in found.tasks for name in task.forbidden}
+        for name in found.lends:
             owner, _, last = name.rpartition(".")
             lent = getattr(importlib.import_module(owner), last)
             where = name if inspect.ismodule(lent) else f"{lent.__module__}.{lent.__qualname__}"

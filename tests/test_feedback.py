@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 import torch
-from answers.head_splitting import Module
+from lessons.head_splitting.answers import Module
 from torch import nn
 
 from mha_course.checks import Feedback, diagnose, explanation, find, outcome

@@ -17,7 +17,7 @@ import nbformat
 import pytest
 import torch
 
-from mha_course.checks import LESSONS
+from mha_course.checks import lessons
 from mha_course.checks.task import Draw
 from mha_course.grading import jail, nbval_run, records, seccomp
 from mha_course.grading.assignment import assignments, load_assignment
@@ -820,8 +820,8 @@ def test_what_a_kernel_is_sent_of_the_course_holds_no_answer(lesson):
         for name in task.forbidden:
             module, _, function = name.rpartition(".")
             assert f"def {function}(" not in modules.get(module, ""), name
-    assert STAND_INS.items() <= modules.items() and len(LESSONS) == len(assignments())
-    assert "Mistake(" not in text and "TASKS =" not in text
+    assert STAND_INS.items() <= modules.items() and len(lessons()) == len(assignments())
+    assert "Mistake(" not in text and "TASK =" not in text
 
 
 def test_what_is_decoded_is_data():

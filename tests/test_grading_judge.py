@@ -23,9 +23,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lessons import all_answers
 from torch.nn import functional as F
 
-from mha_course.checks import LESSONS, diagnose, find, tasks
+from mha_course.checks import diagnose, find, tasks
 from mha_course.checks.recognition import wrong_answer
 from mha_course.checks.showing import Opaque, describe
 from mha_course.grading.decoding import Decoder
@@ -34,7 +35,7 @@ from mha_course.grading.judge import hidden, judge, needs_stages, verdict
 from mha_course.grading.probe import probe
 from mha_course.grading.records import HARNESS, blob_of, decode, pickled, plan_of
 
-ANSWERS = [importlib.import_module(f"answers.{lesson}") for lesson in LESSONS]
+RIGHT, WRONG = all_answers()
 SPLIT = "04-transpose_qkv"
 
 
@@ -81,8 +82,7 @@ def samples():
     """For each task a known mistake, a wrong answer, a right one."""
     for number, task_id in enumerate(tasks()):
         kinds = [{m.id: wrong_answer(find(task_id), m) for m in find(task_id).mistakes}]
-        for kind in ("WRONG", "RIGHT"):
-            kinds += [getattr(m, kind)[task_id] for m in ANSWERS if task_id in m.RIGHT]
+        kinds += [WRONG[task_id], RIGHT[task_id]]
         for answers in kinds:
             listed = [item for item in answers.items() if item[0] not in RANDOM]
             yield task_id, *random.Random(number).choice(listed)

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch
-from answers import proven
+from lessons import proven
 
 from mha_course.attention import dot_product_weights
 from mha_course.checks import diagnose, find, tasks

@@ -1,14 +1,14 @@
 """No small edit of a right answer gets through a check unless it changes nothing."""
 
 import functools
-import importlib
 import random
 from pathlib import Path
 
 import pytest
+from lessons import all_draws
 from mutation import mutants, solution_sources
 
-from mha_course.checks import LESSONS, diagnose, diagnosis, find, tasks
+from mha_course.checks import diagnose, diagnosis, find, tasks
 from mha_course.checks.outcome import observe, same
 from mha_course.checks.running import quiet_state
 from mha_course.checks.task import Case
@@ -16,11 +16,7 @@ from mha_course.checks.task import Case
 ROOT = Path(__file__).parents[1]
 DRAWS_IN_CI, ALL_DRAWS = 50, 200
 SOURCES, SETTINGS = solution_sources(ROOT)
-DRAWS = {
-    task_id: draw
-    for lesson in LESSONS
-    for task_id, draw in importlib.import_module(f"draws.{lesson}").DRAWS.items()
-}
+DRAWS = all_draws()
 
 
 def run_source(task_id, source):

@@ -1,15 +1,15 @@
 """Checks that tell a learner whether an answer is right and where it first goes wrong.
 
 `check(task_id, answer)` stands in the cell after each task; `diagnose` returns the same feedback
-without raising; `tasks()` lists the ids. The tasks of a lesson are in the module of its name.
+without raising; `tasks()` lists the ids.
 """
 
 from mha_course.checks.diagnosis import diagnose_task
 from mha_course.checks.feedback import Feedback
 from mha_course.checks.passed_tasks import progress, record
-from mha_course.checks.registry import LESSONS, find, tasks
+from mha_course.checks.registry import find, lessons, tasks
 
-__all__ = ["LESSONS", "CheckFailed", "Feedback", "check", "diagnose", "find", "progress", "tasks"]
+__all__ = ["CheckFailed", "Feedback", "check", "diagnose", "find", "lessons", "progress", "tasks"]
 
 
 class CheckFailed(AssertionError):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from mha_course.checks.diagnosis import diagnose_task
 from mha_course.checks.recognition import wrong_answer
-from mha_course.checks.registry import LESSONS, find, tasks
+from mha_course.checks.registry import find, tasks
 from mha_course.clone import CourseError
 
 __all__ = ["Row", "kill_matrix", "main"]
@@ -27,7 +27,7 @@ class Row:
 
 
 def kill_matrix(tests_folder):
-    """Return a Row for each task. Answers that are no known mistakes lie in tests/answers.
+    """Return a Row for each task. Answers that are no known mistakes lie in tests/lessons.
 
     Raises: CourseError if they are not there.
     """
@@ -87,15 +87,10 @@ def _count(row, column, outcomes):
 
 
 def _answers(folder):
-    if not (folder / "answers").is_dir():
-        raise CourseError(f"The answers that checks are tried on are not in {folder / 'answers'}.")
+    if not (folder / "lessons").is_dir():
+        raise CourseError(f"The answers that checks are tried on are not in {folder / 'lessons'}.")
     sys.path.insert(0, str(folder))
     try:
-        modules = [importlib.import_module(f"answers.{lesson}") for lesson in LESSONS]
+        return importlib.import_module("lessons").all_answers()
     finally:
         sys.path.remove(str(folder))
-    right, wrong = {}, {}
-    for module in modules:
-        right |= module.RIGHT
-        wrong |= module.WRONG
-    return right, wrong

@@ -1,21 +1,64 @@
-"""Where the tasks of each lesson are found."""
+"""Where the tasks of each lesson are found: a folder for each lesson, a file for each task."""
 
 import difflib
 import functools
 import importlib
+import pkgutil
+from dataclasses import dataclass
 
-__all__ = ["LESSONS", "find", "forget", "lesson_of", "register", "tasks"]
+__all__ = [
+    "ExerciseSet",
+    "exercise_set",
+    "find",
+    "forget",
+    "lesson_of",
+    "lessons",
+    "register",
+    "tasks",
+]
 
-LESSONS = (
-    "attention_math",
-    "scaled_dot_product",
-    "why_many_heads",
-    "head_splitting",
-    "parameter_counting",
-    "bert_attention",
-    "seeing_attention",
-    "your_bert",
-)
+FOLDER = "mha_course.tasks"
+
+
+@dataclass(frozen=True)
+class ExerciseSet:
+    """The tasks of a lesson, and what goes for all of them.
+
+    stem: "04_head_splitting". tasks: in the order of their numbers. version: counts up when a task
+    is added or asks for something else. lends: dotted names of what an answer may import of the
+    course while it is graded.
+    """
+
+    stem: str
+    tasks: tuple
+    version: int
+    lends: tuple[str, ...] = ()
+
+
+def exercise_set(stem):
+    """Return the ExerciseSet of a lesson, "04_head_splitting".
+
+    Raises: ValueError naming the module if there is none.
+    """
+    name = f"{FOLDER}.{stem.split('_', 1)[-1]}"
+    try:
+        return _load(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ValueError(f"there is no module {name}") from None
+
+
+@functools.cache
+def _load(name):
+    package = importlib.import_module(name)
+    names = [info.name for info in pkgutil.iter_modules(package.__path__)]
+    modules = [importlib.import_module(f"{name}.{module}") for module in names]
+    found = [module.TASK for module in modules if hasattr(module, "TASK")]
+    found = tuple(sorted(found, key=lambda task: task.number))
+    stem = f"{found[0].id.split('-')[0]}_{name.rpartition('.')[2]}"
+    version = max(task.since for task in found)
+    return ExerciseSet(stem, found, version, getattr(package, "LENDS", ()))
 
 
 _own = {}  # task id: (stem of the exercise set, Task), of an instructor
@@ -38,6 +81,11 @@ def register(stem, tasks):
 def forget(stem):
     """Undo `register`."""
     register(stem, ())
+
+
+def lessons():
+    """Return the stems of the lessons that have an exercise set, in order."""
+    return list(dict.fromkeys(stem for stem, _ in _of_the_course().values()))
 
 
 def tasks():
@@ -69,8 +117,7 @@ def _all_tasks():
 
 @functools.cache
 def _of_the_course():
-    return {
-        task.id: (f"{task.id[:2]}_{lesson}", task)
-        for lesson in LESSONS
-        for task in importlib.import_module(f"mha_course.checks.{lesson}").TASKS
-    }
+    folder = importlib.import_module(FOLDER)
+    names = [f"{FOLDER}.{info.name}" for info in pkgutil.iter_modules(folder.__path__)]
+    sets = sorted(map(_load, names), key=lambda one: one.stem)
+    return {task.id: (one.stem, task) for one in sets for task in one.tasks}

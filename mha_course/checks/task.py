@@ -87,6 +87,7 @@ class Task:
         answer computes, so that the first that is not there can be named.
     uses: ids of earlier tasks of the exercise set whose functions a good answer calls.
     since: the version of the exercise set since which its statement asks for the same.
+    number: its place in the exercise set of a lesson, 2 for task 4.2.
     """
 
     id: str
@@ -105,6 +106,7 @@ class Task:
     stages: Callable[[dict[str, Any]], dict[str, torch.Tensor]] | None = None
     uses: tuple[str, ...] = ()
     since: int = 1
+    number: int = 0
 
     @property
     def name(self):

@@ -12,10 +12,12 @@ from mha_course.checks.task import Task
 from mha_course.classroom.release import release_notebook
 from mha_course.clone import CourseError, find_root
 from mha_course.grading.matching import frame_of
-from mha_course.grading.own_tasks import load_tasks_module
+from mha_course.grading.own_tasks import load_own_tasks
 from mha_course.grading.slicing import slice_modules
 
-__all__ = ["Assignment", "assignments", "load_assignment"]
+__all__ = ["Assignment", "assignments", "load_assignment", "sum_of_sources"]
+
+PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Assignment:
 
     name: "04_head_splitting". tasks and points: by task id, in the order of the checks. version:
     of the exercise set. lends: dotted names that the kernel may import. key: differs as soon as
-    anything does that marks depend on: the solution, the tasks, how they are compared. files:
+    anything does that marks depend on: the solution, the tasks, the code of the course. files:
     {module: source file} for `slice_modules`, of an instructor's own tasks.
     """
 
@@ -67,20 +69,23 @@ def load_assignment(stem, folder=None):
     place = find_root() / "solutions" if folder is None else Path(folder)
     try:
         solution = _solution(place / f"{stem}.ipynb")
-        module, files = load_tasks_module(stem, folder)
-        tasks = {task.id: task for task in module.TASKS}
-        lends = tuple(getattr(module, "LENDS", ()))
-        label = {"exercise_set": stem, "version": module.VERSION}
-        exercise = release_notebook(solution, label)
+        found, files = (
+            (registry.exercise_set(stem), {}) if folder is None else load_own_tasks(stem, folder)
+        )
+        tasks = {task.id: task for task in found.tasks}
+        exercise = release_notebook(solution, {"exercise_set": stem, "version": found.version})
         points = _points(exercise, tasks)
-        sources = _sources(module, tasks, lends, files)
+        runs = [f"{task.run.__module__}.{task.run.__qualname__}" for task in found.tasks]
+        slice_modules([*runs, *found.lends], files)  # what a kernel is to be given has to be there
         if folder is not None:
-            registry.register(stem, module.TASKS)
+            registry.register(stem, found.tasks)
     except ValueError as error:
         raise CourseError(f"{stem} cannot be used: {error}.") from error
     tasks = {name: tasks[name] for name in points}
-    key = _key(stem, solution, sources)
-    return Assignment(stem, exercise, solution, tasks, points, module.VERSION, lends, key, files)
+    key = _key(stem, solution, files)
+    return Assignment(
+        *(stem, exercise, solution, tasks, points), found.version, found.lends, key, files
+    )
 
 
 def _solution(path):
@@ -123,17 +128,19 @@ def _number(points, grade_id):
     return float(points)
 
 
-def _sources(module, tasks, lends, files):
-    """The sources of all that marks depend on; what a kernel is to be given has to be there."""
-    runs = [f"{task.run.__module__}.{task.run.__qualname__}" for task in tasks.values()]
-    slice_modules([*runs, *lends], files)
-    return slice_modules([module.__name__, "mha_course.checks"], files)
-
-
-def _key(stem, solution, sources):
+def _key(stem, solution, files):
     digest = hashlib.sha256()
     cells = [cell for cell in solution.cells if cell.cell_type == "code"]
     parts = [(cell.source, sorted(cell.metadata.get("nbgrader", {}).items())) for cell in cells]
-    for part in (stem, *parts, *sources.items()):
+    own = [path.read_bytes() for path in files.values()]
+    for part in (stem, *parts, *own, sum_of_sources()):
         digest.update(repr(part).encode("utf-8", "backslashreplace") + b"\0")
+    return digest.hexdigest()
+
+
+def sum_of_sources(package=PACKAGE):
+    """A sum of every source file of the course: a mark may depend on any of them."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -100,9 +100,7 @@ def _grade_all(found, loaded, settings, state, grade, resume):
 
 def _units(found, loaded, settings):
     """Each submission as a unit of work, and the key of what its result depends on."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    made = _digest([*(path.read_bytes() for path in sources), json.dumps(versions({}))])
-    made += json.dumps(settings.listed(), sort_keys=True)
+    made = json.dumps([versions({}), settings.listed()], sort_keys=True)
     for submission in found:
         content, problem = None, submission.problem
         if not problem:

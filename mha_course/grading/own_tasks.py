@@ -1,15 +1,15 @@
-"""The module that has the tasks of an exercise set, and whether it is as it should be."""
+"""The module in which an instructor defines tasks, and whether it is as it should be."""
 
-import importlib
 import importlib.machinery
 import importlib.util
 import re
 import sys
 from pathlib import Path
 
+from mha_course.checks.registry import ExerciseSet
 from mha_course.checks.task import Task
 
-__all__ = ["load_tasks_module"]
+__all__ = ["load_own_tasks"]
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -19,29 +19,18 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
-def load_tasks_module(stem, folder=None):
-    """Return (the module, {its name: its file} if it is an instructor's own).
+def load_own_tasks(stem, folder):
+    """Return (the ExerciseSet that NAME.py in a folder defines, {the module's name: its file}).
 
+    NAME.py: defines TASKS, VERSION and perhaps LENDS.
     Raises: ValueError in words if there is none or it does not define what it should.
     """
-    if folder is None:
-        module, files = _of_the_course(stem), {}
-    else:
-        module, path = _from_file(stem, Path(folder).resolve())
-        files = {module.__name__: path}
+    module, path = _from_file(stem, Path(folder).resolve())
     _check_tasks(module)
     _check_rest(module)
-    return module, files
-
-
-def _of_the_course(stem):
-    name = f"mha_course.checks.{stem.split('_', 1)[-1]}"
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise ValueError(f"there is no module {name}") from None
+    lends = tuple(getattr(module, "LENDS", ()))
+    made = ExerciseSet(stem, tuple(module.TASKS), module.VERSION, lends)
+    return made, {module.__name__: path}
 
 
 def _from_file(stem, folder):

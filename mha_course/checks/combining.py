@@ -1,0 +1,34 @@
+"""Which mistakes are looked for together with another one, and a part that changes nothing."""
+
+import dataclasses
+
+__all__ = ["apart", "only", "same", "without"]
+
+
+def apart(mistakes, build, *ids):
+    """The mistakes, where those of these ids are no longer combined with others.
+
+    Every pair costs time in a check. A mistake that hides all others (it raises, or returns
+    another shape) and one that is seldom made are only looked for alone.
+    """
+    return tuple(
+        dataclasses.replace(mistake, wrong=build(**mistake.parts), parts=None)
+        if mistake.id in ids and mistake.parts
+        else mistake
+        for mistake in mistakes
+    )
+
+
+def without(mistakes, *ids):
+    """The mistakes without those of these ids."""
+    return tuple(mistake for mistake in mistakes if mistake.id not in ids)
+
+
+def only(mistakes, *ids):
+    """Those of the mistakes that have these ids."""
+    return tuple(mistake for mistake in mistakes if mistake.id in ids)
+
+
+def same(X):
+    """Leave it as it is."""
+    return X

@@ -1,0 +1,1 @@
+"""Lesson 01: softmax, attention of one query and of all, additive scores, predictions."""

@@ -1,0 +1,76 @@
+"""What runs of lesson 05's tasks beside the learner's code."""
+
+import re
+import textwrap
+
+__all__ = ["run_head_width"]
+
+REFUSALS = ("a ValueError", "an AssertionError", "a plain Exception")  # raised on purpose
+SHOWN = 120  # so many characters of what a learner's function says
+
+
+class Text(str):
+    """A text that stands for what an answer did; shown as it is, or as `shown`, unquoted.
+
+    Two are equal if the texts are, whatever is shown.
+    """
+
+    def __new__(cls, text, shown=None):
+        made = super().__new__(cls, text)
+        made.shown = shown or text
+        return made
+
+    def __repr__(self):
+        return self.shown
+
+
+NEITHER = Text("a message that names neither number")
+OTHER = Text("another kind of error")
+
+
+def run_head_width(answer, inputs):
+    """Call an answer to `head_width`; return the number, or what was raised on purpose."""
+    try:
+        result = answer(*inputs.values())
+    except Exception as error:
+        seen = {"raised": _kind_of(error), "text": str(error)}
+        if not is_meant(seen, inputs):
+            raise  # hardly meant as a refusal: the learner needs to see where it comes from
+        return seen
+    if isinstance(result, Exception) or result is ValueError:
+        return {"returned": None, "is an error": True}
+    return {"returned": result, "is an error": False}
+
+
+def _kind_of(error):
+    """An exception in words."""
+    if isinstance(error, ValueError):
+        return REFUSALS[0]
+    known = dict(zip((AssertionError, Exception), REFUSALS[1:], strict=True))
+    return known.get(type(error), f"{OTHER}, {type(error).__name__}")
+
+
+def is_meant(seen, inputs):
+    named = message_of(seen["text"], inputs) != NEITHER
+    refused = seen["raised"] in REFUSALS
+    return refused and named if divides(inputs) else refused or named
+
+
+def divides(inputs):
+    num_hiddens, num_heads = inputs.values()
+    return num_hiddens % num_heads == 0
+
+
+def message_of(text, inputs):
+    numbers = re.findall(r"\d+", text)
+    width, heads = (str(size) in numbers for size in inputs.values())
+    if width and heads:
+        return Text("a message that names both numbers")
+    named = NEITHER
+    if width or heads:
+        named = f"a message that names {'the width' if width else 'the number of heads'} only"
+    return Text(named, f"{named}: {short(text)}")
+
+
+def short(text):
+    return repr(textwrap.shorten(text, SHOWN, placeholder=" …"))

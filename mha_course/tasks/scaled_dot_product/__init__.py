@@ -1,0 +1,1 @@
+"""Lesson 02: scores, masked softmax, causal mask, attention, a leak to mend."""

@@ -1,0 +1,1 @@
+"""Lesson 12: embeddings, encoder, loading, text vectors, search, labels."""

@@ -1,0 +1,166 @@
+"""Inputs for the tasks of lesson 06."""
+
+import torch
+from lessons import normal, size
+
+DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+LOW = torch.finfo(torch.float32).min
+LAYER = (
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "attention.output.LayerNorm",
+    "intermediate.dense",
+    "output.dense",
+    "output.LayerNorm",
+)
+EMBEDDINGS = ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
+OTHERS = ("cls.predictions.bias", "cls.seq_relationship.weight", "qa_outputs.bias")
+
+
+def _zeros_and_ones(rng, batch, length, weak):
+    if weak in ("no mask", "all ones"):
+        return torch.ones(batch, length, dtype=torch.int64)
+    rows = [[int(rng.random() < 0.7) for _ in range(length)] for _ in range(batch)]
+    return torch.tensor(rows)
+
+
+def mask(rng, weak=None):
+    batch = 1 if weak == "batch 1" else size(rng, 1, 4)
+    inputs = {"attention_mask": _zeros_and_ones(rng, batch, size(rng, 1, 7), weak)}
+    if rng.random() < 0.8:
+        inputs["dtype"] = rng.choice(DTYPES)
+    return inputs
+
+
+def _linear(rng, weak, name, num_outputs, num_inputs):
+    return {
+        f"{name}.weight": normal(rng, num_outputs, num_inputs, weak=weak) / num_inputs**0.5,
+        f"{name}.bias": normal(rng, num_outputs, weak=weak),
+    }
+
+
+def _norm(rng, weak, name, width):
+    return {f"{name}.{last}": normal(rng, width, weak=weak) for last in ("weight", "bias")}
+
+
+def _heads(rng, weak):
+    heads = size(rng, 1, 4)
+    width = heads if weak == "head count = head width" else size(rng, 1, 5)
+    return {"hidden_size": heads * width, "num_attention_heads": heads}
+
+
+def _shape(rng, weak, training=False):
+    return 1 if weak == "batch 1" else size(rng, 1, 3), size(rng, 3 if training else 1, 6)
+
+
+def _attention_weights(rng, weak, width):
+    return {k: X for W in "qkv" for k, X in _linear(rng, weak, f"W_{W}", width, width).items()}
+
+
+def _mode(rng):
+    """In training gradients are looked at: then there have to be other words to attend to."""
+    return rng.choice(
+        [{}, {}, {}, {"attention_dropout": 1.0}, {"hidden_dropout": 1.0}, {"training": True}]
+    )
+
+
+def _score_mask(rng, weak, batch, length, training=False):
+    if weak == "no mask" or training or rng.random() < 0.3:
+        return {}
+    if rng.random() < 0.3:
+        return {"mask": normal(rng, batch, 1, 1, length, weak=weak)}
+    hidden = _zeros_and_ones(rng, batch, length, weak) == 0
+    mask = torch.zeros(batch, length, dtype=torch.float64).masked_fill(hidden, LOW)
+    return {"mask": mask[:, None, None, :]}
+
+
+def _dropped_attention(rng, weak):
+    """Fewer words than features in a head, and no weight near 0: what is dropped can be told."""
+    inputs = {"hidden_size": 10, "num_attention_heads": 2, "attention_dropout": 0.25}
+    inputs |= _attention_weights(rng, weak, 10)
+    for name in ("W_q.weight", "W_q.bias"):
+        inputs[name] = 0.1 * inputs[name]
+    return inputs | {"X": normal(rng, 7, 3, 10, weak=weak)}
+
+
+def attention(rng, weak=None):
+    if rng.random() < 0.1:
+        return _dropped_attention(rng, weak)
+    inputs = _heads(rng, weak) | _mode(rng)
+    width, training = inputs["hidden_size"], "training" in inputs
+    batch, length = _shape(rng, weak, training)
+    inputs |= _attention_weights(rng, weak, width)
+    inputs["X"] = normal(rng, batch, length, width, weak=weak)
+    return inputs | _score_mask(rng, weak, batch, length, training)
+
+
+def _dropped_output(rng, weak):
+    """W_o(X) is 1 but for both ends of a word, and the residual is known."""
+    inputs = {"hidden_size": 11, "num_attention_heads": 1, "hidden_dropout": 0.25}
+    inputs["W_o.weight"] = torch.zeros(11, 11, dtype=torch.float64)
+    inputs["W_o.bias"] = torch.tensor([0.0] + [1.0] * 9 + [0.0], dtype=torch.float64)
+    inputs["norm.weight"] = torch.ones(11, dtype=torch.float64)
+    inputs["norm.bias"] = torch.zeros(11, dtype=torch.float64)
+    inputs["X"] = normal(rng, 3, 7, 11, weak=weak)
+    inputs["residual"] = torch.zeros(3, 7, 11, dtype=torch.float64)
+    inputs["residual"][..., -1] = 1.0
+    return inputs
+
+
+def output(rng, weak=None):
+    if rng.random() < 0.1:
+        return _dropped_output(rng, weak)
+    batch, length = _shape(rng, weak)
+    width = size(rng, 2, 7)
+    inputs = {"hidden_size": width, "num_attention_heads": 1} | _mode(rng)
+    inputs["layer_norm_eps"] = rng.choice([1e-12, 1e-5, 0.3])
+    inputs |= _linear(rng, weak, "W_o", width, width) | _norm(rng, weak, "norm", width)
+    inputs["X"] = normal(rng, batch, length, width, weak=weak)
+    inputs["residual"] = normal(rng, batch, length, width, weak=weak)
+    return inputs
+
+
+def layer(rng, weak=None):
+    inputs = _heads(rng, weak) | _mode(rng)
+    width, inner = inputs["hidden_size"], size(rng, 1, 7)
+    training = "training" in inputs
+    batch, length = _shape(rng, weak, training)
+    inputs |= {"intermediate_size": inner, "hidden_act": rng.choice(["gelu", "relu", "silu"])}
+    inputs["layer_norm_eps"] = rng.choice([1e-12, 0.3])
+    parts = {
+        "self_attention": _attention_weights(rng, weak, width),
+        "self_output": _linear(rng, weak, "W_o", width, width) | _norm(rng, weak, "norm", width),
+        "feed_forward": _linear(rng, weak, "W_1", inner, width)
+        | _linear(rng, weak, "W_2", width, inner)
+        | _norm(rng, weak, "norm", width),
+    }
+    inputs["weights"] = tuple(
+        (f"{part}.{k}", X) for part, tensors in parts.items() for k, X in tensors.items()
+    )
+    inputs["X"] = normal(rng, batch, length, width, weak=weak)
+    return inputs | _score_mask(rng, weak, batch, length, training)
+
+
+def names(rng, weak=None):
+    numbers = rng.sample(range(30), size(rng, 1, 5))
+    modules = [f"encoder.layer.{n}.{part}" for n in numbers for part in LAYER]
+    modules += [f"embeddings.{part}" for part in EMBEDDINGS] + ["pooler.dense"]
+    before = rng.choice(["", "bert."])
+    listed = [f"{before}{module}.{last}" for module in modules for last in ("weight", "bias")]
+    listed = rng.sample(listed, size(rng, len(listed) // 2, len(listed)))
+    listed += rng.sample(OTHERS, size(rng, 0, len(OTHERS)))
+    return {
+        name: normal(rng, *((3, 2) if name.endswith("weight") else (3,)), weak=weak)
+        for name in listed
+    }
+
+
+DRAWS = {
+    "06-additive_mask": mask,
+    "06-BertSelfAttention": attention,
+    "06-BertSelfOutput": output,
+    "06-BertLayer": layer,
+    "06-map_weights": names,
+}

@@ -1,0 +1,48 @@
+"""Inputs for the tasks of lesson 05. None of them are tensors, so no strength can be left out."""
+
+import random
+
+from lessons import size
+
+
+def attention(rng: random.Random, weak=None):
+    inputs = {"num_hiddens": size(rng, 1, 600)}
+    return inputs | rng.choice([{}, {"bias": True}, {"bias": False}])
+
+
+def block(rng: random.Random, weak=None):
+    return {"num_hiddens": size(rng, 1, 500), "ffn_num_hiddens": size(rng, 1, 900)}
+
+
+def bert(rng: random.Random, weak=None):
+    names = ("vocab_size", "num_hiddens", "num_layers", "ffn_num_hiddens")
+    inputs = {name: size(rng, 1, 50) for name in names}
+    given = rng.randint(0, 2)  # of the two sizes that have a default
+    return inputs | {name: size(rng, 1, 700) for name in ("max_len", "num_segments")[:given]}
+
+
+def flops(rng: random.Random, weak=None):
+    return {"num_tokens": size(rng, 1, 300), "num_hiddens": size(rng, 1, 300)}
+
+
+def cache(rng: random.Random, weak=None):
+    names = ("num_tokens", "num_layers", "num_kv_heads", "head_width")
+    inputs = {name: size(rng, 1, 70) for name in names}
+    given = rng.randint(0, 2)  # of the two sizes that have a default
+    return inputs | {name: size(rng, 1, 9) for name in ("bytes_per_number", "batch_size")[:given]}
+
+
+def width(rng: random.Random, weak=None):
+    heads = size(rng, 1, 20)
+    num_hiddens = heads * size(rng, 1, 20) if rng.random() < 0.5 else size(rng, 1, 400)
+    return {"num_hiddens": num_hiddens, "num_heads": heads}
+
+
+DRAWS = {
+    "05-count_attention": attention,
+    "05-count_block": block,
+    "05-count_bert": bert,
+    "05-attention_flops": flops,
+    "05-cache_bytes": cache,
+    "05-head_width": width,
+}
