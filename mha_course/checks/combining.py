@@ -2,7 +2,7 @@
 
 import dataclasses
 
-__all__ = ["apart", "only", "same", "without"]
+__all__ = ["apart", "only", "read_again", "same", "without"]
 
 
 def apart(mistakes, build, *ids):
@@ -15,6 +15,14 @@ def apart(mistakes, build, *ids):
         dataclasses.replace(mistake, wrong=build(**mistake.parts), parts=None)
         if mistake.id in ids and mistake.parts
         else mistake
+        for mistake in mistakes
+    )
+
+
+def read_again(section, *mistakes):
+    """The mistakes, with this section of the lesson to read again where they name no other."""
+    return tuple(
+        mistake if mistake.section else dataclasses.replace(mistake, section=section)
         for mistake in mistakes
     )
 

@@ -45,15 +45,16 @@ class Mistake:
     wrong: a small wrong answer; or
     parts: what it puts into the task's `build`. Two mistakes with other parts can be combined,
         so that an answer that makes both gets both named.
-    twin: the id of the mistake of this task that gives the same results; it is named instead.
+    twin: the id of the mistake of this task that gives the same results; it is named instead, so
+    that this one needs no words.
     shows: where it gives one learner other numbers than the next: whether a result for a case's
         inputs comes of it.
     """
 
     id: str
-    did: str
-    why: str
-    section: str
+    did: str = ""
+    why: str = ""
+    section: str = ""
     wrong: Callable | None = None
     parts: dict[str, Any] | None = None
     twin: str | None = None

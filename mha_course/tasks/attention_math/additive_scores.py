@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 
 __all__ = ["TASK"]
@@ -108,13 +109,13 @@ def _dot_product(queries, keys, W_q, W_k, w_v):
     return (queries @ W_q) @ (keys @ W_k).mT
 
 
-ADDITIVE = (
+ADDITIVE = read_again(
+    OTHER,
     Mistake(
         "no-tanh",
         "You leave tanh out.",
         "Without it the score is a part from the query plus a part from the key. The query's part "
         "is the same for all keys, and only differences count: the query would have no say.",
-        OTHER,
         parts={"activation": _same},
     ),
     Mistake(
@@ -122,14 +123,12 @@ ADDITIVE = (
         "You use relu where the formula has tanh.",
         "relu cuts off what is negative and lets the rest grow without end. An additive score "
         "levels off on both sides.",
-        OTHER,
         parts={"activation": torch.relu},
     ),
     Mistake(
         "sigmoid-for-tanh",
         "You use a sigmoid where the formula has tanh.",
         "Both level off, but a sigmoid stays between 0 and 1, tanh between -1 and 1.",
-        OTHER,
         parts={"activation": torch.sigmoid},
     ),
     Mistake(
@@ -137,7 +136,6 @@ ADDITIVE = (
         "You apply tanh to the finished score instead of the h numbers inside.",
         "Then all scores lie between -1 and 1, and softmax can hardly prefer one key. Inside, each "
         "of the h numbers levels off by itself, and w_v weighs them afterwards.",
-        OTHER,
         parts={"activation": _same, "finish": torch.tanh},
     ),
     Mistake(
@@ -146,7 +144,6 @@ ADDITIVE = (
         "Then the score is a part from the query plus a part from the key. All keys share the "
         "query's part, and only differences count: the query would have no say. tanh has to see "
         "both.",
-        OTHER,
         parts={"each": torch.tanh, "activation": _same},
     ),
     Mistake(
@@ -154,14 +151,12 @@ ADDITIVE = (
         "You multiply the mapped query with the mapped key.",
         "That is the idea of the other attention, the one with dot products. Here the name says "
         "what is done with the pair.",
-        OTHER,
         parts={"join": torch.mul},
     ),
     Mistake(
         "subtracted-not-added",
         "You subtract the mapped key from the mapped query.",
         "A learned W_k could make up for that, but with the W_k given here the numbers are others.",
-        OTHER,
         parts={"join": torch.sub},
     ),
     Mistake(
@@ -169,21 +164,18 @@ ADDITIVE = (
         "You take the dot product of the mapped query and the mapped key.",
         "That score grows without end when the query does, an additive one levels off. Where would "
         "tanh and w_v come in?",
-        OTHER,
-        _dot_product,
+        wrong=_dot_product,
     ),
     Mistake(
         "softmax-included",
         "You return weights: each row adds up to 1.",
         "The task stops one step earlier, at the scores.",
-        OTHER,
         parts={"finish": lambda scores: scores.softmax(-1)},
     ),
     Mistake(
         "scaled",
         "You divide the scores by the square root of h.",
         "Additive scores are not scaled: what goes into the last sum is kept small by tanh.",
-        OTHER,
         parts={"scale": lambda h: h**-0.5},
     ),
     Mistake(
@@ -191,21 +183,18 @@ ADDITIVE = (
         "You add the h numbers up without weighing them.",
         "w_v says how much each of them counts, and with which sign. All of them with weight 1 is "
         "another score.",
-        OTHER,
         parts={"weigh": lambda hidden, w_v: hidden.sum(-1)},
     ),
     Mistake(
         "averaged-over-h",
         "You take the mean over the h numbers.",
         "The dot product with w_v adds them up, each weighed by its entry; it does not divide.",
-        OTHER,
         parts={"weigh": lambda hidden, w_v: (hidden * w_v).mean(-1)},
     ),
     Mistake(
         "vector-inside-tanh",
         "You weigh by w_v before tanh instead of after it.",
         "Then no score can exceed h, whatever w_v says. It weighs what tanh has squeezed.",
-        OTHER,
         parts={
             "activation": _same,
             "weigh": lambda hidden, w_v: torch.tanh(hidden * w_v).sum(-1),
@@ -215,7 +204,6 @@ ADDITIVE = (
         "products-not-added-up",
         "Your result still has the axis of the h numbers: you multiply by w_v and stop there.",
         "A score is one number for each query and key. A dot product multiplies and adds up.",
-        OTHER,
         parts={"weigh": lambda hidden, w_v: hidden * w_v},
     ),
     Mistake(
@@ -223,14 +211,12 @@ ADDITIVE = (
         "Half of the way: you return the h numbers of each pair.",
         "A score is one number for each query and key. Which of the inputs has not been used, and "
         "how does it make one number of h?",
-        OTHER,
         parts={"weigh": lambda hidden, w_v: hidden},
     ),
     Mistake(
         "axis-left-over",
         "Your result has an axis of length 1 at the end.",
         "The numbers are right. A score is one number, so the result is (B, L, S).",
-        OTHER,
         parts={"weigh": lambda hidden, w_v: hidden @ w_v[:, None]},
     ),
     Mistake(
@@ -238,7 +224,6 @@ ADDITIVE = (
         "You squeeze every axis of length 1 out of the result.",
         "A batch of one sentence, one query or one key is still an axis, and whoever uses the "
         "result counts on it. Which one axis was too many?",
-        OTHER,
         parts={"finish": torch.squeeze},
     ),
     Mistake(
@@ -254,7 +239,6 @@ ADDITIVE = (
         "You map the queries with W_k and the keys with W_q.",
         "Queries and keys may have different widths, and each matrix fits one of them. Where the "
         "widths are equal, nothing but the numbers tells.",
-        OTHER,
         parts={"maps": lambda W_q, W_k: (W_k, W_q)},
     ),
     Mistake(
@@ -262,7 +246,6 @@ ADDITIVE = (
         "You add the mapped queries and keys as they are: query 0 meets key 0 and no other.",
         "Every query has to meet every key. Which axis do the queries lack for that, and which the "
         "keys?",
-        OTHER,
         parts={"meet": lambda q, k: (q, k)},
     ),
     Mistake(
@@ -270,7 +253,6 @@ ADDITIVE = (
         "You give queries and keys their new axis at the same place.",
         "Then they still meet one to one. Broadcasting repeats an axis of length 1 to fit the "
         "other side: along which axis should a query be repeated, along which a key?",
-        OTHER,
         parts={"meet": lambda q, k: (q.unsqueeze(1), k.unsqueeze(1))},
     ),
     Mistake(
@@ -278,7 +260,6 @@ ADDITIVE = (
         "Your scores are (B, S, L): a row for each key.",
         "Rows ask, columns are asked: a row belongs to one query, since its weights have to add up "
         "to 1. Where L = S the shape does not show it.",
-        OTHER,
         parts={"meet": lambda q, k: (q.unsqueeze(1), k.unsqueeze(2))},
     ),
     Mistake(
@@ -286,8 +267,7 @@ ADDITIVE = (
         "You change the queries that you are given.",
         "Whoever calls the function still needs them. Functions whose names end in _, and +=, "
         "write into the tensor that they are given: work on a new one.",
-        OTHER,
-        _in_place,
+        wrong=_in_place,
     ),
 )
 

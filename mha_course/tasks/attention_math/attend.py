@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from mha_course.checks.combining import same
+from mha_course.checks.combining import read_again, same
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.tasks.attention_math.softmax import EDGE, WEIGHING, build_softmax, one, zero
 
@@ -122,13 +122,13 @@ def _builder(score_keys):
 build_attend = _builder(lambda query, keys: keys @ query)
 build_attention = _builder(lambda queries, keys: queries @ keys.mT)
 
-BOTH = (
+BOTH = read_again(
+    ATTENDING,
     *WEIGHING,
     Mistake(
         "scaled",
         "You divide the scores by the square root of their width.",
         "That is lesson 2. Here attention is plain: the task asks for scores that are not divided.",
-        ATTENDING,
         parts={"scale": lambda d: d**-0.5},
     ),
     Mistake(
@@ -136,7 +136,6 @@ BOTH = (
         "You divide the scores by the width of a query.",
         "The task asks for scores that are not divided. (Lesson 2 does divide them, by something "
         "smaller.)",
-        ATTENDING,
         parts={"scale": lambda d: 1 / d},
     ),
     Mistake(
@@ -166,14 +165,12 @@ BOTH = (
         "weights-returned",
         "You return the weights.",
         "They say how much of each word is wanted. What a query brings back is made of values.",
-        ATTENDING,
         parts={"combine": lambda w, v: w},
     ),
     Mistake(
         "weighed-but-not-added",
         "You weigh the values and return them all.",
         "Each value has its share now. What a query brings back is one mixture of them.",
-        ATTENDING,
         parts={"combine": lambda w, v: w[..., None] * (v[:, None] if v.dim() == 3 else v)},
     ),
     Mistake(
@@ -217,7 +214,8 @@ BOTH = (
     ),
 )
 
-ATTEND = (
+ATTEND = read_again(
+    SCORES,
     Mistake(
         "scores-returned",
         "Half of the way: you return the scores.",
@@ -232,7 +230,6 @@ ATTEND = (
         "You write the query to the left of the keys.",
         "Then it meets the columns of the keys: one number from each word instead of one word. "
         "With as many words as features there is no error, only wrong numbers.",
-        SCORES,
         parts={"score": lambda query, keys: query @ keys},
     ),
     Mistake(
@@ -247,14 +244,12 @@ ATTEND = (
         "products-not-added-up",
         "You multiply query and keys feature by feature and stop there.",
         "A score is one number for each key. A dot product multiplies, and then?",
-        SCORES,
         parts={"score": lambda query, keys: keys * query},
     ),
     Mistake(
         "distance",
         "You compare by distance: the nearer a key, the larger its score.",
         "The task asks for dot products. They reward long keys too, not only near ones.",
-        SCORES,
         parts={"score": lambda query, keys: -(keys - query).norm(dim=-1)},
     ),
     Mistake(

@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Mistake, Task
 from mha_course.tasks.attention_math.attend import (
     BOTH,
@@ -65,14 +66,14 @@ def _first_sentence(queries, keys, values):
     return torch.softmax(queries @ keys[0].T, dim=-1) @ values[0]
 
 
-ATTENTION = (
+ATTENTION = read_again(
+    BATCH,
     Mistake(
         "scores-returned",
         "Half of the way: you return the scores.",
         "They say how well each key fits. They are no shares of one whole yet, and no value has "
         "been averaged.",
-        BATCH,
-        lambda queries, keys, values: queries @ keys.mT,
+        wrong=lambda queries, keys, values: queries @ keys.mT,
     ),
     *BOTH,
     Mistake(
@@ -81,7 +82,6 @@ ATTENTION = (
         "Rows ask. Each query has one unit of attention to share out among the keys, so each row "
         "sums to 1. No shape shows the difference, but a number that all values share, like 10 in "
         "the example, no longer comes out as it went in.",
-        BATCH,
         parts={"axis": -2},
     ),
     Mistake(
@@ -90,7 +90,6 @@ ATTENTION = (
         "sentences sum to 1.",
         "Sentences lie side by side and have nothing to do with each other. In a batch of one, all "
         "your weights are 1.",
-        BATCH,
         parts={"axis": 0},
     ),
     Mistake(
@@ -99,7 +98,6 @@ ATTENTION = (
         "Each query is a question of its own and has one unit of attention to share out, however "
         "many other queries there are. A number that all values share, like 10 in the example, "
         "should come out as it went in.",
-        BATCH,
         parts={"axis": (-2, -1)},
     ),
     Mistake(
@@ -123,7 +121,6 @@ ATTENTION = (
         "You transpose the weights before you multiply the values by them.",
         "Row i of the weights says what query i takes of each key. Transposed it says what each "
         "query takes of key i, and with L = S no error warns you.",
-        BATCH,
         parts={"combine": lambda weights, values: weights.mT @ values},
     ),
     Mistake(
@@ -131,7 +128,6 @@ ATTENTION = (
         "Your keys ask and your queries are asked.",
         "The scores need a row for each query. Where L and S differ the product with the values "
         "fails; where they agree it gives wrong numbers without a word.",
-        BATCH,
         parts={"score": lambda queries, keys: keys @ queries.mT},
     ),
     Mistake(
@@ -139,7 +135,6 @@ ATTENTION = (
         "You multiply the queries by the keys as they are.",
         "A product takes rows of the left with columns of the right, and here each key is a row. "
         "With as many keys as features there is no error, only wrong numbers.",
-        BATCH,
         parts={"score": lambda queries, keys: queries @ keys},
     ),
     Mistake(
@@ -147,7 +142,6 @@ ATTENTION = (
         "You transpose the keys with the batch: all three axes change places.",
         "That is what .T does to three axes. Two of them have to change places, and the one that "
         "tells sentences apart has to stay.",
-        BATCH,
         parts={"score": lambda queries, keys: queries @ keys.permute(2, 1, 0)},
     ),
     Mistake(
@@ -156,7 +150,6 @@ ATTENTION = (
         "The shape is right, the numbers are not: reshape deals them out in the order in which "
         "they lie in memory, so that a column holds parts of several keys. The axes have to change "
         "places.",
-        BATCH,
         parts={"score": lambda queries, keys: queries @ keys.reshape(keys.mT.shape)},
     ),
     Mistake(
@@ -164,7 +157,6 @@ ATTENTION = (
         "You view the keys as (B, d, S).",
         "The shape is right, the numbers are not: view leaves them in the order in which they lie "
         "in memory, so that a column holds parts of several keys. The axes have to change places.",
-        BATCH,
         parts={"score": lambda queries, keys: queries @ keys.view(keys.mT.shape)},
     ),
     Mistake(
@@ -172,36 +164,31 @@ ATTENTION = (
         "You lay the sentences of the batch end to end: queries find keys of other sentences.",
         "Every query attends to the keys of its own sentence only. With one sentence in the batch "
         "nobody notices.",
-        BATCH,
-        _as_one_sentence,
+        wrong=_as_one_sentence,
     ),
     Mistake(
         "first-sentence-for-all",
         "All your queries attend to the first sentence.",
         "Every query attends to the keys and values of its own sentence. With one sentence in the "
         "batch nobody notices.",
-        BATCH,
-        _first_sentence,
+        wrong=_first_sentence,
     ),
     Mistake(
         "first-query-only",
         "You return the result of the first query of each sentence.",
         "All words ask, each for itself: the result has a row for every query.",
-        BATCH,
         parts={"finish": lambda result: result[:, 0]},
     ),
     Mistake(
         "sentences-joined",
         "Your result has one row after the other and no axis for the sentences.",
         "The numbers are right. A batch comes out as a batch: (B, L, d_v).",
-        BATCH,
         parts={"finish": lambda result: result.flatten(0, 1)},
     ),
     Mistake(
         "result-transposed",
         "Your result is (B, d_v, L): each query is a column.",
         "Rows ask, so what a query brings back is a row.",
-        BATCH,
         parts={"finish": lambda result: result.mT},
     ),
 )

@@ -1,5 +1,6 @@
 """Task 1.5, predictions: three numbers, foretold."""
 
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 
 __all__ = ["TASK"]
@@ -31,7 +32,8 @@ def build_predictions(**parts):
     return lambda: {"second_weight": 0.4, "new_output": 24.0, "output_with_twin": 8.0} | parts
 
 
-PREDICTIONS = (
+PREDICTIONS = read_again(
+    AVERAGE,
     Mistake(
         "weight-unmoved",
         "Your second_weight is the old one, as if both changes cancelled.",
@@ -91,7 +93,6 @@ PREDICTIONS = (
         "Your new_output is the old one.",
         "Weights follow from the scores, so they stay as they were. But what is averaged with them "
         "is new.",
-        AVERAGE,
         parts={"new_output": 9.0},
     ),
     Mistake(
@@ -99,7 +100,6 @@ PREDICTIONS = (
         "Your new_output is twice the old one: the 6 has disappeared.",
         "What all scores share cancels. Values are not scores. If every value were 6, what would "
         "the average be?",
-        AVERAGE,
         parts={"new_output": 18.0},
     ),
     Mistake(
@@ -107,7 +107,6 @@ PREDICTIONS = (
         "You count the 6 three times, once for each pair.",
         "Each 6 is multiplied by the weight of its pair before they are added up. What do the "
         "three weights add up to?",
-        AVERAGE,
         parts={"new_output": 36.0},
     ),
     Mistake(
@@ -115,21 +114,18 @@ PREDICTIONS = (
         "You divide the 6 among the three pairs.",
         "Every value gets the whole 6, and the weights add up to 1. If every value were 6, what "
         "would the average be?",
-        AVERAGE,
         parts={"new_output": 20.0},
     ),
     Mistake(
         "doubling-forgotten",
         "Your new_output has the 6, but the values are not doubled.",
         "Weights stay, values change. If every value doubles, what does their average do?",
-        AVERAGE,
         parts={"new_output": 15.0},
     ),
     Mistake(
         "six-doubled-too",
         "You add 6 first and double afterwards.",
         "2 · v + 6 doubles v alone.",
-        AVERAGE,
         parts={"new_output": 30.0},
     ),
     Mistake(
@@ -145,7 +141,6 @@ PREDICTIONS = (
         "You add the twin's part to the old output.",
         "Then the four weights add up to more than 1. With one more power in the sum, what happens "
         "to the other shares?",
-        AVERAGE,
         parts={"output_with_twin": 10.0},
     ),
     Mistake(

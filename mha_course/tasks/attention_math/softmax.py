@@ -5,7 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from mha_course.checks.combining import same
+from mha_course.checks.combining import read_again, same
 from mha_course.checks.task import Case, Mistake, Task
 
 __all__ = ["TASK"]
@@ -104,7 +104,8 @@ def build_softmax(
     return softmax
 
 
-WEIGHING = (
+WEIGHING = read_again(
+    SHARES,
     Mistake(
         "naive-exp",
         "You take the powers of the scores as they are.",
@@ -127,7 +128,6 @@ WEIGHING = (
         "You divide the scores themselves by their sum.",
         "Scores may be negative, so these weights may be, too, and the sum may be 0. The scores "
         "have to become positive first, the order among them kept.",
-        SHARES,
         parts={"power": same, "shift": zero},
     ),
     Mistake(
@@ -135,7 +135,6 @@ WEIGHING = (
         "You turn each score into a weight by itself, with a sigmoid.",
         "Weights are shares of one whole: when one key fits better, the others have to get less. "
         "A sigmoid does not look at the others, and its results do not add up to 1.",
-        SHARES,
         parts={"power": torch.sigmoid, "shift": zero, "total": one},
     ),
     Mistake(
@@ -159,7 +158,6 @@ WEIGHING = (
         "Your largest score gets the smallest weight.",
         "Somewhere a sign is turned round. The better a key fits, the larger its score, and the "
         "larger its weight has to be.",
-        SHARES,
         parts={"prepare": torch.neg},
     ),
 )
@@ -170,7 +168,8 @@ def _shifted_in_place(x, axis):
     return 0.0
 
 
-SOFTMAX = (
+SOFTMAX = read_again(
+    SHIFT,
     Mistake(
         "scores-returned",
         "You return the scores as they are.",
@@ -193,7 +192,6 @@ SOFTMAX = (
         "You subtract the same number from all rows: the largest of the whole table.",
         "A row that lies far below it is left with powers that all round to 0, and 0 / 0 is NaN. "
         "Only differences within a row count, so each row can be shifted by a number of its own.",
-        SHIFT,
         parts={"shift": lambda x, axis: x.amax()},
     ),
     Mistake(
@@ -209,7 +207,6 @@ SOFTMAX = (
         "You subtract from each number the largest of its column.",
         "The numbers of one row are then shifted by different amounts, which changes the "
         "differences between them. Which way does a row lie?",
-        SHIFT,
         parts={"shift": lambda x, axis: x.amax(0, keepdim=True)},
     ),
     Mistake(
@@ -217,7 +214,6 @@ SOFTMAX = (
         "You subtract the mean of each row.",
         "On paper any shift will do. But a score can lie far above the mean, and its power still "
         "overflows: 3000, 0, 0, 0 becomes 2250 and three times -750.",
-        SHIFT,
         parts={"shift": lambda x, axis: x.mean(axis, keepdim=True)},
     ),
     Mistake(
@@ -225,7 +221,6 @@ SOFTMAX = (
         "You subtract the smallest score of each row.",
         "Then all scores are 0 or more, and it is the large ones that overflow. Which score has to "
         "come out as 0, so that no power is above 1?",
-        SHIFT,
         parts={"shift": lambda x, axis: x.amin(axis, keepdim=True)},
     ),
     Mistake(
@@ -233,7 +228,6 @@ SOFTMAX = (
         "You subtract the largest score without its sign.",
         "Where all scores are near -1000, that moves them down to -2000 instead of up to 0, and "
         "all powers round to 0.",
-        SHIFT,
         parts={"shift": lambda x, axis: x.abs().amax(axis, keepdim=True)},
     ),
     Mistake(
@@ -241,7 +235,6 @@ SOFTMAX = (
         "You cut large scores off so that their powers stay finite.",
         "1000 and 1001 both become 700, and the difference between them, which is all that counts, "
         "is gone. They can be moved instead of cut.",
-        SHIFT,
         parts={"shift": zero, "power": lambda x: x.clamp(-700, 700).exp()},
     ),
     Mistake(
@@ -249,7 +242,6 @@ SOFTMAX = (
         "Where the powers overflow you replace NaN by 0.",
         "The row then has no weights at all. The NaN comes from powers that are too large to be "
         "written down; they must not arise in the first place.",
-        SHIFT,
         parts={"shift": zero, "finish": torch.nan_to_num},
     ),
     Mistake(
@@ -258,7 +250,6 @@ SOFTMAX = (
         "These weights add up to 1. But a sigmoid levels off: 10 and 20 get nearly the same share, "
         "and a shift of all scores changes the weights. For which function does a shift become a "
         "factor, which cancels?",
-        SHIFT,
         parts={"power": torch.sigmoid, "shift": zero},
     ),
     Mistake(
@@ -267,7 +258,6 @@ SOFTMAX = (
         "Dividing changes the differences between scores, and with them the weights; a largest "
         "score of 0 gives NaN, a negative one turns the order round. Which operation makes the "
         "scores small and leaves their differences alone?",
-        SHIFT,
         parts={"prepare": lambda x: x / x.amax(-1, keepdim=True), "shift": zero},
     ),
     Mistake(
@@ -314,7 +304,6 @@ SOFTMAX = (
         "You subtract all that max returns.",
         "Along an axis, max returns two things: the largest numbers, and where they stand. Only "
         "one of the two can be subtracted from scores.",
-        SHIFT,
         parts={"shift": lambda x, axis: x.max(axis, keepdim=True)},
     ),
     Mistake(
@@ -345,7 +334,6 @@ SOFTMAX = (
         "You add a small number to the sum.",
         "It is meant to keep the sum away from 0, but every row then adds up to a little less than "
         "1, and 9 digits are asked for. After the right shift, how small can the sum of a row be?",
-        SHIFT,
         parts={"total": lambda powers, axis: row_sum(powers, axis) + 1e-8},
     ),
     Mistake(
@@ -361,7 +349,6 @@ SOFTMAX = (
         "You change x itself.",
         "Whoever calls softmax still needs the scores. Functions whose names end in _, and -= as "
         "well, write into the tensor that they are given: work on a new one.",
-        SHIFT,
         parts={"shift": _shifted_in_place},
     ),
 )

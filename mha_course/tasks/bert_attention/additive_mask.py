@@ -3,6 +3,7 @@
 import torch
 
 from mha_course import bert
+from mha_course.checks.combining import read_again
 from mha_course.checks.examining import total
 from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case, Mistake, Task
@@ -51,13 +52,13 @@ def additive_mask(attention_mask, dtype=torch.float64):
 
 ADDED = "A mask that is added"
 
-MASK_AXES = (
+MASK_AXES = read_again(
+    ADDED,
     Mistake(
         "queries-hidden-for-keys",
         "Your mask has the shape (B, 1, S, 1): it lowers whole rows, those of the padded queries.",
         "Rows are queries, columns keys. Lowering all scores of a row by the same amount changes "
         "nothing after softmax, and the padding stays in sight. On which axis do keys stand?",
-        ADDED,
         parts={"place": lambda mask: mask[:, None, :, None]},
     ),
     Mistake(
@@ -65,7 +66,6 @@ MASK_AXES = (
         "Your mask has the shape (B, 1, S).",
         "Lined up from the right with scores (B, H, L, S), its B falls on the heads: an error, or, "
         "with as many heads as sequences, the wrong mask without an error.",
-        ADDED,
         parts={"place": lambda mask: mask[:, None, :]},
     ),
     Mistake(
@@ -73,7 +73,6 @@ MASK_AXES = (
         "Your mask still has the shape (B, S).",
         "Lined up from the right with scores (B, H, L, S), its B falls on the queries. It needs "
         "axes of size 1 where the scores have heads and queries.",
-        ADDED,
         parts={"place": lambda mask: mask},
     ),
     Mistake(
@@ -81,7 +80,6 @@ MASK_AXES = (
         "Your mask has the shape (1, 1, B, S): the new axes stand in front.",
         "Lined up with scores (B, H, L, S), query i would get the mask of sequence i. The batch "
         "has to stay in front.",
-        ADDED,
         parts={"place": lambda mask: mask[None, None]},
     ),
     Mistake(
@@ -89,7 +87,6 @@ MASK_AXES = (
         "Your mask has the shape (B, 1, S, S), with the same row for every query.",
         "The numbers are right. The task asks for (B, 1, 1, S): an axis of size 1 is read again "
         "for each query, and costs S times less memory.",
-        ADDED,
         parts={
             "place": lambda mask: mask[:, None, None, :].expand(-1, 1, mask.shape[1], -1),
         },
@@ -133,13 +130,13 @@ def _filled_in_float32(convert):
     return write
 
 
-MASK_DTYPES = (
+MASK_DTYPES = read_again(
+    ADDED,
     Mistake(
         "lowest-of-float32",
         "You fill with the lowest number of float32 whatever the dtype.",
         "For float64 it is not the lowest, and float16 does not have it. Ask the dtype that was "
         "given.",
-        ADDED,
         parts={"write": fill(lambda dtype: torch.finfo(torch.float32).min)},
     ),
     Mistake(
@@ -147,7 +144,6 @@ MASK_DTYPES = (
         "Your mask is float64 whatever dtype was asked for.",
         "Scores and mask should have one dtype: float64 added to float32 makes float64 of all "
         "that follows.",
-        ADDED,
         parts={"write": lambda hidden, dtype: WRITE(hidden, torch.float64)},
     ),
     Mistake(
@@ -155,7 +151,6 @@ MASK_DTYPES = (
         "Your mask is float32 whatever dtype was asked for.",
         "A tensor that is made without saying its dtype gets PyTorch's default. Its lowest number "
         "depends on the dtype, too.",
-        ADDED,
         parts={"write": lambda hidden, dtype: WRITE(hidden, torch.float32)},
     ),
     Mistake(
@@ -163,7 +158,6 @@ MASK_DTYPES = (
         "Where float64 is asked for, your mask holds -inf.",
         "A function that is given plain numbers makes PyTorch's default dtype of them, float32, "
         "and the lowest number of float64 does not fit into it. Converting afterwards is too late.",
-        ADDED,
         parts={"write": _by_way_of(lambda dtype: (torch.float32, dtype))},
     ),
     Mistake(
@@ -172,7 +166,6 @@ MASK_DTYPES = (
         "PyTorch makes float32, its default dtype, where you say no other: of plain numbers given "
         "to where, too. The lowest number of float64 does not fit in, and converting afterwards is "
         "too late.",
-        ADDED,
         parts={"write": _filled_in_float32(convert=True)},
     ),
     Mistake(
@@ -180,14 +173,12 @@ MASK_DTYPES = (
         "You ask the right dtype for its lowest number, and the mask is float32 all the same.",
         "PyTorch makes float32, its default dtype, where you say no other: of plain numbers given "
         "to where, too. The lowest number of float64 does not even fit in.",
-        ADDED,
         parts={"write": _filled_in_float32(convert=False)},
     ),
     Mistake(
         "lowest-of-float64",
         "You take the lowest number of float64 whatever the dtype.",
         "Converted to a smaller dtype, it becomes -inf. Ask the dtype that was given.",
-        ADDED,
         parts={"write": _by_way_of(lambda dtype: (torch.float64, torch.float64))},
     ),
     Mistake(
@@ -196,7 +187,6 @@ MASK_DTYPES = (
         "dtype instead of the one asked for.",
         "In float32 the lowest number of float64 is -inf, and 0 · (-inf) is NaN. Convert before "
         "you multiply.",
-        ADDED,
         parts={"write": lambda hidden, dtype: hidden.long() * lowest(dtype)},
     ),
     Mistake(
@@ -204,7 +194,6 @@ MASK_DTYPES = (
         "You return whole numbers.",
         "The mask is added to scores, so it has to be of their dtype. attention_mask holds whole "
         "numbers, and sums and products of these stay whole.",
-        ADDED,
         parts={"write": lambda hidden, dtype: -10_000 * hidden.long()},
         shows=lambda inputs, value: value[0].startswith("int"),
     ),
@@ -240,13 +229,13 @@ def build_mask(
     return additive_mask
 
 
-MASK = (
+MASK = read_again(
+    ADDED,
     Mistake(
         "mask-inverted",
         "You hide the words and let the padding be seen.",
         "In attention_mask 1 stands for a word. What is added to a word's scores must leave them "
         "as they are.",
-        ADDED,
         parts={"hide": lambda attention_mask: attention_mask == 1},
     ),
     Mistake(
@@ -254,7 +243,6 @@ MASK = (
         "You count the words of each sequence and hide what comes after so many.",
         "That is right only where all padding stands at the end. attention_mask says of each "
         "place by itself whether there is a word, and some tokenizers pad in front.",
-        ADDED,
         parts={
             "hide": lambda attention_mask: (
                 torch.arange(attention_mask.shape[1]) >= attention_mask.sum(1, keepdim=True)
@@ -265,7 +253,6 @@ MASK = (
         "first-row-for-all",
         "Every sequence gets the mask of the first one.",
         "In a batch each sequence has padding of its own.",
-        ADDED,
         parts={"hide": lambda mask: (mask[:1] == 0).expand(mask.shape)},
     ),
     Mistake(
@@ -273,7 +260,6 @@ MASK = (
         "You fill with -inf.",
         "Where a row holds nothing but padding, all its scores would be -inf, and softmax divides "
         "0 by 0: NaN. A finite number that is low enough hides as well and cannot do that.",
-        ADDED,
         parts={"write": fill(lambda dtype: -torch.inf)},
     ),
     Mistake(
@@ -281,7 +267,6 @@ MASK = (
         "You multiply with -inf, and for words that is 0 · (-inf).",
         "0 times infinity is not 0 but NaN. The lowest finite number can be multiplied with 0, "
         "and masked_fill or where need no product.",
-        ADDED,
         parts={"write": lambda hidden, dtype: hidden.to(dtype) * -torch.inf},
     ),
     Mistake(
@@ -289,7 +274,6 @@ MASK = (
         "You return attention_mask itself with new axes: 1 for words, 0 for padding.",
         "Added to the scores, that raises the words a little and hides nothing: exp(0) is 1, so "
         "padding keeps its share.",
-        ADDED,
         parts={"write": lambda hidden, dtype: (~hidden).to(dtype)},
     ),
     Mistake(
@@ -297,7 +281,6 @@ MASK = (
         "Your mask holds 1 where there is padding.",
         "It is added: 1 more makes padding more attractive. What has to be added to a score so "
         "that its exp is 0?",
-        ADDED,
         parts={"write": lambda hidden, dtype: hidden.to(dtype)},
     ),
     Mistake(
@@ -305,14 +288,12 @@ MASK = (
         "Your mask holds -1 where there is padding.",
         "A score that is 1 lower still gets a share, about a third of what it was. What has to be "
         "added so that nothing is left?",
-        ADDED,
         parts={"write": lambda hidden, dtype: -hidden.to(dtype)},
     ),
     Mistake(
         "highest-number",
         "You fill with the highest number, not the lowest.",
         "Added to a score it draws all attention to the padding.",
-        ADDED,
         parts={"write": fill(lambda dtype: torch.finfo(dtype).max)},
     ),
     Mistake(
@@ -320,7 +301,6 @@ MASK = (
         "You fill with the smallest positive number.",
         "torch.finfo knows several: tiny is the positive number nearest to 0, and adding it "
         "changes nothing. What is wanted is far below 0.",
-        ADDED,
         parts={"write": fill(lambda dtype: torch.finfo(dtype).tiny)},
     ),
     Mistake(
@@ -328,7 +308,6 @@ MASK = (
         "You fill with -1e9 whatever the dtype.",
         "float16 ends at -65504, so there is no -1e9: PyTorch refuses or makes -inf of it. Each "
         "dtype has a lowest number of its own; ask the dtype for it.",
-        ADDED,
         parts={"write": fill(lambda dtype: -1e9)},
     ),
     Mistake(
@@ -336,7 +315,6 @@ MASK = (
         "You fill with -1e9 whatever the dtype.",
         "float16 ends at -65504, so -1e9 becomes -inf there. Each dtype has a lowest number of its "
         "own; ask the dtype for it.",
-        ADDED,
         parts={"write": lambda hidden, dtype: (hidden.double() * -1e9).to(dtype)},
     ),
     Mistake(
@@ -344,7 +322,6 @@ MASK = (
         "You fill with -10000 whatever the dtype.",
         "BERT's first code did so, and it does for usual scores. The task asks for more: the "
         "lowest finite number of the dtype, below which no score can be.",
-        ADDED,
         parts={"write": fill(lambda dtype: -1e4)},
     ),
     *MASK_DTYPES,
@@ -353,7 +330,6 @@ MASK = (
         "You fill with a negative number that is not the lowest of the dtype.",
         "It hides padding as long as no score is large enough to make up for it. Below the lowest "
         "number of a dtype there is no score at all.",
-        ADDED,
         parts={"write": fill(lambda dtype: -1000.0)},
         shows=_one_number(-1),
     ),
@@ -362,7 +338,6 @@ MASK = (
         "You fill with a positive number.",
         "Added to a score it makes padding more attractive. What is wanted is as far below 0 as "
         "the dtype goes.",
-        ADDED,
         parts={"write": fill(lambda dtype: 1000.0)},
         shows=_one_number(1),
     ),
@@ -370,7 +345,6 @@ MASK = (
         "float32-by-default",
         "Where no dtype is given, your mask is float32.",
         "Compare your def line with the one in the task: it says what dtype is if nobody says.",
-        ADDED,
         parts={"default": torch.float32},
     ),
     Mistake(
@@ -378,7 +352,6 @@ MASK = (
         "You return a boolean mask.",
         "True and False say which keys to hide. This mask is added to scores, so it has to hold "
         "numbers of the given dtype.",
-        ADDED,
         parts={"write": lambda hidden, dtype: hidden},
     ),
     *MASK_AXES,

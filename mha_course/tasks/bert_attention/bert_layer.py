@@ -4,7 +4,7 @@ from torch import nn
 
 from mha_course import bert
 from mha_course.bert import ACTIVATIONS, BertFeedForward
-from mha_course.checks.combining import apart
+from mha_course.checks.combining import apart, read_again
 from mha_course.checks.examining import total
 from mha_course.checks.modules import judged, plan_of
 from mha_course.checks.task import Mistake, Task
@@ -113,13 +113,13 @@ def _think_first(self, X, mask, need_weights):
     return attend(self, self.feed_forward(X), mask, need_weights)
 
 
-CALLS = (
+CALLS = read_again(
+    ADDED,
     Mistake(
         "mask-not-passed",
         "The mask does not reach the attention.",
         "Your layer takes it, and self_attention takes it too. Left out, it is None, and padding "
         "is read like words.",
-        ADDED,
         parts={
             "attend": lambda self, X, mask, need_weights: self.self_attention(X, need_weights=True)
         },
@@ -128,7 +128,6 @@ CALLS = (
         "mask-lost-with-weights",
         "With need_weights=True the mask does not reach the attention.",
         "You call self_attention in two places, and one of them leaves the mask out.",
-        ADDED,
         parts={
             "attend": lambda self, X, mask, need_weights: attend(
                 self, X, None if need_weights else mask, need_weights
@@ -139,7 +138,6 @@ CALLS = (
         "mask-lost-without-weights",
         "With need_weights=False the mask does not reach the attention.",
         "You call self_attention in two places, and one of them leaves the mask out.",
-        ADDED,
         parts={
             "attend": lambda self, X, mask, need_weights: attend(
                 self, X, mask if need_weights else None, need_weights
@@ -165,33 +163,30 @@ CALLS = (
     ),
 )
 
-RETURNED = (
+RETURNED = read_again(
+    FLOW,
     Mistake(
         "weights-averaged",
         "You return the weights averaged over the heads.",
         "(B, H, L, L) was asked for, as self_attention gives them.",
-        FLOW,
         parts={"show": lambda output, weights: (output, weights.mean(1))},
     ),
     Mistake(
         "weights-first",
         "You return the weights first, then the output.",
         "The task asks for them the other way round.",
-        FLOW,
         parts={"show": lambda output, weights: (weights, output)},
     ),
     Mistake(
         "weights-not-returned",
         "need_weights has no effect: only the output comes back.",
         "With need_weights=True two values were asked for, the output and the weights.",
-        FLOW,
         parts={"show": lambda output, weights: output},
     ),
     Mistake(
         "weights-always-returned",
         "You return the weights whether they were asked for or not.",
         "With need_weights=False, the default, the next layer expects one tensor.",
-        FLOW,
         parts={"plain": lambda output, weights: (output, weights)},
     ),
 )
@@ -249,7 +244,8 @@ class _OneModule(build_layer()):
         self.feed_forward.norm = self.self_output.norm
 
 
-EVERY = (
+EVERY = read_again(
+    FLOW,
     Mistake(
         "residual-of-attention",
         "You give self_output the result of the attention twice, also as the residual.",
@@ -277,7 +273,6 @@ EVERY = (
         "result is not used.",
         "The parts stand in a row, each takes what the one before returned. Between attention and "
         "feed-forward part the heads are joined, the residual is added, the sum normalised.",
-        FLOW,
         parts={"join": lambda self, attended, X: attended},
     ),
     Mistake(
@@ -299,7 +294,6 @@ EVERY = (
         "output-twice",
         "You apply self_output twice.",
         "Each part of a layer has its turn once.",
-        FLOW,
         parts={
             "join": lambda self, attended, X: self.self_output(self.self_output(attended, X), X)
         },
@@ -316,14 +310,12 @@ EVERY = (
         "feed-forward-of-x",
         "The feed-forward part gets X, not what self_output returned.",
         "Then nothing of the attention reaches the next layer.",
-        FLOW,
         parts={"think": lambda self, joined, attended, X: self.feed_forward(X)},
     ),
     Mistake(
         "feed-forward-beside-attention",
         "You let attention and feed-forward part work side by side on X and add the results.",
         "Some newer models do. In BERT they stand in a row: first the attention, then each word.",
-        FLOW,
         parts={"think": lambda self, joined, attended, X: joined + self.feed_forward(X)},
     ),
     Mistake(
@@ -345,7 +337,6 @@ EVERY = (
         "feed-forward-twice",
         "You apply feed_forward twice.",
         "Each part of a layer has its turn once.",
-        FLOW,
         parts={
             "think": lambda self, joined, attended, X: self.feed_forward(self.feed_forward(joined))
         },
@@ -377,15 +368,13 @@ EVERY = (
         "self_output.",
         "The first is what the heads found, and only that goes on. The second is what you return "
         "in the end.",
-        FLOW,
-        _TupleFedOn,
+        wrong=_TupleFedOn,
     ),
     Mistake(
         "one-norm-for-both",
         "self_output and feed_forward share one norm.",
         "Each has its own, with weights of its own.",
-        FLOW,
-        _OneModule,
+        wrong=_OneModule,
     ),
 )
 

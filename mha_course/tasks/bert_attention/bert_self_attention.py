@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from mha_course import bert
-from mha_course.checks.combining import apart
+from mha_course.checks.combining import apart, read_again
 from mha_course.checks.examining import equal, total
 from mha_course.checks.modules import judged, learns, plan_of
 from mha_course.checks.showing import describe
@@ -21,19 +21,18 @@ def drop(self, X):
     return nn.functional.dropout(X, self.rate, self.training)
 
 
-WEIGHT_DROPOUT = (
+WEIGHT_DROPOUT = read_again(
+    HEADS,
     Mistake(
         "no-dropout",
         "attention_probs_dropout_prob has no effect while training.",
         "With that probability a weight is dropped: after the softmax, before the weighted sum.",
-        HEADS,
         parts={"drop": lambda self, weights: weights},
     ),
     Mistake(
         "dropout-in-eval",
         "Weights are dropped in eval mode too.",
         "A function drops whenever it is told to. The module knows whether it is training.",
-        HEADS,
         parts={"drop": lambda self, weights: nn.functional.dropout(weights, self.rate, True)},
     ),
     Mistake(
@@ -41,14 +40,12 @@ WEIGHT_DROPOUT = (
         "You drop with hidden_dropout_prob.",
         "The config has two probabilities. One is for hidden states, in 6.3; the other for "
         "attention weights.",
-        HEADS,
         parts={"rate": lambda config: config.hidden_dropout_prob},
     ),
     Mistake(
         "dropout-before-softmax",
         "You drop scores, before the softmax.",
         "A score of 0 is no small weight: exp(0) is 1. Weights are dropped, after the softmax.",
-        HEADS,
         parts={
             "soften": lambda self, scores: drop(self, scores).softmax(-1),
             "drop": lambda self, weights: weights,
@@ -59,7 +56,6 @@ WEIGHT_DROPOUT = (
         "You drop single numbers of the result or of the values, not attention weights.",
         "A weight that is dropped takes a whole word out of a query's average. Where in your "
         "computation do the weights stand?",
-        HEADS,
         parts={
             "drop": lambda self, weights: weights,
             "finish": lambda self, output: drop(self, output),
@@ -70,7 +66,6 @@ WEIGHT_DROPOUT = (
         "Weights are dropped in training, and the others stay as they were.",
         "Then a head's output is smaller in training than in eval mode. What is kept is divided by "
         "1 - p, as nn.Dropout does.",
-        HEADS,
         parts={
             "drop": lambda self, weights: (
                 weights * (torch.rand_like(weights) >= self.rate) if self.training else weights
@@ -81,7 +76,6 @@ WEIGHT_DROPOUT = (
         "whole-rows-dropped",
         "You drop whole rows of weights: a query loses all its words or none.",
         "Single weights are dropped, each by its own chance.",
-        HEADS,
         parts={
             "drop": lambda self, weights: weights * drop(self, torch.ones_like(weights[..., :1]))
         },
@@ -91,7 +85,6 @@ WEIGHT_DROPOUT = (
         "The weights that you return have gone through dropout.",
         "Whoever looks at them wants to see where a head looks: rows that sum to 1. Dropped are "
         "those that the average is made with.",
-        HEADS,
         parts={"show": lambda output, weights, dropped: (output, dropped)},
     ),
 )
@@ -258,13 +251,13 @@ LIBRARY = (
     "torch.nn.functional.multi_head_attention_forward",
 )
 
-HEADS_MADE = (
+HEADS_MADE = read_again(
+    HEADS,
     Mistake(
         "split-without-transpose",
         "Your heads hold whole words: the split misses the swap of words and heads.",
         "A reshape deals numbers out word after word, so a head sees some words only. It has to "
         "get its slice of every word (lesson 4).",
-        HEADS,
         parts={"split": lambda X, H: X.reshape(X.shape[0], H, X.shape[1], -1)},
     ),
     Mistake(
@@ -272,7 +265,6 @@ HEADS_MADE = (
         "Your heads take features in turn instead of neighbouring ones.",
         "A trained model's head h owns the columns h·d to (h+1)·d of each projection; dealt out "
         "otherwise its weights make no sense.",
-        HEADS,
         parts={"split": lambda X, H: X.unflatten(-1, (-1, H)).permute(0, 3, 1, 2)},
     ),
     Mistake(
@@ -281,56 +273,48 @@ HEADS_MADE = (
         "pieces.",
         "Number of heads and width of a head changed places. Where the two are equal nobody "
         "notices.",
-        HEADS,
         parts={"split": lambda X, H: X.unflatten(-1, (-1, H)).transpose(1, 2)},
     ),
     Mistake(
         "merge-without-transpose",
         "You join the heads without swapping back: words are mixed up in the result.",
         "Heads and features have to be neighbours before they become one axis (lesson 4).",
-        HEADS,
         parts={"merge": lambda X: X.reshape(X.shape[0], X.shape[2], -1)},
     ),
     Mistake(
         "heads-not-joined",
         "You return the heads on an axis of their own.",
         "The next module takes (B, L, hidden_size): each word's heads side by side again.",
-        HEADS,
         parts={"merge": lambda X: X},
     ),
     Mistake(
         "queries-and-keys-swapped",
         "Queries and keys have changed places.",
         "In row i of the weights stands what word i attends to, so the rows belong to the queries.",
-        HEADS,
         parts={"roles": ("W_k", "W_q", "W_v")},
     ),
     Mistake(
         "keys-and-values-swapped",
         "Keys and values have changed places.",
         "Queries are compared with keys. Values are what is averaged.",
-        HEADS,
         parts={"roles": ("W_q", "W_v", "W_k")},
     ),
     Mistake(
         "values-not-projected",
         "You average X itself: W_v is not used.",
         "What is averaged are the values, and these are made from X as queries and keys are.",
-        HEADS,
         parts={"roles": ("W_q", "W_k", None)},
     ),
     Mistake(
         "keys-averaged",
         "You average the keys.",
         "Keys are there to be compared with. What is averaged are the values, from W_v.",
-        HEADS,
         parts={"roles": ("W_q", "W_k", "W_k")},
     ),
     Mistake(
         "biases-not-used",
         "The biases have no effect: you multiply with the weights only.",
         "BERT's projections are X times W plus a bias. Calling an nn.Linear does both.",
-        HEADS,
         parts={"project": lambda linear, X: X @ linear.weight.T},
     ),
     Mistake(
@@ -338,45 +322,40 @@ HEADS_MADE = (
         "You multiply X with the weights as they are kept.",
         "nn.Linear keeps (out, in), so X would have to meet the transpose. Calling the nn.Linear "
         "does that, and adds the bias.",
-        HEADS,
         parts={"project": lambda linear, X: X @ linear.weight + linear.bias},
     ),
 )
 
-RETURNED = (
+RETURNED = read_again(
+    HEADS,
     Mistake(
         "weights-averaged",
         "You return the weights averaged over the heads.",
         "(B, H, L, L) was asked for: an average of heads shows what none of them does.",
-        HEADS,
         parts={"show": lambda output, weights, dropped: (output, weights.mean(1))},
     ),
     Mistake(
         "weights-with-batch-and-heads-joined",
         "You return the weights with batch and heads as one axis.",
         "The numbers are right. (B, H, L, L) was asked for.",
-        HEADS,
         parts={"show": lambda output, weights, dropped: (output, weights.flatten(0, 1))},
     ),
     Mistake(
         "weights-first",
         "You return the weights first, then the output.",
         "The task asks for them the other way round.",
-        HEADS,
         parts={"show": lambda output, weights, dropped: (weights, output)},
     ),
     Mistake(
         "weights-not-returned",
         "need_weights has no effect: only the output comes back.",
         "With need_weights=True two values were asked for, the output and the weights.",
-        HEADS,
         parts={"show": lambda output, weights, dropped: output},
     ),
     Mistake(
         "weights-always-returned",
         "You return the weights whether they were asked for or not.",
         "With need_weights=False, the default, whoever calls expects one tensor.",
-        HEADS,
         parts={"plain": lambda output, weights: (output, weights)},
     ),
 )
@@ -388,12 +367,12 @@ def _fill_where(hidden, fill=-torch.inf):
     return lambda scores, mask, scale: (scores * scale).masked_fill(hidden(mask), fill)
 
 
-SCORE_MASKS = (
+SCORE_MASKS = read_again(
+    ADDED,
     Mistake(
         "mask-ignored",
         "mask has no effect on your result.",
         "It holds what has to be added to the scores so that padding gets no weight.",
-        ADDED,
         parts={"hide": lambda scores, mask, scale: scores * scale},
     ),
     Mistake(
@@ -401,7 +380,6 @@ SCORE_MASKS = (
         "You multiply the scores with the mask.",
         "This mask is additive: it holds 0 where a score should stay as it is, and times 0 nothing "
         "stays.",
-        ADDED,
         parts={"hide": lambda scores, mask, scale: scores * scale * mask},
     ),
     Mistake(
@@ -409,7 +387,6 @@ SCORE_MASKS = (
         "You subtract the mask.",
         "It holds very low numbers for padding: taken away instead of added, they draw all "
         "attention to it.",
-        ADDED,
         parts={"hide": lambda scores, mask, scale: scores * scale - mask},
     ),
     Mistake(
@@ -417,14 +394,12 @@ SCORE_MASKS = (
         "You add the mask before you scale, so it is divided by √d like the scores.",
         "The mask is added to the scaled scores. With very low numbers no one notices; with others "
         "the result changes.",
-        ADDED,
         parts={"hide": lambda scores, mask, scale: (scores + mask) * scale},
     ),
     Mistake(
         "mask-after-softmax",
         "You add the mask to the weights, after the softmax.",
         "There the low numbers make huge negative weights. Before the softmax exp makes 0 of them.",
-        ADDED,
         parts={
             "hide": lambda scores, mask, scale: scores * scale,
             "after": lambda weights, mask: weights + mask,
@@ -435,7 +410,6 @@ SCORE_MASKS = (
         "You set weights of padding to 0 after the softmax.",
         "The rows then sum to less than 1: padding took part in sharing out. Hidden before the "
         "softmax, it leaves its share to the words.",
-        ADDED,
         parts={
             "hide": lambda scores, mask, scale: scores * scale,
             "after": lambda weights, mask: weights * (mask == 0),
@@ -446,7 +420,6 @@ SCORE_MASKS = (
         "You turn the mask, so that it lowers whole rows instead of columns.",
         "Columns are keys. A row whose scores are all lowered alike has the same softmax as "
         "before.",
-        ADDED,
         parts={"hide": lambda scores, mask, scale: scores * scale + mask.mT},
     ),
     Mistake(
@@ -454,7 +427,6 @@ SCORE_MASKS = (
         "You hide where the mask is 0.",
         "In attention_mask 0 means padding. In the additive mask that arrives here, 0 means: "
         "leave this score as it is.",
-        ADDED,
         parts={"hide": _fill_where(lambda mask: mask == 0)},
     ),
     Mistake(
@@ -462,7 +434,6 @@ SCORE_MASKS = (
         "You fill with a low number of your own where the mask is 0.",
         "In attention_mask 0 means padding. In the additive mask that arrives here, 0 means: "
         "leave this score as it is. Its other numbers are low already.",
-        ADDED,
         parts={"hide": _fill_where(lambda mask: mask == 0, -1e9)},
     ),
     Mistake(
@@ -470,7 +441,6 @@ SCORE_MASKS = (
         "You use the mask only to say which scores are hidden, and fill these yourself.",
         "The task says that it is added, whatever its numbers: a small one lowers a score a little "
         "and hides nothing. And a row that you fill with -inf gives NaN.",
-        ADDED,
         parts={"hide": _fill_where(lambda mask: mask != 0)},
     ),
     Mistake(
@@ -479,7 +449,6 @@ SCORE_MASKS = (
         "your own.",
         "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
         "little and hides nothing.",
-        ADDED,
         parts={"hide": _fill_where(lambda mask: mask != 0, -1e9)},
     ),
     Mistake(
@@ -487,7 +456,6 @@ SCORE_MASKS = (
         "You use the mask only to say which scores are hidden, those where it is negative.",
         "The task says that it is added, whatever its numbers: a small one lowers a score a little "
         "and hides nothing. And a row that you fill with -inf gives NaN.",
-        ADDED,
         parts={"hide": _fill_where(lambda mask: mask < 0)},
     ),
     Mistake(
@@ -495,7 +463,6 @@ SCORE_MASKS = (
         "You make an additive mask out of mask, as if it held 1 for words and 0 for padding.",
         "That has been done (6.1). What arrives here is 0 for words and very low for padding, "
         "ready to be added.",
-        ADDED,
         parts={
             "hide": lambda scores, mask, scale: (
                 scores * scale + (1 - mask) * torch.finfo(torch.float64).min
@@ -582,14 +549,14 @@ class _MaskAlwaysAdded(build_attention()):
         return super().forward(X, X + mask if mask is None else mask, need_weights)
 
 
-EVERY = (
+EVERY = read_again(
+    HEADS,
     *HEADS_MADE,
     Mistake(
         "not-scaled",
         "You do not scale the scores.",
         "Without the scale their spread grows with the width of a head, and softmax saturates "
         "(lesson 2).",
-        HEADS,
         parts={"scale": lambda d, H: 1.0},
     ),
     Mistake(
@@ -597,14 +564,12 @@ EVERY = (
         "You divide the scores by √hidden_size, the width of all heads together.",
         "The scale follows from the length of the vectors that are multiplied, and these are one "
         "head's.",
-        HEADS,
         parts={"scale": lambda d, H: (d * H) ** -0.5},
     ),
     Mistake(
         "scaled-by-number-of-heads",
         "You divide the scores by the square root of the number of heads.",
         "The scale follows from how many products are added up in one score: the width of a head.",
-        HEADS,
         parts={"scale": lambda d, H: H**-0.5},
     ),
     Mistake(
@@ -612,28 +577,24 @@ EVERY = (
         "You divide the scores by the width of a head, without the square root.",
         "The spread of a score grows with √d, not with d: dividing by d makes the weights nearly "
         "equal.",
-        HEADS,
         parts={"scale": lambda d, H: 1 / d},
     ),
     Mistake(
         "multiplied-by-root",
         "You multiply the scores by √d.",
         "They are too far apart already. Their spread is √d, and it should be 1.",
-        HEADS,
         parts={"scale": lambda d, H: d**0.5},
     ),
     Mistake(
         "softmax-over-queries",
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1.",
-        HEADS,
         parts={"soften": lambda self, scores: scores.softmax(-2)},
     ),
     Mistake(
         "softmax-over-heads",
         "Your softmax runs over the heads.",
         "Heads know nothing of one another: each has rows of its own that sum to 1.",
-        HEADS,
         parts={"soften": lambda self, scores: scores.softmax(1)},
     ),
     Mistake(
@@ -650,15 +611,13 @@ EVERY = (
         "no-biases",
         "Your nn.Linear have no bias.",
         "In lesson 4 bias=False was the default; BERT's projections have one.",
-        HEADS,
-        build_attention(bias=False),
+        wrong=build_attention(bias=False),
     ),
     Mistake(
         "one-linear-for-all",
         "W_q, W_k and W_v are one and the same nn.Linear.",
         "Then each word would be its own best match. BERT has three, with weights of their own.",
-        HEADS,
-        _OneForAll,
+        wrong=_OneForAll,
     ),
     Mistake(
         "output-projection-inside",

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from mha_course import bert
-from mha_course.checks.combining import apart
+from mha_course.checks.combining import apart, read_again
 from mha_course.checks.examining import equal, total
 from mha_course.checks.modules import judged, plan_of
 from mha_course.checks.task import Mistake, Task
@@ -26,26 +26,24 @@ __all__ = ["TASK"]
 
 JOINED = "Joined, added, normalised"
 
-HIDDEN_DROPOUT = (
+HIDDEN_DROPOUT = read_again(
+    JOINED,
     Mistake(
         "no-dropout",
         "hidden_dropout_prob has no effect while training.",
         "With that probability a number of W_o's result is dropped, before the residual is added.",
-        JOINED,
         parts={"drop": lambda self, Y: Y},
     ),
     Mistake(
         "dropout-in-eval",
         "Numbers are dropped in eval mode too.",
         "A function drops whenever it is told to. The module knows whether it is training.",
-        JOINED,
         parts={"drop": lambda self, Y: nn.functional.dropout(Y, self.rate, True)},
     ),
     Mistake(
         "other-probability",
         "You drop with attention_probs_dropout_prob.",
         "That one is for attention weights, in 6.2. Hidden states have a probability of their own.",
-        JOINED,
         parts={"rate": lambda config: config.attention_probs_dropout_prob},
     ),
     Mistake(
@@ -53,7 +51,6 @@ HIDDEN_DROPOUT = (
         "You drop after the residual was added.",
         "Then the residual is dropped too, and it is meant to get through whatever happens. "
         "Only what is added to it is dropped.",
-        JOINED,
         parts={
             "drop": lambda self, Y: Y,
             "finish": lambda self, Y, X, residual: self.norm(drop(self, Y + residual)),
@@ -63,7 +60,6 @@ HIDDEN_DROPOUT = (
         "dropout-after-the-norm",
         "You drop last, after the norm.",
         "Only what is added to the residual is dropped, so dropout stands before the sum.",
-        JOINED,
         parts={
             "drop": lambda self, Y: Y,
             "finish": lambda self, Y, X, residual: drop(self, self.norm(Y + residual)),
@@ -73,7 +69,6 @@ HIDDEN_DROPOUT = (
         "dropout-on-the-residual",
         "You drop numbers of the residual.",
         "The residual is meant to get through whatever happens. Dropped is what is added to it.",
-        JOINED,
         parts={
             "drop": lambda self, Y: Y,
             "finish": lambda self, Y, X, residual: self.norm(Y + drop(self, residual)),
@@ -83,7 +78,6 @@ HIDDEN_DROPOUT = (
         "dropout-before-projection",
         "You drop numbers before W_o.",
         "With all of them dropped, W_o still returns its bias. What is dropped is W_o's result.",
-        JOINED,
         parts={
             "begin": lambda self, X, residual: self.W_o(drop(self, X)),
             "drop": lambda self, Y: Y,
@@ -94,7 +88,6 @@ HIDDEN_DROPOUT = (
         "Numbers are dropped in training, and the others stay as they were.",
         "Then what is added to the residual is smaller in training than in eval mode. What is kept "
         "is divided by 1 - p, as nn.Dropout does.",
-        JOINED,
         parts={
             "drop": lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y
         },
@@ -198,20 +191,19 @@ def _own_norm(self, Y, axis=-1, correction=0, shift=True, eps=None):
     return scaled * self.norm.weight + self.norm.bias
 
 
-NORMS = (
+NORMS = read_again(
+    JOINED,
     Mistake(
         "default-eps",
         "Your norm uses PyTorch's eps of 1e-5.",
         "Where the numbers of a word differ little, eps decides the result. The config says which "
         "one this model was trained with.",
-        JOINED,
         parts={"eps": lambda config: 1e-5},
     ),
     Mistake(
         "fixed-eps",
         "Your norm uses an eps of 1e-12 whatever the config says.",
         "Most BERTs have that one. Models that were trained with another need theirs.",
-        JOINED,
         parts={"eps": lambda config: 1e-12},
     ),
     Mistake(
@@ -219,7 +211,6 @@ NORMS = (
         "You normalise over the words.",
         "Each word is normalised by itself, over its features: what a word becomes must not depend "
         "on how many others there are.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, axis=1)},
     ),
     Mistake(
@@ -227,14 +218,12 @@ NORMS = (
         "You divide by n - 1 where LayerNorm divides by n.",
         "PyTorch's var and std count one less unless told otherwise. LayerNorm takes the mean of "
         "the squared distances.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, correction=1)},
     ),
     Mistake(
         "divided-by-std",
         "You divide by std as it is.",
         "It divides by n - 1 where LayerNorm divides by n, and knows nothing of eps.",
-        JOINED,
         parts={
             "finish": lambda self, Y, X, residual: _own_norm(
                 self, Y + residual, correction=1, eps=0
@@ -246,14 +235,12 @@ NORMS = (
         "eps is not in your norm.",
         "It is added to the variance, before the root. Where the numbers of a word differ little, "
         "it decides the result.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, eps=0)},
     ),
     Mistake(
         "mean-not-subtracted",
         "You scale without subtracting the mean.",
         "That is another norm (RMSNorm). LayerNorm moves the mean of each word to 0 first.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, shift=False)},
     ),
 )
@@ -298,41 +285,37 @@ def build_output(
     return BertSelfOutput
 
 
-EVERY = (
+EVERY = read_again(
+    JOINED,
     Mistake(
         "no-residual",
         "The residual is not in your result.",
         "What went into the attention is added to what came out, so that a layer only has to say "
         "what changes.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: self.norm(Y)},
     ),
     Mistake(
         "residual-after-norm",
         "You add the residual after the norm.",
         "BERT normalises the sum (post-norm): what leaves the module is what the norm returns.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: self.norm(Y) + residual},
     ),
     Mistake(
         "residual-normalised-alone",
         "You normalise the residual and add the rest to it.",
         "The norm comes last, over the sum of both.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: Y + self.norm(residual)},
     ),
     Mistake(
         "both-normalised",
         "You normalise twice, each summand by itself.",
         "There is one norm, over the sum of both.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: self.norm(Y) + self.norm(residual)},
     ),
     Mistake(
         "pre-norm",
         "You normalise before W_o and add the residual to the result.",
         "Many newer models do that (pre-norm). BERT normalises after the sum.",
-        JOINED,
         parts={
             "begin": lambda self, X, residual: self.W_o(self.norm(X)),
             "finish": lambda self, Y, X, residual: Y + residual,
@@ -343,28 +326,24 @@ EVERY = (
         "Your result is the sum, not normalised.",
         "The numbers of each word are brought to mean 0 and variance 1, then scaled and shifted "
         "by what the norm has learnt.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: Y + residual},
     ),
     Mistake(
         "norm-twice",
         "You normalise before the sum and again after it.",
         "There is one norm, after the sum.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: self.norm(self.norm(Y) + residual)},
     ),
     Mistake(
         "x-for-residual",
         "You add X, not residual.",
         "X is what came out of the heads. The residual is what went in, before the attention.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: self.norm(Y + X)},
     ),
     Mistake(
         "arguments-swapped",
         "You project the residual and add X.",
         "W_o mixes what the heads found, and that is X, the first argument.",
-        JOINED,
         parts={
             "begin": lambda self, X, residual: self.W_o(residual),
             "finish": lambda self, Y, X, residual: self.norm(Y + X),
@@ -374,7 +353,6 @@ EVERY = (
         "sum-projected",
         "You add first and project the sum.",
         "The residual goes round W_o untouched: only what the heads found is projected.",
-        JOINED,
         parts={
             "begin": lambda self, X, residual: self.W_o(X + residual),
             "finish": lambda self, Y, X, residual: self.norm(Y),
@@ -384,21 +362,18 @@ EVERY = (
         "residual-subtracted",
         "You subtract the residual, or subtract from it.",
         "The two are added.",
-        JOINED,
         parts={"finish": lambda self, Y, X, residual: self.norm(Y - residual)},
     ),
     Mistake(
         "no-projection",
         "W_o is not used.",
         "Without it the heads never meet: each keeps to its own features.",
-        JOINED,
         parts={"begin": lambda self, X, residual: X},
     ),
     Mistake(
         "projected-twice",
         "You apply W_o twice.",
         "Once joins the heads. A second time mixes what is joined already.",
-        JOINED,
         parts={"begin": lambda self, X, residual: self.W_o(self.W_o(X))},
     ),
     Mistake(
@@ -422,8 +397,7 @@ EVERY = (
         "Your norm has no weight and bias of its own.",
         "After normalising, a scale and a shift are learnt for each feature, and a trained model "
         "brings them along.",
-        JOINED,
-        build_output(affine=False),
+        wrong=build_output(affine=False),
     ),
 )
 

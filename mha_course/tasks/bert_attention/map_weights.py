@@ -3,6 +3,7 @@
 import re
 
 from mha_course import interop
+from mha_course.checks.combining import read_again
 from mha_course.checks.examining import total
 from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case, Mistake, Task
@@ -107,13 +108,13 @@ def _swapped(*names):
     return RIGHT_NAMES | {one: RIGHT_NAMES[other], other: RIGHT_NAMES[one]}
 
 
-TABLES = (
+TABLES = read_again(
+    SAME,
     Mistake(
         "norms-swapped",
         "The two norms of a layer have changed places.",
         "A layer has one after the attention and one after the feed-forward part. Both are called "
         "LayerNorm; what stands before it tells them apart.",
-        SAME,
         parts={"table": _swapped("attention.output.LayerNorm", "output.LayerNorm")},
     ),
     Mistake(
@@ -121,14 +122,12 @@ TABLES = (
         "attention.output.dense and output.dense have changed places.",
         "The one belongs to the attention: W_o. The other is the second matrix of the feed-forward "
         "part: W_2.",
-        SAME,
         parts={"table": _swapped("attention.output.dense", "output.dense")},
     ),
     Mistake(
         "queries-and-keys-swapped",
         "query and key have changed places.",
         "The product of both is not the same the other way round: rows belong to queries.",
-        SAME,
         parts={"table": _swapped("attention.self.query", "attention.self.key")},
     ),
     Mistake(
@@ -136,14 +135,12 @@ TABLES = (
         "key and value have changed places.",
         "Keys are compared with, values are averaged. All three have the same shape, so nothing "
         "warns you.",
-        SAME,
         parts={"table": _swapped("attention.self.key", "attention.self.value")},
     ),
     Mistake(
         "wide-and-narrow-swapped",
         "intermediate.dense and output.dense have changed places.",
         "The first widens a word, the second brings it back.",
-        SAME,
         parts={"table": _swapped("intermediate.dense", "output.dense")},
     ),
     Mistake(
@@ -160,7 +157,6 @@ TABLES = (
         "embeddings-missed",
         "The names in embeddings stay as they were.",
         "They have other names in the course too, outside the layers.",
-        SAME,
         parts={
             "table": {k: v for k, v in RIGHT_NAMES.items() if not k.startswith("embeddings.")},
         },
@@ -220,13 +216,13 @@ OUTPUT_FIRST = RIGHT_NAMES | {
     for end in ("output.dense", "output.LayerNorm")
 }
 
-NAMES = (
+NAMES = read_again(
+    SAME,
     Mistake(
         "prefix-kept",
         "Your names keep the leading bert.",
         "Checkpoints of models with something on top call the BERT in them bert. The course's "
         "model is the BERT itself, so that part goes.",
-        SAME,
         parts={"before": lambda name: "bert." if name.startswith("bert.") else ""},
     ),
     Mistake(
@@ -234,7 +230,6 @@ NAMES = (
         "Names with a leading bert. stay as they were.",
         "In such a checkpoint every name begins so. It is taken off, and what is left is renamed "
         "as in any other.",
-        SAME,
         parts={"cut": lambda name: name},
     ),
     Mistake(
@@ -242,7 +237,6 @@ NAMES = (
         "You cut the first part of every name off.",
         "Only some checkpoints begin with bert. In the others the first part is embeddings, "
         "encoder or pooler, and is needed.",
-        SAME,
         parts={"cut": lambda name: name.split(".", 1)[1]},
     ),
     Mistake(
@@ -250,42 +244,36 @@ NAMES = (
         "You cut bert. with lstrip, and it cuts more.",
         "lstrip takes a set of letters, not a word: it goes on as long as the next letter is one "
         "of b, e, r, t or a dot, and the e of encoder is.",
-        SAME,
         parts={"cut": lambda name: name.lstrip("bert.")},
     ),
     Mistake(
         "layer-in-singular",
         "Your names say encoder.layer.",
         "In the course the list of layers is called layers.",
-        SAME,
         parts={"layer": lambda number: f"encoder.layer.{number}."},
     ),
     Mistake(
         "layers-from-1",
         "You count the layers from 1.",
         "Both count from 0, so a layer's number stays as it is.",
-        SAME,
         parts={"layer": lambda number: f"encoder.layers.{int(number) + 1}."},
     ),
     Mistake(
         "layer-number-lost",
         "All layers get the same number, and the last one overwrites the others.",
         "The number belongs to the name: there are as many of each name as there are layers.",
-        SAME,
         parts={"layer": lambda number: "encoder.layers.0."},
     ),
     Mistake(
         "layer-number-one-digit",
         "Of a layer's number you take the first digit only, so that layer 11 becomes layer 1.",
         "BERT-base has 12 layers, 0 to 11: a number can have two digits.",
-        SAME,
         parts={"layer": lambda number: f"encoder.layers.{number[0]}."},
     ),
     Mistake(
         "layers-above-9-missed",
         "Names in layers 10 and above stay as they were.",
         "BERT-base has 12 layers, 0 to 11: a number can have two digits.",
-        SAME,
         parts={"digits": r"\d"},
     ),
     Mistake(
@@ -293,7 +281,6 @@ NAMES = (
         "Names with attention.output were caught by what was meant for output.",
         "output.dense is also the end of attention.output.dense, so replacing the short one first "
         "leaves half a name behind. Which of the two has to come first?",
-        SAME,
         parts={"table": OUTPUT_FIRST},
     ),
     *TABLES,
@@ -301,14 +288,12 @@ NAMES = (
         "biases-dropped",
         "The biases are missing.",
         "Each name ends in weight or bias, and both have to arrive.",
-        SAME,
         parts={"keep": lambda module, last: last != "bias"},
     ),
     Mistake(
         "pooler-dropped",
         "The pooler is missing.",
         "Its name is the same on both sides. It still has to be in the result.",
-        SAME,
         parts={"keep": lambda module, last: module != "pooler.dense"},
     ),
     Mistake(
@@ -316,21 +301,18 @@ NAMES = (
         "Names that are not in the table are missing from your result.",
         "They stay as they are: who loads the weights should hear of them, and they may matter to "
         "someone else.",
-        SAME,
         parts={"rest": lambda name: False},
     ),
     Mistake(
         "old-names-kept",
         "Your result has the published names as well as the new ones.",
         "Loading would complain about every one of them.",
-        SAME,
         parts={"old": lambda name, new: name != new},
     ),
     Mistake(
         "weights-transposed",
         "You transpose the weights of the nn.Linear.",
         "Both sides keep them as (out, in), the way nn.Linear does: nothing has to be turned.",
-        SAME,
         parts={"turn": lambda module, X: X.T if X.dim() == 2 and "embeddings" not in module else X},
     ),
     Mistake(
@@ -338,29 +320,25 @@ NAMES = (
         "You transpose every matrix.",
         "Both sides keep them the same way: nn.Linear as (out, in), nn.Embedding with a row for "
         "each entry.",
-        SAME,
         parts={"turn": lambda module, X: X.T if X.dim() == 2 else X},
     ),
     Mistake(
         "nothing-renamed",
         "You return the names as they were.",
         "Each name in the table has another one in the course, except the pooler's.",
-        SAME,
-        lambda state_dict: dict(state_dict),
+        wrong=lambda state_dict: dict(state_dict),
     ),
     Mistake(
         "names-for-tensors",
         "You return which name becomes which, without the tensors.",
         "The result has to be ready to load: the new names, each with its tensor.",
-        SAME,
-        _only_names,
+        wrong=_only_names,
     ),
     Mistake(
         "given-dict-changed",
         "The state_dict that you are given is no longer what it was.",
         "Whoever calls still needs it. Put what you rename into a new dict.",
-        SAME,
-        _emptied,
+        wrong=_emptied,
     ),
 )
 

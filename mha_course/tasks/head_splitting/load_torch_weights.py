@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_course.checks.combining import read_again
 from mha_course.checks.examining import equal, total
 from mha_course.checks.task import AnswerError, Case, Mistake, Task
 from mha_course.tasks.head_splitting.runs import BEFORE, FourProjections, run_loading
@@ -183,12 +184,12 @@ def _cut_columns(attention, reference):
         attention.W_q.weight.copy_(reference.in_proj_weight.chunk(3, dim=1)[0])
 
 
-LOADING = (
+LOADING = read_again(
+    PROOF,
     Mistake(
         "weights-transposed",
         "You copy the transposes of the matrices.",
         "nn.Linear keeps (out, in), and so does in_proj_weight: nothing has to be turned.",
-        PROOF,
         parts={"turn_in": _transposed, "turn_out": _transposed},
     ),
     Mistake(
@@ -196,42 +197,36 @@ LOADING = (
         "W_q, W_k and W_v got the transposes of their matrices. W_o is right.",
         "How does nn.Linear keep its numbers, and how are they kept in in_proj_weight? Where both "
         "say (out, in), nothing has to be turned.",
-        PROOF,
         parts={"turn_in": _transposed},
     ),
     Mistake(
         "out_proj-transposed",
         "W_o got the transpose of its matrix.",
         "out_proj is an nn.Linear, and W_o is one too: both keep (out, in).",
-        PROOF,
         parts={"turn_out": _transposed},
     ),
     Mistake(
         "keys-and-queries-swapped",
         "W_q got the weights of the keys and W_k those of the queries.",
         "in_proj_weight holds queries, keys and values in this order, from the top.",
-        PROOF,
         parts={"order": (1, 0, 2)},
     ),
     Mistake(
         "keys-and-values-swapped",
         "W_k got the weights of the values and W_v those of the keys.",
         "in_proj_weight holds queries, keys and values in this order, from the top.",
-        PROOF,
         parts={"order": (0, 2, 1)},
     ),
     Mistake(
         "queries-and-values-swapped",
         "W_q got the weights of the values and W_v those of the queries.",
         "in_proj_weight holds queries, keys and values in this order, from the top.",
-        PROOF,
         parts={"order": (2, 1, 0)},
     ),
     Mistake(
         "one-matrix-for-all",
         "W_q, W_k and W_v all got the same third of in_proj_weight.",
         "Each has a third of its own.",
-        PROOF,
         parts={"order": (0, 0, 0)},
     ),
     Mistake(
@@ -239,7 +234,6 @@ LOADING = (
         "You take the rows of in_proj_weight head by head: queries, keys and values of head 0, "
         "then those of head 1.",
         "Some libraries pack them so. Here the queries of all heads come first.",
-        PROOF,
         parts={"cut": _by_head},
     ),
     Mistake(
@@ -247,22 +241,19 @@ LOADING = (
         "You cut in_proj_weight into columns.",
         "The three matrices stand below one another: which axis is three times as long as the "
         "other?",
-        PROOF,
-        _cut_columns,
+        wrong=_cut_columns,
     ),
     Mistake(
         "output-projection-forgotten",
         "W_o is as it was: out_proj is not copied.",
         "The heads would be joined by a matrix that was drawn at random. There are four "
         "projections, and in_proj_weight holds three.",
-        PROOF,
         parts={"out_weight": False, "out_bias": False},
     ),
     Mistake(
         "biases-forgotten",
         "The matrices arrive, the biases do not.",
         "With bias=True, in_proj_bias and out_proj.bias have to be copied too.",
-        PROOF,
         parts={"in_bias": False, "out_bias": False},
     ),
     Mistake(
@@ -270,7 +261,6 @@ LOADING = (
         "The bias of W_o is as it was.",
         "out_proj is an nn.Linear: what does it have besides its matrix? A new "
         "nn.MultiheadAttention has zeros there, so that this shows after training only.",
-        PROOF,
         parts={"out_bias": False},
     ),
     Mistake(
@@ -278,7 +268,6 @@ LOADING = (
         "The biases of W_q, W_k and W_v are as they were.",
         "reference.in_proj_bias holds them, below one another like the matrices. A new "
         "nn.MultiheadAttention has zeros there, so that this shows after training only.",
-        PROOF,
         parts={"in_bias": False},
     ),
     *(
@@ -296,22 +285,19 @@ LOADING = (
         "memory-shared",
         "attention and reference share memory afterwards: training one would change the other.",
         "Assigning a tensor, or its .data, hands over the same memory. Numbers have to be copied.",
-        PROOF,
-        _share,
+        wrong=_share,
     ),
     Mistake(
         "copied-the-wrong-way",
         "You copy the numbers of attention into reference.",
         "copy_ changes the tensor that it is called on, and takes what stands in its brackets.",
-        PROOF,
-        _copy_back,
+        wrong=_copy_back,
     ),
     Mistake(
         "gradients-recorded",
         "PyTorch refuses to change a parameter in place while it records gradients.",
         "Loading weights is no part of what is trained: it should not be recorded.",
-        PROOF,
-        lambda attention, reference: attention.W_q.weight.copy_(
+        wrong=lambda attention, reference: attention.W_q.weight.copy_(
             reference.in_proj_weight.chunk(3)[0]
         ),
     ),

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from mha_course import multihead
 from mha_course.attention import length_mask
-from mha_course.checks.combining import apart
+from mha_course.checks.combining import apart, read_again
 from mha_course.checks.examining import equal, is_floats, is_nonzero, total
 from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case, Mistake, Task
@@ -273,20 +273,19 @@ def _not_spread_words(id, **parts):
     )
 
 
-SPREAD = (
+SPREAD = read_again(
+    LENGTHS,
     Mistake(
         "lengths-repeated-as-a-whole",
         "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5.",
         "The rows are batch first, so all heads of a sequence need its length before the next "
         "sequence comes.",
-        LENGTHS,
         parts={"spread": lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1))},
     ),
     Mistake(
         "lengths-ignored",
         "valid_lens has no effect on your result.",
         "Keys past the length are padding: no query may attend to them.",
-        LENGTHS,
         parts={"spread": lambda lens, H: None},
     ),
     _not_spread_words("lengths-not-spread"),
@@ -296,14 +295,12 @@ SPREAD = (
         "Lengths of shape (B,) are spread over the heads, a table (B, L) is not.",
         "A table has a row of lengths for each sequence, and every head of the sequence needs that "
         "row.",
-        LENGTHS,
         parts={"spread": lambda lens, H: lens.repeat_interleave(H) if lens.dim() == 1 else lens},
     ),
     Mistake(
         "lengths-flattened",
         "A table of lengths (B, L) arrives flat.",
         "repeat_interleave flattens a tensor unless it is told the axis.",
-        LENGTHS,
         parts={"spread": lambda lens, H: lens.repeat_interleave(H)},
     ),
     Mistake(
@@ -312,7 +309,6 @@ SPREAD = (
         "as wide.",
         "The rows are batch first, so all heads of a sequence need its length, or its row of "
         "lengths, before the next sequence comes.",
-        LENGTHS,
         parts={"spread": lambda lens, H: lens.tile(H)},
     ),
     Mistake(
@@ -321,7 +317,6 @@ SPREAD = (
         "repeat raises, since it wants one number for each axis.",
         "The rows are batch first, so all heads of a sequence need its length before the next "
         "sequence comes.",
-        LENGTHS,
         parts={"spread": lambda lens, H: lens.repeat(H)},
     ),
     Mistake(
@@ -329,7 +324,6 @@ SPREAD = (
         "You divide the lengths by the number of heads.",
         "The heads share the features of a word. The words they do not share: each head sees the "
         "whole sequence.",
-        LENGTHS,
         parts={"spread": lambda lens, H: lens.repeat_interleave(H, 0) // H},
     ),
     Mistake(
@@ -342,12 +336,12 @@ SPREAD = (
     ),
 )
 
-MASKS = (
+MASKS = read_again(
+    TOGETHER,
     Mistake(
         "nan-for-length-0",
         "A query with nothing to attend to gives NaN.",
         "A softmax over nothing but -inf divides 0 by 0. Such a row has to give zeros.",
-        TOGETHER,
         parts={"empty_row": lambda weights: weights},
     ),
     Mistake(
@@ -355,7 +349,6 @@ MASKS = (
         "A query with nothing to attend to gets the average of all values.",
         "A finite fill makes all its scores equal, and softmax makes equal weights of them. Such a "
         "row has to give zeros.",
-        TOGETHER,
         parts={"fill": -1e9},
     ),
     Mistake(
@@ -377,7 +370,6 @@ MASKS = (
         "Your mask counts the positions of the queries.",
         "It hides keys, so it needs a column for each key. In self-attention there are as many of "
         "both, and nobody notices.",
-        TOGETHER,
         parts={"positions": lambda q, k: torch.arange(q.shape[1])},
     ),
     Mistake(
@@ -392,7 +384,6 @@ MASKS = (
         "You hide the keys that come later: a causal mask.",
         "That is for models that write text, and nobody asks for it here. A query sees all keys "
         "that valid_lens lets it see, whatever their place.",
-        TOGETHER,
         parts={"also": lambda scores: torch.ones(scores.shape[1:], dtype=torch.bool).tril()},
     ),
 )
@@ -420,7 +411,8 @@ def _bias_for_each_head(self, output):
     return self.W_o(output) + (self.num_heads - 1) * bias
 
 
-HEADS = (
+HEADS = read_again(
+    TOGETHER,
     Mistake(
         "split-without-transpose",
         "Your heads hold whole words: the split misses the swap of words and heads.",
@@ -454,7 +446,6 @@ HEADS = (
         "no-output-projection",
         "You return the joined heads as they are: W_o is not used.",
         "Without it the heads never meet: each keeps to its own features.",
-        TOGETHER,
         parts={"finish": lambda self, output: output},
     ),
     Mistake(
@@ -462,7 +453,6 @@ HEADS = (
         "W_o meets the heads one by one, before they are joined.",
         "A head is num_heads times narrower than what W_o takes in. It waits for all heads of a "
         "word side by side.",
-        TOGETHER,
         parts={
             "merge": lambda X, H: X,
             "finish": lambda self, X: right_merge(self.W_o(X), self.num_heads),
@@ -474,7 +464,6 @@ HEADS = (
         "out.",
         "Then the heads never meet. Each feature of the output takes something from every head: "
         "how many numbers does one row of W_o.weight have?",
-        TOGETHER,
         parts={"finish": _block_for_each_head},
     ),
     Mistake(
@@ -482,18 +471,17 @@ HEADS = (
         "The bias of W_o is in your output once for each head.",
         "As a sum over the heads, each head meets its own part of the matrix. The bias belongs to "
         "the sum: how many sums are there?",
-        TOGETHER,
         parts={"finish": _bias_for_each_head},
     ),
 )
 
-SCALES = (
+SCALES = read_again(
+    TOGETHER,
     Mistake(
         "scaled-by-all-heads",
         "You divide the scores by the square root of num_hiddens, the width of all heads together.",
         "The scale follows from the length of the vectors that are multiplied, and these are one "
         "head's queries and keys.",
-        TOGETHER,
         parts={"scale": lambda d, heads, **_: (d * heads) ** -0.5},
     ),
     Mistake(
@@ -501,14 +489,12 @@ SCALES = (
         "You divide the scores by the square root of the width of a query before it is projected.",
         "The scale follows from the vectors that meet in a score. What has happened to the "
         "queries by then?",
-        TOGETHER,
         parts={"scale": lambda d, inputs, **_: inputs**-0.5},
     ),
     Mistake(
         "scaled-by-number-of-heads",
         "You divide the scores by the square root of the number of heads.",
         "The scale follows from how many products are added up in one score: the width of a head.",
-        TOGETHER,
         parts={"scale": lambda d, heads, **_: heads**-0.5},
     ),
     Mistake(
@@ -516,14 +502,12 @@ SCALES = (
         "You divide the scores by the square root of the number of keys.",
         "How far scores spread depends on how many products are added up in one score, not on how "
         "many scores there are.",
-        TOGETHER,
         parts={"scale": lambda d, keys, **_: keys**-0.5},
     ),
     Mistake(
         "not-scaled",
         "You do not scale the scores.",
         "Without the scale their spread grows with the width, and softmax saturates (lesson 2).",
-        TOGETHER,
         parts={"scale": lambda d, **_: 1.0},
     ),
     Mistake(
@@ -531,38 +515,34 @@ SCALES = (
         "You divide the scores by the whole width of a head: by d, or by its root twice.",
         "The spread of a score is √d, not d: dividing by more makes all weights nearly equal. Does "
         "a function that you call scale already?",
-        TOGETHER,
         parts={"scale": lambda d, **_: 1 / d},
     ),
     Mistake(
         "multiplied-by-root",
         "You multiply the scores by the square root of the width of a head.",
         "Scores spread too far as they are. The scale is there to bring them closer together.",
-        TOGETHER,
         parts={"scale": lambda d, **_: d**0.5},
     ),
     Mistake(
         "softmax-over-queries",
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1.",
-        TOGETHER,
         parts={"axis": -2},
     ),
 )
 
-MORE = (
+MORE = read_again(
+    TOGETHER,
     Mistake(
         "no-dropout",
         "dropout has no effect while training.",
         "It drops attention weights: after the softmax, before the weighted sum.",
-        TOGETHER,
         parts={"drop": lambda self, weights: weights},
     ),
     Mistake(
         "dropout-in-eval",
         "Weights are dropped in eval mode too.",
         "A function drops whenever it is told to; only the module knows whether it is training.",
-        TOGETHER,
         parts={
             "drop": lambda self, weights: nn.functional.dropout(weights, self.drop.p, training=True)
         },
@@ -572,7 +552,6 @@ MORE = (
         "You drop scores, before the softmax.",
         "A score of 0 still gets a weight, so nothing is left out. With dropout=1 all keys would "
         "weigh alike. It is weights that are dropped.",
-        TOGETHER,
         parts={
             "drop": lambda self, weights: weights,
             "drop_scores": lambda self, scores: self.drop(scores),
@@ -582,7 +561,6 @@ MORE = (
         "dropout-on-the-output",
         "You drop numbers of the result instead of attention weights.",
         "With dropout=1 no value gets through, but the bias of W_o still does.",
-        TOGETHER,
         parts={
             "drop": lambda self, weights: weights,
             "finish": lambda self, output: self.drop(self.W_o(output)),
@@ -592,7 +570,6 @@ MORE = (
         "queries-and-keys-swapped",
         "Queries and keys have changed places.",
         "W_q belongs to the queries, and each query has a row of scores.",
-        TOGETHER,
         parts={"roles": ("W_k", "W_q", "W_v")},
     ),
     Mistake(
@@ -600,7 +577,6 @@ MORE = (
         "Keys and values are made from the queries: the arguments keys and values have no effect.",
         "In self-attention a caller passes the same tensor three times. It is the caller who "
         "decides that.",
-        TOGETHER,
         parts={"inputs": lambda queries, keys, values: (queries, queries, queries)},
     ),
     Mistake(
@@ -608,7 +584,6 @@ MORE = (
         "The values are made from the keys: the argument values has no effect.",
         "What a word is found by and what it hands over may be different tensors. Each goes "
         "through its own projection.",
-        TOGETHER,
         parts={"inputs": lambda queries, keys, values: (queries, keys, keys)},
     ),
 )

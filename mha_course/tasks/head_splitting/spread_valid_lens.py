@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 
 __all__ = ["TASK"]
@@ -38,14 +39,14 @@ def _tables_untouched(lens, H):
     return lens.repeat_interleave(H) if lens.dim() == 1 else lens
 
 
-SPREAD = (
+SPREAD = read_again(
+    LENGTHS,
     Mistake(
         "lengths-repeated-as-a-whole",
         "You repeat the whole tensor: 3, 5 becomes 3, 5, 3, 5.",
         "The rows of transpose_qkv are batch first, so head 1 of the first sequence would get the "
         "length of the second. With one sequence nobody notices.",
-        LENGTHS,
-        lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1)),
+        wrong=lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1)),
     ),
     Mistake(
         "lengths-repeated-along-the-last-axis",
@@ -53,8 +54,7 @@ SPREAD = (
         "and of a table (B, L) the columns are repeated.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length, or "
         "its row of lengths, before the next sequence comes.",
-        LENGTHS,
-        lambda lens, H: lens.tile(H),
+        wrong=lambda lens, H: lens.tile(H),
     ),
     Mistake(
         "lengths-repeated-and-tables-refused",
@@ -62,8 +62,7 @@ SPREAD = (
         "raises for a table (B, L), since it wants one number for each axis.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length before "
         "the next sequence comes. So it is each entry that has to be repeated.",
-        LENGTHS,
-        lambda lens, H: lens.repeat(H),
+        wrong=lambda lens, H: lens.repeat(H),
     ),
     Mistake(
         "lengths-repeated-on-a-new-axis",
@@ -71,8 +70,7 @@ SPREAD = (
         "become a table (num_heads, B).",
         "Lengths of shape (B,) have one axis and keep it. Write down what 3, 5 should become for 3 "
         "heads, and in which order.",
-        LENGTHS,
-        lambda lens, H: lens.repeat(H, 1),
+        wrong=lambda lens, H: lens.repeat(H, 1),
     ),
     Mistake(
         "lengths-repeated-along-axis-1",
@@ -80,8 +78,7 @@ SPREAD = (
         "(1, B · num_heads), and of a table (B, L) the columns are repeated.",
         "Lengths of shape (B,) have one axis and keep it, a table keeps its number of columns. "
         "All heads of a sequence need its length before the next sequence comes.",
-        LENGTHS,
-        lambda lens, H: lens.repeat(1, H),
+        wrong=lambda lens, H: lens.repeat(1, H),
     ),
     Mistake(
         "heads-on-an-axis-in-front",
@@ -96,68 +93,59 @@ SPREAD = (
         "For lengths of shape (B, L) you repeat along the queries instead of the sequences.",
         "Each row of lengths belongs to one sequence and is needed once for each head: the first "
         "axis grows, the second stays.",
-        LENGTHS,
-        lambda lens, H: lens.repeat_interleave(H, dim=-1),
+        wrong=lambda lens, H: lens.repeat_interleave(H, dim=-1),
     ),
     Mistake(
         "axis-of-tables-only",
         "You repeat along axis 1, which lengths of shape (B,) do not have.",
         "And of a table (B, L) that is the axis of the queries. Which axis do both kinds have, and "
         "which one has to grow?",
-        LENGTHS,
-        lambda lens, H: lens.repeat_interleave(H, dim=1),
+        wrong=lambda lens, H: lens.repeat_interleave(H, dim=1),
     ),
     Mistake(
         "lengths-flattened",
         "For lengths of shape (B, L) your result is flat.",
         "repeat_interleave flattens a tensor unless it is told the axis.",
-        LENGTHS,
-        lambda lens, H: lens.repeat_interleave(H),
+        wrong=lambda lens, H: lens.repeat_interleave(H),
     ),
     Mistake(
         "flattened-and-folded",
         "You repeat each number of a table (B, L) and fold the flat result into rows again.",
         "repeat_interleave flattens a tensor unless it is told the axis, and then a row of the "
         "result holds one length several times. Each row has to be kept whole.",
-        LENGTHS,
-        lambda lens, H: lens.repeat_interleave(H).reshape(-1, *lens.shape[1:]),
+        wrong=lambda lens, H: lens.repeat_interleave(H).reshape(-1, *lens.shape[1:]),
     ),
     Mistake(
         "tables-not-spread",
         "Lengths of shape (B,) are spread, a table (B, L) comes back as it was.",
         "A table has a row for each sequence, and its heads need that row as they need a length.",
-        LENGTHS,
-        _tables_untouched,
+        wrong=_tables_untouched,
     ),
     Mistake(
         "lengths-not-spread",
         "You return the lengths as they were.",
         "There are B · H problems now, and each needs a length.",
-        LENGTHS,
-        lambda lens, H: lens,
+        wrong=lambda lens, H: lens,
     ),
     Mistake(
         "lengths-multiplied",
         "You multiply the lengths by the number of heads.",
         "The lengths stay what they are. There have to be more of them: one for each head of each "
         "sequence.",
-        LENGTHS,
-        lambda lens, H: lens * H,
+        wrong=lambda lens, H: lens * H,
     ),
     Mistake(
         "lengths-divided",
         "You divide the lengths by the number of heads.",
         "The heads share the features of a word. The words they do not share: each head sees the "
         "whole sequence.",
-        LENGTHS,
-        lambda lens, H: lens.repeat_interleave(H, dim=0) // H,
+        wrong=lambda lens, H: lens.repeat_interleave(H, dim=0) // H,
     ),
     Mistake(
         "lengths-clamped",
         "You turn lengths of 0 into 1.",
         "A length of 0 is allowed: that query attends to nothing. Spread the numbers as they are.",
-        LENGTHS,
-        lambda lens, H: lens.clamp(min=1).repeat_interleave(H, dim=0),
+        wrong=lambda lens, H: lens.clamp(min=1).repeat_interleave(H, dim=0),
     ),
     Mistake(
         "lengths-on-a-new-axis",

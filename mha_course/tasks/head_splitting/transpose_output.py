@@ -3,6 +3,7 @@
 import torch
 
 from mha_course import multihead
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.tasks.head_splitting.transpose_qkv import STEP_3, TRAP, split_cases
 
@@ -28,22 +29,21 @@ def right_merge(X, H):
     return X.reshape(-1, H, *X.shape[1:]).transpose(1, 2).flatten(2)
 
 
-MERGE = (
+MERGE = read_again(
+    BACK,
     Mistake(
         "merge-without-transpose",
         "You join without swapping back: a row of your result holds several words of one head.",
         "Before heads and features may become one axis they have to be neighbours, and between "
         "them stands the axis of words.",
-        BACK,
-        lambda X, H: X.reshape(-1, X.shape[1], H * X.shape[2]),
+        wrong=lambda X, H: X.reshape(-1, X.shape[1], H * X.shape[2]),
     ),
     Mistake(
         "merge-interleaved",
         "You lay the heads' features down in turn: feature 0 of every head, then feature 1.",
         "Each head's features stay together, as they were before the split. In the last two axes, "
         "which has to come first, head or feature?",
-        BACK,
-        lambda X, H: X.reshape(-1, H, *X.shape[1:]).permute(0, 2, 3, 1).flatten(2),
+        wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]).permute(0, 2, 3, 1).flatten(2),
     ),
     Mistake(
         "merge-heads-before-batch",
@@ -64,38 +64,33 @@ MERGE = (
         "heads-summed",
         "You add the heads up.",
         "They are concatenated: the result is num_heads times as wide as one head.",
-        BACK,
-        lambda X, H: X.reshape(-1, H, *X.shape[1:]).sum(1),
+        wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]).sum(1),
     ),
     Mistake(
         "heads-averaged",
         "You average the heads.",
         "They are concatenated: each keeps its own place in the result, num_heads times as wide.",
-        BACK,
-        lambda X, H: X.reshape(-1, H, *X.shape[1:]).mean(1),
+        wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]).mean(1),
     ),
     Mistake(
         "heads-reversed",
         "Your heads stand in reverse order, the last one first.",
         "Head 0 owns the first features of every word.",
-        BACK,
-        lambda X, H: torch.cat([X[h::H] for h in reversed(range(H))], -1),
+        wrong=lambda X, H: torch.cat([X[h::H] for h in reversed(range(H))], -1),
     ),
     Mistake(
         "axes-not-joined",
         "You return four axes: each word still has its heads on an axis of their own.",
         "Heads and features are neighbours and in the right order. The task asks for both as one "
         "axis, (B, L, num_heads · d).",
-        BACK,
-        lambda X, H: X.reshape(-1, H, *X.shape[1:]).transpose(1, 2),
+        wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]).transpose(1, 2),
     ),
     Mistake(
         "axes-neither-swapped-nor-joined",
         "You return four axes, with the heads in front of the words.",
         "You have undone the last step of the split. Two more are left: which axis has to move, "
         "and which two become one?",
-        BACK,
-        lambda X, H: X.reshape(-1, H, *X.shape[1:]),
+        wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]),
     ),
     Mistake(
         "merge-view-after-permute",

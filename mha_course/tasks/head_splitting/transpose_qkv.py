@@ -3,6 +3,7 @@
 import torch
 
 from mha_course import multihead
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 
 __all__ = ["TASK"]
@@ -26,14 +27,14 @@ def right_split(X, H):
     return X.reshape(*X.shape[:2], H, -1).transpose(1, 2).flatten(0, 1)
 
 
-SPLIT = (
+SPLIT = read_again(
+    TRAP,
     Mistake(
         "split-without-transpose",
         "Your heads hold whole words: head 0 got the first words and never sees the last.",
         "reshape deals the numbers out as they lie in memory, and there a word comes before the "
         "next word. A head has to get its slice of every word.",
-        TRAP,
-        cut_words,
+        wrong=cut_words,
     ),
     Mistake(
         "view-after-permute",
@@ -41,8 +42,9 @@ SPLIT = (
         "view only describes numbers as they lie in memory, and after the swap they do not lie in "
         "the order that you ask for. They have to be copied. Do not delete the swap: that silences "
         "the error and mixes words up.",
-        TRAP,
-        lambda X, H: X.unflatten(-1, (H, -1)).transpose(1, 2).view(-1, X.shape[1], X.shape[2] // H),
+        wrong=lambda X, H: (
+            X.unflatten(-1, (H, -1)).transpose(1, 2).view(-1, X.shape[1], X.shape[2] // H)
+        ),
     ),
     Mistake(
         "features-interleaved",

@@ -1,6 +1,7 @@
 """Task 5.4, attention_flops: floating-point operations of attention."""
 
 from mha_course import counting
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.tasks.parameter_counting.count_attention import FORBIDDEN, size
 
@@ -53,12 +54,12 @@ def build_flops(
     return attention_flops
 
 
-FLOPS = (
+FLOPS = read_again(
+    COMPUTED,
     Mistake(
         "macs-not-flops",
         "You count each multiplication together with its addition as one.",
         "These are MACs, and some tools show them. A FLOP is one or the other.",
-        COMPUTED,
         parts={"one_sum": lambda k: k},
     ),
     Mistake(
@@ -66,7 +67,6 @@ FLOPS = (
         "You count one addition less than multiplications in each sum.",
         "That is exact, and it is not what is agreed: only if everyone counts alike can two counts "
         "be compared. The task says how a product counts.",
-        COMPUTED,
         parts={"one_sum": lambda k: 2 * k - 1},
     ),
     Mistake(
@@ -74,14 +74,12 @@ FLOPS = (
         "You count three projections.",
         "Queries, keys and values are made by one each. What happens to the joined heads "
         "afterwards?",
-        COMPUTED,
         parts={"projections": 3},
     ),
     Mistake(
         "one-projection",
         "You count one projection.",
         "W_q, W_k, W_v and W_o each multiply every word, and each product has to be paid for.",
-        COMPUTED,
         parts={"projections": 1},
     ),
     Mistake(
@@ -89,7 +87,6 @@ FLOPS = (
         "Your projections weigh half of what they should: two of the four are missing, or "
         "additions are left out there.",
         "Both kinds of operation are counted in every product, in the projections as in the pairs.",
-        COMPUTED,
         parts={"projections": 2},
     ),
     Mistake(
@@ -105,7 +102,6 @@ FLOPS = (
         "You return n²·d, which stands in table 1 of the paper.",
         "The paper asks how the cost grows with a text, so it leaves out the projections and every "
         "fixed factor. How many products are there, and what does one multiplication come with?",
-        COMPUTED,
         parts={"projections": 0, "scores": lambda n, d: 0, "one_sum": lambda k: k},
     ),
     Mistake(
@@ -122,14 +118,10 @@ FLOPS = (
         "missing, or additions are left out there.",
         "Each pair is met twice: once for its score, once more when the weight is used. Which of "
         "the lesson's four rows is not in your sum?",
-        COMPUTED,
         parts={"sums": lambda n, d: 0},
     ),
     Mistake(
         "scores-forgotten",
-        "You leave out the scores.",
-        "Every query meets every key.",
-        COMPUTED,
         parts={"scores": lambda n, d: 0},
         twin="half-the-pairs",
     ),
@@ -137,7 +129,6 @@ FLOPS = (
         "pairs-without-width",
         "You count a pair of words as if it had one number to multiply.",
         "A score is a sum over all features of a query and a key. How many products is that?",
-        COMPUTED,
         parts={"width": lambda d: 1},
     ),
     Mistake(
@@ -145,7 +136,6 @@ FLOPS = (
         "Your products over pairs have the shape of a projection.",
         "There every word meets a matrix of fixed size. Here every word meets every word: which "
         "size comes twice?",
-        COMPUTED,
         parts={"scores": lambda n, d: d * n, "sums": lambda n, d: d * d},
     ),
     *(
@@ -171,21 +161,18 @@ FLOPS = (
         "The number of words and the width have changed places.",
         "Both can be squared, so the formula looks alike. A matrix has the width on both sides, "
         "the scores have the words.",
-        COMPUTED,
         parts={"sizes": lambda n, d: (d, n)},
     ),
     Mistake(
         "biases-counted",
         "You count the additions of the biases.",
         "They are few, and leaving them out is agreed. The task lists what is counted.",
-        COMPUTED,
         parts={"extra": lambda n, d: 4 * n * d},
     ),
     Mistake(
         "per-word",
         "You divide by the number of words.",
         "Asked for is the whole sequence.",
-        COMPUTED,
         parts={"words": lambda n: n},
     ),
 )

@@ -1,6 +1,7 @@
 """Task 5.5, cache_bytes: bytes of a KV cache."""
 
 from mha_course import counting
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.tasks.parameter_counting.count_attention import FORBIDDEN, size
 
@@ -46,48 +47,43 @@ def build_cache(
     return cache_bytes
 
 
-CACHE = (
+CACHE = read_again(
+    KEPT,
     Mistake(
         "one-kept",
         "You keep one of the two, keys or values.",
         "The query of a new word is compared with the keys of all words so far, and then the "
         "average is taken of something else. What does that need?",
-        KEPT,
         parts={"kept": 1},
     ),
     Mistake(
         "queries-kept",
         "You keep queries as well.",
         "Only the new word asks. Who would ever look at an old query again?",
-        KEPT,
         parts={"kept": 3},
     ),
     Mistake(
         "numbers-not-bytes",
         "You count numbers.",
         "In memory each of them takes several bytes, and one of the arguments says how many.",
-        KEPT,
         parts={"size": lambda b: 1},
     ),
     Mistake(
         "bits-not-bytes",
         "You return bits.",
         "Asked for are bytes, of 8 bits each.",
-        KEPT,
         parts={"size": lambda b: 8 * b},
     ),
     Mistake(
         "two-bytes-always",
         "A number takes 2 bytes in your count, whatever bytes_per_number is.",
         "2 is half precision. In single precision the same cache is larger.",
-        KEPT,
         parts={"size": lambda b: 2},
     ),
     Mistake(
         "four-bytes-always",
         "A number takes 4 bytes in your count, whatever bytes_per_number is.",
         "4 is single precision. The argument may say something else.",
-        KEPT,
         parts={"size": lambda b: 4},
     ),
     Mistake(
@@ -95,14 +91,12 @@ CACHE = (
         "When nothing is said about bytes, you take 4.",
         "A caller who does not name the argument means half precision. Compare your def line with "
         "the one in the task.",
-        KEPT,
         parts={"default": 4},
     ),
     Mistake(
         "batch-ignored",
         "You count one sequence, whatever batch_size is.",
         "Each sequence of the batch has words of its own, and no two share what they keep.",
-        KEPT,
         parts={"batch": lambda B: 1},
     ),
     Mistake(
@@ -110,21 +104,18 @@ CACHE = (
         "You count one layer.",
         "Every layer makes keys and values of what the layer below gave it, so every layer keeps "
         "its own.",
-        KEPT,
         parts={"layers": lambda m: 1},
     ),
     Mistake(
         "heads-ignored",
         "You count one KV head.",
         "head_width is the width of one head, not of all of them together.",
-        KEPT,
         parts={"heads": lambda h: 1},
     ),
     Mistake(
         "one-word",
         "You count what one word leaves behind.",
         "A new word looks back at all words before it.",
-        KEPT,
         parts={"words": lambda n: 1},
     ),
     Mistake(
@@ -132,7 +123,6 @@ CACHE = (
         "Your cache grows with the square of the number of words.",
         "Pairs of words are met in the scores, and those are not kept. What does each word leave "
         "behind, however many there are?",
-        KEPT,
         parts={"words": lambda n: n * n},
     ),
     *(

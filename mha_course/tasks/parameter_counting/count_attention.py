@@ -1,5 +1,6 @@
 """Task 5.1, count_attention: parameters of a multi-head attention layer."""
 
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 
 __all__ = ["TASK"]
@@ -41,13 +42,13 @@ def build_attention(
     return count_attention
 
 
-ATTENTION = (
+ATTENTION = read_again(
+    HEADS,
     Mistake(
         "biases-forgotten",
         "You count the matrices and leave their biases out.",
         "A bias is trained like any entry of a matrix, and with bias=True there are some. Every "
         "output has one: how many outputs do the matrices have?",
-        HEADS,
         parts={"biases": lambda matrices, d: 0},
     ),
     Mistake(
@@ -55,14 +56,12 @@ ATTENTION = (
         "You count biases even when bias=False.",
         "A layer that is made without biases has none to count. Where does your code look at the "
         "argument bias?",
-        HEADS,
         parts={"has_biases": lambda bias: True},
     ),
     Mistake(
         "bias-inverted",
         "Your biases are the wrong way round: counted with bias=False, left out with bias=True.",
         "The argument says whether the layer has them.",
-        HEADS,
         parts={"has_biases": lambda bias: not bias},
     ),
     Mistake(
@@ -70,7 +69,6 @@ ATTENTION = (
         "When nothing is said about biases, you leave them out.",
         "A caller who does not name the argument means a layer with biases. Compare your def line "
         "with the one in the task.",
-        HEADS,
         parts={"default": False},
     ),
     Mistake(
@@ -78,35 +76,30 @@ ATTENTION = (
         "You count three matrices.",
         "W_q, W_k and W_v lead into the heads. Which matrix makes the layer's output of what comes "
         "out of them?",
-        HEADS,
         parts={"matrices": 3},
     ),
     Mistake(
         "one-matrix-only",
         "You count one matrix.",
         "W_q, W_k, W_v and W_o have the same shape, and each has numbers of its own.",
-        HEADS,
         parts={"matrices": 1, "factor": 1},
     ),
     Mistake(
         "output-bias-forgotten",
         "You count biases for W_q, W_k and W_v, and none for W_o.",
         "W_o is a linear layer like the other three.",
-        HEADS,
         parts={"biases": lambda matrices, d: min(matrices, 3) * d},
     ),
     Mistake(
         "biases-of-one-matrix",
         "You count the biases of a single matrix.",
         "Each matrix that leads somewhere has its own. Which of yours go without, and why those?",
-        HEADS,
         parts={"biases": lambda matrices, d: d},
     ),
     Mistake(
         "one-bias-a-matrix",
         "You count one number as the bias of a whole matrix.",
         "A bias is a vector: no two outputs share a number.",
-        HEADS,
         parts={"biases": lambda matrices, d: matrices},
     ),
     Mistake(
@@ -114,14 +107,12 @@ ATTENTION = (
         "You add the two sides of a matrix.",
         "A matrix has a number for every pair of an input and an output. Draw one of 3 by 3 and "
         "count its entries.",
-        HEADS,
         parts={"weights": lambda d: d + d},
     ),
     Mistake(
         "outputs-only",
         "You count one weight for each output of a matrix.",
         "An output is a weighted sum of all inputs, so a whole column of weights belongs to it.",
-        HEADS,
         parts={"weights": lambda d: d},
     ),
     *(
@@ -140,7 +131,6 @@ ATTENTION = (
         "You give each of 8 heads the full width.",
         "Such a layer can be built, and it costs 8 times as much. In the layer that is used the "
         "heads share the width: num_hiddens is what all of them have together.",
-        HEADS,
         parts={"weights": lambda d: 8 * d * d, "biases": lambda matrices, d: 25 * d},
     ),
     Mistake(
@@ -148,7 +138,6 @@ ATTENTION = (
         "You return bytes, four for each number.",
         "How many numbers there are does not depend on how they are stored, and half precision "
         "stores the same layer in half the bytes. Asked for are the numbers.",
-        HEADS,
         parts={"factor": 4},
     ),
 )

@@ -1,6 +1,7 @@
 """Task 5.3, count_bert: parameters of a whole BERT."""
 
 from mha_course import counting
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.tasks.parameter_counting.count_attention import FORBIDDEN, build_attention, size
 from mha_course.tasks.parameter_counting.count_block import build_block
@@ -56,7 +57,8 @@ def build_bert(
     return count_bert
 
 
-BLOCKS = (
+BLOCKS = read_again(
+    A_BLOCK,
     Mistake(
         "one-block",
         "You count a single block.",
@@ -92,14 +94,12 @@ BLOCKS = (
         "its attention.",
         "A block has both, and a small thing in a block is there once for each layer. Does your "
         "count of a block pass the check of 5.2?",
-        A_BLOCK,
         parts={"block": build_block(norms=0)},
     ),
     Mistake(
         "one-layer-norm",
         "In every block two numbers a feature are missing, as much as one LayerNorm.",
         BY_ITSELF,
-        A_BLOCK,
         parts={"block": build_block(norms=1)},
     ),
     Mistake(
@@ -107,7 +107,6 @@ BLOCKS = (
         "In every block two numbers a feature are too many, as much as one LayerNorm.",
         "A block has two. The one that follows the tables is there once, however many blocks "
         "there are.",
-        A_BLOCK,
         parts={"block": build_block(norms=3)},
     ),
     Mistake(
@@ -123,35 +122,30 @@ BLOCKS = (
         "In every block one number a feature is missing, as much as one bias of W_o or of the "
         "second layer of the feed-forward network.",
         BY_ITSELF,
-        A_BLOCK,
         parts={"block": build_block(ffn_biases=lambda d, f: (f, 0))},
     ),
     Mistake(
         "ffn-first-bias-forgotten",
         "In every block the bias of the first layer of the feed-forward network is missing.",
         "It is a linear layer like the second, and its bias is as long as what comes out of it.",
-        A_BLOCK,
         parts={"block": build_block(ffn_biases=lambda d, f: (0, d))},
     ),
     Mistake(
         "ffn-biases-forgotten",
         "In every block the biases of the feed-forward network are missing.",
         "Its two layers have biases, like the matrices of attention, and not equally many.",
-        A_BLOCK,
         parts={"block": build_block(ffn_biases=lambda d, f: (0, 0))},
     ),
     Mistake(
         "ffn-biases-of-inner-width",
         "In every block both biases of the feed-forward network have the inner width.",
         "A bias is as long as what comes out of its layer. The second layer leads back.",
-        A_BLOCK,
         parts={"block": build_block(ffn_biases=lambda d, f: (f, f))},
     ),
     Mistake(
         "ffn-biases-of-outer-width",
         "In every block both biases of the feed-forward network are as wide as a word.",
         "A bias is as long as what comes out of its layer. What comes out of the first?",
-        A_BLOCK,
         parts={"block": build_block(ffn_biases=lambda d, f: (d, d))},
     ),
     Mistake(
@@ -159,21 +153,18 @@ BLOCKS = (
         "In every block three numbers a feature are missing: attention has one bias for all of its "
         "four matrices.",
         BY_ITSELF,
-        A_BLOCK,
         parts={"block": build_block(attention=build_attention(biases=lambda matrices, d: d))},
     ),
     Mistake(
         "output-projection-forgotten",
         "In every block attention has three matrices.",
         "W_q, W_k and W_v lead into the heads. Which one leads out?",
-        A_BLOCK,
         parts={"block": build_block(attention=build_attention(matrices=3))},
     ),
     Mistake(
         "attention-forgotten",
         "Your blocks have no attention.",
         "A block is attention first, then the feed-forward network.",
-        A_BLOCK,
         parts={"block": build_block(attention=lambda d: 0)},
     ),
     Mistake(
@@ -181,7 +172,6 @@ BLOCKS = (
         "Your blocks have no biases.",
         "Those of BERT do, in attention and in the feed-forward network. Few numbers in a block, "
         "but there are many blocks.",
-        A_BLOCK,
         parts={"block": build_block(attention=lambda d: 4 * d * d, ffn_biases=lambda d, f: ())},
     ),
     Mistake(
@@ -209,7 +199,6 @@ BLOCKS = (
         "inner-width-taken-as-4d",
         "You take the inner width to be four times the width, whatever the argument says.",
         "That is so in BERT, so BERT-base cannot tell. The function is given both widths.",
-        A_BLOCK,
         parts={"block": build_block(inner=lambda d, f: 4 * d)},
     ),
 )
@@ -240,9 +229,6 @@ BERT = BLOCKS + (
     ),
     Mistake(
         "embedding-norm-without-shift",
-        "The LayerNorm of the embeddings has a scale and no shift.",
-        "Both are trained.",
-        A_BERT,
         parts={"norm": lambda d: d},
         twin="pooler-bias-forgotten",
     ),

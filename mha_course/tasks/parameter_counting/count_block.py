@@ -1,5 +1,6 @@
 """Task 5.2, count_block: parameters of a BERT block."""
 
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.tasks.parameter_counting.count_attention import FORBIDDEN, build_attention, size
 
@@ -40,7 +41,8 @@ def build_block(
     return count_block
 
 
-BLOCK = (
+BLOCK = read_again(
+    A_BLOCK,
     Mistake(
         "layer-norms-forgotten",
         "Four numbers a feature are missing. The two LayerNorms have as many together, and so have "
@@ -48,14 +50,10 @@ BLOCK = (
         "They are small, but they are trained, so they are parameters. Print the attention, the "
         "feed-forward network and the LayerNorms one by one, and hold them against the task's "
         "list.",
-        A_BLOCK,
         parts={"norms": 0},
     ),
     Mistake(
         "attention-biases-forgotten",
-        "You leave out the biases of attention.",
-        "In BERT each of its matrices has them.",
-        A_BLOCK,
         parts={"attention": build_attention(default=False)},
         twin="layer-norms-forgotten",
     ),
@@ -64,14 +62,10 @@ BLOCK = (
         "Two numbers a feature are missing, as much as one LayerNorm: either you count a single "
         "one, or each of yours has a scale and no shift.",
         "Where in a block does a LayerNorm stand? And what does it keep for each feature?",
-        A_BLOCK,
         parts={"norms": 1},
     ),
     Mistake(
         "layer-norms-without-shift",
-        "Your LayerNorms have a scale and no shift.",
-        "Both are trained.",
-        A_BLOCK,
         parts={"norm_numbers": lambda d, f: d},
         twin="one-layer-norm",
     ),
@@ -80,14 +74,12 @@ BLOCK = (
         "You count three LayerNorms.",
         "One follows attention, one follows the feed-forward network. The one that follows BERT's "
         "tables belongs to no block.",
-        A_BLOCK,
         parts={"norms": 3},
     ),
     Mistake(
         "layer-norm-of-two-numbers",
         "You count one scale and one shift for a whole LayerNorm.",
         "Every feature of a word is scaled and shifted by numbers of its own.",
-        A_BLOCK,
         parts={"norm_numbers": lambda d, f: 2},
     ),
     Mistake(
@@ -95,21 +87,18 @@ BLOCK = (
         "You count one of the LayerNorms at the inner width.",
         "It stands behind the feed-forward network, not inside. How wide is a word when it comes "
         "out?",
-        A_BLOCK,
         parts={"norms": 1, "extra": lambda d, f: 2 * f},
     ),
     Mistake(
         "one-bias-for-all-of-attention",
         "Three numbers a feature are missing: attention has one bias for all of its four matrices.",
         "Each matrix has its own. Does your count of a layer pass the check of 5.1?",
-        A_BLOCK,
         parts={"attention": build_attention(biases=lambda matrices, d: d)},
     ),
     Mistake(
         "attention-biases-and-norms-forgotten",
         "Eight numbers a feature are missing: the biases of attention and both LayerNorms.",
         "Few numbers each, and trained like all others: a count is exact or it is an estimate.",
-        A_BLOCK,
         parts={"attention": build_attention(default=False), "norms": 0},
     ),
     Mistake(
@@ -117,7 +106,6 @@ BLOCK = (
         "You count the block without any biases of its linear layers.",
         "In BERT each of them has some, those of attention and those of the feed-forward network. "
         "A bias is as long as what comes out of its layer.",
-        A_BLOCK,
         parts={
             "attention": build_attention(default=False),
             "ffn_biases": lambda d, f: (0, 0),
@@ -128,7 +116,6 @@ BLOCK = (
         "You count the matrices and nothing else.",
         "The linear layers have biases, and there are two LayerNorms. They are a small part, and "
         "training sets them like everything else: a count is exact or it is an estimate.",
-        A_BLOCK,
         parts={
             "attention": build_attention(default=False),
             "ffn_biases": lambda d, f: (0, 0),
@@ -139,7 +126,6 @@ BLOCK = (
         "ffn-biases-forgotten",
         "You leave out the biases of the feed-forward network.",
         "Its two layers have biases, like the matrices of attention, and not equally many.",
-        A_BLOCK,
         parts={"ffn_biases": lambda d, f: (0, 0)},
     ),
     Mistake(
@@ -147,7 +133,6 @@ BLOCK = (
         "You count both biases of the feed-forward network at the inner width.",
         "A bias is as long as what comes out of its layer. The second layer leads back: how many "
         "features come out of it?",
-        A_BLOCK,
         parts={"ffn_biases": lambda d, f: (f, f)},
     ),
     Mistake(
@@ -155,49 +140,42 @@ BLOCK = (
         "You count both biases of the feed-forward network at the width of a word.",
         "A bias is as long as what comes out of its layer, not as what goes in. What comes out of "
         "the first?",
-        A_BLOCK,
         parts={"ffn_biases": lambda d, f: (d, d)},
     ),
     Mistake(
         "ffn-second-bias-forgotten",
         "The second layer of your feed-forward network has no bias.",
         "It is a linear layer like the first, only the other way round.",
-        A_BLOCK,
         parts={"ffn_biases": lambda d, f: (f, 0)},
     ),
     Mistake(
         "ffn-first-bias-forgotten",
         "The first layer of your feed-forward network has no bias.",
         "It is a linear layer like the second, only the other way round.",
-        A_BLOCK,
         parts={"ffn_biases": lambda d, f: (0, d)},
     ),
     Mistake(
         "one-feed-forward-layer",
         "You count one of the two layers of the feed-forward network.",
         "A word goes up to the inner width and has to come back to its own.",
-        A_BLOCK,
         parts={"layers": 1},
     ),
     Mistake(
         "feed-forward-forgotten",
         "You leave out the feed-forward network.",
         "It is the larger part of a block: the lesson's print-out shows it as linear1 and linear2.",
-        A_BLOCK,
         parts={"layers": 0},
     ),
     Mistake(
         "attention-forgotten",
         "You leave out attention.",
         "A block is attention first, then the feed-forward network.",
-        A_BLOCK,
         parts={"attention": lambda d: 0},
     ),
     Mistake(
         "output-projection-forgotten",
         "You count three matrices in attention, with their biases.",
         "The print-out in the lesson has in_proj and out_proj. Which of them is missing in yours?",
-        A_BLOCK,
         parts={"attention": build_attention(matrices=3)},
     ),
     Mistake(
@@ -212,7 +190,6 @@ BLOCK = (
         "inner-width-taken-as-4d",
         "You take the inner width to be four times the width, whatever the argument says.",
         "That is so in BERT, so BERT-base cannot tell. The function is given both widths.",
-        A_BLOCK,
         parts={"inner": lambda d, f: 4 * d},
     ),
 )

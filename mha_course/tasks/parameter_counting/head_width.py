@@ -3,6 +3,7 @@
 import numbers
 
 from mha_course import counting
+from mha_course.checks.combining import read_again
 from mha_course.checks.examining import total
 from mha_course.checks.task import AnswerError, Case, Mistake, Task
 from mha_course.tasks.parameter_counting.count_attention import FORBIDDEN
@@ -121,14 +122,14 @@ def _refused_sometimes(inputs, value):
     return came == "a ValueError" and message == ["a message that names both numbers"]
 
 
-WIDTH = (
+WIDTH = read_again(
+    DIVIDE,
     Mistake(
         "cut-silently",
         "You refuse nothing: where the heads do not divide the width, you return a number all the "
         "same.",
         "4 heads of width 2 make 8. If the width is 10, two features belong to no head: W_q "
         "computes them, nothing reads them, and no error says so.",
-        DIVIDE,
         parts={"refused": lambda d, h: False},
     ),
     Mistake(
@@ -136,7 +137,6 @@ WIDTH = (
         "You return a fraction where the heads do not divide the width.",
         "No tensor has half a column. The mistake is only found where somebody builds one, far "
         "from the two numbers that caused it.",
-        DIVIDE,
         parts={"refused": lambda d, h: False, "result": lambda d, h: d / h},
     ),
     Mistake(
@@ -144,7 +144,6 @@ WIDTH = (
         "You round to a whole number.",
         "Heads of that width do not fill the layer, or do not fit into it: multiply your result by "
         "the number of heads.",
-        DIVIDE,
         parts={"refused": lambda d, h: False, "result": lambda d, h: round(d / h)},
     ),
     Mistake(
@@ -152,7 +151,6 @@ WIDTH = (
         "You round up.",
         "Heads of that width do not fit into the layer: multiply your result by the number of "
         "heads.",
-        DIVIDE,
         parts={"refused": lambda d, h: False, "result": lambda d, h: -(-d // h)},
     ),
     Mistake(
@@ -160,7 +158,6 @@ WIDTH = (
         "You refuse with an assert.",
         "It raises an AssertionError, and python -O skips it: the width is then cut silently. The "
         "task names the error that is wanted.",
-        DIVIDE,
         parts={"refuse": _raising(AssertionError)},
     ),
     Mistake(
@@ -168,7 +165,6 @@ WIDTH = (
         "You raise a plain Exception.",
         "Whoever wants to catch it has to catch everything else too. The task names the error "
         "that is wanted.",
-        DIVIDE,
         parts={"refuse": _raising(Exception)},
     ),
     Mistake(
@@ -176,7 +172,6 @@ WIDTH = (
         "You refuse with another kind of error.",
         "Whoever catches the one that the task names will miss yours. Errors have types for that: "
         "the two numbers are numbers, only their values do not go together.",
-        DIVIDE,
         parts={"refuse": _raising(TypeError)},
     ),
     Mistake(
@@ -184,7 +179,6 @@ WIDTH = (
         "You return the error.",
         "To the caller it is a result like any other, and the program goes on with it. An error "
         "stops the program only if it is raised.",
-        DIVIDE,
         parts={"refuse": ValueError},
     ),
     Mistake(
@@ -192,7 +186,6 @@ WIDTH = (
         "You return a text that says what is wrong.",
         "To the caller it is a result like any other, and the program goes on with it. An error "
         "has to be raised.",
-        DIVIDE,
         parts={"refuse": str},
     ),
     Mistake(
@@ -200,7 +193,6 @@ WIDTH = (
         "Where the heads do not divide the width, your function raises nothing and returns None.",
         "A printed text does not stop the program, and no text at all tells nobody: the next line "
         "calculates with None.",
-        DIVIDE,
         parts={"refuse": lambda text: None},
     ),
     *(
@@ -219,7 +211,6 @@ WIDTH = (
         "You refuse, and your message names neither number.",
         "Whoever reads it may not know which width and how many heads your function was given: "
         "they came from a file of settings, or another function.",
-        DIVIDE,
         parts={"message": "the heads do not divide the width"},
     ),
     Mistake(
@@ -227,7 +218,6 @@ WIDTH = (
         "You refuse, and your message names the width only.",
         "Either of the two numbers may be the one to change. Whoever reads it needs the other one "
         "as well, in digits.",
-        DIVIDE,
         parts={"message": "width {d}"},
     ),
     Mistake(
@@ -235,7 +225,6 @@ WIDTH = (
         "You refuse, and your message names the number of heads only.",
         "Either of the two numbers may be the one to change. Whoever reads it needs the other one "
         "as well, in digits.",
-        DIVIDE,
         parts={"message": "{h} heads"},
     ),
     Mistake(
@@ -243,7 +232,6 @@ WIDTH = (
         "You refuse where the heads do divide the width, and cut where they do not.",
         "% gives what is left over. What is left over from 12 shared by 4, and what does an if "
         "make of that number?",
-        DIVIDE,
         parts={"refused": lambda d, h: d % h == 0},
     ),
     Mistake(
@@ -251,21 +239,18 @@ WIDTH = (
         "You look at what is left over when the number of heads is divided by the width.",
         "The width is what is shared out, and the heads are those who share it. Which of the two "
         "has to stand on the left of %?",
-        DIVIDE,
         parts={"refused": lambda d, h: h % d != 0},
     ),
     Mistake(
         "only-too-many-heads-refused",
         "You refuse only where there are more heads than features.",
         "10 features for 4 heads are enough for everyone, and still cannot be shared evenly.",
-        DIVIDE,
         parts={"refused": lambda d, h: h > d},
     ),
     Mistake(
         "odd-widths-refused",
         "You ask whether the width is even.",
         "3 heads can share 45 features, and 4 heads cannot share 10. It depends on both numbers.",
-        DIVIDE,
         parts={"refused": lambda d, h: d % 2 != 0},
     ),
     Mistake(
@@ -273,8 +258,7 @@ WIDTH = (
         "Some widths that the heads cannot share you refuse, and others you do not.",
         "Sharing works out or it does not: what is left over says which, whatever the two numbers "
         "are otherwise.",
-        DIVIDE,
-        build_width(refused=lambda d, h: d % h % 2 != 0),
+        wrong=build_width(refused=lambda d, h: d % h % 2 != 0),
         shows=_refused_sometimes,
     ),
     Mistake(
@@ -289,14 +273,12 @@ WIDTH = (
         "divided-the-wrong-way",
         "You divide the number of heads by the width.",
         "12 features for 4 heads: how many does each get?",
-        DIVIDE,
         parts={"result": lambda d, h: h / d},
     ),
     Mistake(
         "remainder-returned",
         "You return what is left over.",
         "% tells you whether the division works out. What each head gets is another number.",
-        DIVIDE,
         parts={"result": lambda d, h: d % h},
     ),
 )

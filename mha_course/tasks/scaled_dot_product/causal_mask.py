@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 
 __all__ = ["TASK"]
@@ -44,13 +45,13 @@ def build_mask(shift=0, turn=lambda mask: mask, form=lambda mask: mask):
     )
 
 
-MASK = (
+MASK = read_again(
+    FUTURE,
     Mistake(
         "looks-ahead",
         "Your words see themselves and what comes later: the triangle is on the wrong side.",
         "Rows are queries. Word 0, in the first row, has nobody before it, so only its first "
         "entry may be True.",
-        FUTURE,
         parts={"turn": lambda mask: mask.T},
     ),
     Mistake(
@@ -66,7 +67,6 @@ MASK = (
         "Each of your words sees the next one too.",
         "That is one diagonal too many, and it is the word that a model is to predict: it would "
         "copy the answer.",
-        FUTURE,
         parts={"shift": 1},
     ),
     Mistake(
@@ -74,28 +74,24 @@ MASK = (
         "None of your words may look at itself.",
         "Word t may see words 0 to t, itself included. Otherwise word 0 has nothing to look at, "
         "and its softmax is over nothing.",
-        FUTURE,
         parts={"shift": -1},
     ),
     Mistake(
         "all-visible",
         "Your mask is True everywhere, so it hides nothing.",
         "Word 0 would see how the sentence ends.",
-        FUTURE,
         parts={"turn": torch.ones_like},
     ),
     Mistake(
         "nothing-visible",
         "Your mask is False everywhere: no word may look at anything.",
         "A tensor of zeros is a good start. Which of its places have to become True?",
-        FUTURE,
         parts={"turn": torch.zeros_like},
     ),
     Mistake(
         "only-itself",
         "Each of your words sees itself and nobody else.",
         "Then nothing is gathered from anywhere: word t may look at all the words before it too.",
-        FUTURE,
         parts={"turn": lambda mask: torch.eye(len(mask), dtype=torch.bool)},
     ),
     Mistake(
@@ -152,15 +148,13 @@ MASK = (
         "You return how many words each may see, not which.",
         "As lengths that is right: word t sees t + 1 words. The mask says it entry by entry, in a "
         "square.",
-        FUTURE,
-        lambda n: torch.arange(1, n + 1),
+        wrong=lambda n: torch.arange(1, n + 1),
     ),
     Mistake(
         "always-the-same-size",
         "Your mask is 3 by 3 whatever num_steps is.",
         "The task's argument says how many words there are.",
-        FUTURE,
-        lambda n: build_mask()(3),
+        wrong=lambda n: build_mask()(3),
     ),
 )
 

@@ -5,7 +5,7 @@ import math
 import torch
 
 from mha_course import attention
-from mha_course.checks.combining import apart
+from mha_course.checks.combining import apart, read_again
 from mha_course.checks.task import Case, Mistake, Task
 
 __all__ = ["TASK"]
@@ -88,13 +88,13 @@ NAIVE_EXP = Mistake(
     parts=_everywhere(_naive),
 )
 
-OTHER_SHARES = (
+OTHER_SHARES = read_again(
+    PADDING,
     Mistake(
         "naive-exp-then-masked",
         "Large scores give NaN: you take exp of the scores as they are, and mask what comes out.",
         "exp(1000) is more than a float64 can hold, and inf times the 0 of a mask is NaN. A "
         "softmax stays the same if one number is taken off a whole row. Which keeps exp in bounds?",
-        PADDING,
         parts=_everywhere(_naive_then_masked),
     ),
     Mistake(
@@ -104,7 +104,6 @@ OTHER_SHARES = (
         "Zeros are for rows with nothing to attend to. These have keys to attend to; exp(1000) is "
         "only more than a float64 can hold. A softmax stays the same if one number is taken off "
         "a whole row. Which keeps exp in bounds?",
-        PADDING,
         parts=_everywhere(_zeros_for_nan),
     ),
     Mistake(
@@ -112,14 +111,12 @@ OTHER_SHARES = (
         "Rows of scores near -1000 give NaN: you subtract the largest score of the whole tensor.",
         "Next to a 1000 elsewhere, their exp is 0 from end to end, and 0 is divided by 0. Each row "
         "is a softmax of its own.",
-        PADDING,
         parts=_everywhere(_one_maximum),
     ),
     Mistake(
         "divided-by-the-sum",
         "You divide the scores by their sum, without exp.",
         "Scores may be negative, and shares may not. exp makes every number positive first.",
-        PADDING,
         parts=_everywhere(lambda s, m, axis: s * m / (s * m).sum(axis, keepdim=True)),
     ),
     Mistake(
@@ -127,14 +124,12 @@ OTHER_SHARES = (
         "You take exp of the scores and stop there.",
         "These numbers are positive, and 0 where a key is hidden. They do not sum to 1 yet; and "
         "exp(1000) is more than a float64 can hold.",
-        PADDING,
         parts=_everywhere(lambda s, m, axis: s.exp() * m),
     ),
     Mistake(
         "sigmoid",
         "You use a sigmoid: each weight is decided alone, and rows do not sum to 1.",
         "Attention is a weighted average: what one key gains the others lose.",
-        PADDING,
         parts=_everywhere(lambda s, m, axis: s.sigmoid() * m),
     ),
 )
@@ -171,7 +166,8 @@ MASK_AFTER_SOFTMAX = Mistake(
     parts={"hide": late},
 )
 
-HAD_A_SAY = (
+HAD_A_SAY = read_again(
+    PADDING,
     Mistake(
         "hidden-keys-had-a-say",
         "Next to hidden scores that are far larger, your rows turn into NaN: hidden keys have a "
@@ -179,7 +175,6 @@ HAD_A_SAY = (
         "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
         "leaves exp(-2000) for the real keys, which is 0, and then 0 is divided by 0. At which "
         "step are hidden keys looked at for the last time?",
-        PADDING,
         parts={"hide": _renormalised(0.0)},
     ),
     Mistake(
@@ -189,22 +184,15 @@ HAD_A_SAY = (
         "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
         "leaves nothing for the real keys, although they should share 1. That you avoid dividing "
         "by 0 only hides it. At which step are hidden keys looked at for the last time?",
-        PADDING,
         parts={"hide": _renormalised(1e-12)},
     ),
     Mistake(
         "largest-of-hidden-keys",
-        "You take off the largest score of the row, hidden keys included.",
-        "Next to a hidden score that is far larger all powers of real keys round to 0.",
-        PADDING,
         parts={"hide": _largest_of_all(0.0)},
         twin="hidden-keys-had-a-say",
     ),
     Mistake(
         "largest-of-hidden-keys-safely",
-        "You take off the largest score of the row, hidden keys included, and avoid dividing by 0.",
-        "Next to a hidden score that is far larger all powers of real keys round to 0.",
-        PADDING,
         parts={"hide": _largest_of_all(1e-12)},
         twin="hidden-keys-had-a-say-safely",
     ),
@@ -225,20 +213,19 @@ def compare(holds, shift=0):
     return see
 
 
-LENGTHS = (
+LENGTHS = read_again(
+    PADDING,
     Mistake(
         "one-key-too-many",
         "Each query sees one key past its length.",
         "Keys count from 0, so with a length of 3 the keys 0, 1 and 2 are real. Which comparison "
         "still lets key 3 in?",
-        PADDING,
         parts={"see": compare(torch.le)},
     ),
     Mistake(
         "one-key-too-few",
         "The last real key of each sequence gets nothing.",
         "A length of 3 means three real keys: 0, 1 and 2. One of them is hidden here.",
-        PADDING,
         parts={"see": compare(torch.lt, shift=-1)},
     ),
     Mistake(
@@ -254,7 +241,6 @@ LENGTHS = (
         "valid_lens has no effect: the padding gets its share like any word.",
         "Keys past a length are there only to fill the box. Attention to them is attention to "
         "nothing that was said.",
-        PADDING,
         parts={"see": lambda scores, lens: torch.ones_like(scores, dtype=torch.bool)},
     ),
     Mistake(
@@ -263,7 +249,6 @@ LENGTHS = (
         "are left still attend to padding.",
         "Rows are queries, columns keys. A length says how many keys there are to look at, for "
         "every query of the sequence. Along which axis do your positions run?",
-        PADDING,
         parts={
             "see": lambda scores, lens: (
                 (torch.arange(scores.shape[1]) < lens[:, None])[:, :, None]
@@ -311,13 +296,13 @@ LENGTHS = (
     ),
 )
 
-MORE_LENGTHS = (
+MORE_LENGTHS = read_again(
+    NOTHING,
     Mistake(
         "length-0-counts-as-1",
         "You turn lengths of 0 into 1.",
         "That keeps NaN away, and makes a query without any real key attend to padding. Its row "
         "has to be zeros.",
-        NOTHING,
         parts={"see": lambda scores, lens: compare(torch.lt)(scores, lens.clamp(min=1))},
     ),
     Mistake(
@@ -335,7 +320,6 @@ MORE_LENGTHS = (
         "With one length a query, you use the first for the whole sequence.",
         "Lengths of shape (B, L) are there so that queries of one sequence may see different "
         "numbers of keys, as in causal attention.",
-        NOTHING,
         parts={
             "see": lambda scores, lens: compare(torch.lt)(
                 scores, lens if lens.dim() == 1 else lens[:, 0]
@@ -431,14 +415,14 @@ def build_masked_softmax(
     return masked_softmax
 
 
-HIDING = (
+HIDING = read_again(
+    PADDING,
     MASK_AFTER_SOFTMAX,
     Mistake(
         "masked-scores-0",
         "You set the scores of hidden keys to 0, or next to 0, and they still get weight.",
         "exp(0) is 1: a score of 0 counts like any other, and above every negative one. "
         "Which score has an exp of 0?",
-        PADDING,
         parts={"hide": filled(0.0)},
     ),
     Mistake(
@@ -447,7 +431,6 @@ HIDING = (
         "sum to 1.",
         "With a score of 0 a hidden key adds exp(0) = 1 to the sum that the softmax divides by. "
         "The zeros at the end do not take that back.",
-        PADDING,
         parts={"hide": filled(0.0, zeros_last=True)},
     ),
     Mistake(
@@ -479,19 +462,18 @@ HIDING = (
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1. "
         "Which axis of (B, L, S) are the keys?",
-        PADDING,
         parts={"axis": -2},
     ),
     NAIVE_EXP,
 )
 
-FILLS = (
+FILLS = read_again(
+    NOTHING,
     Mistake(
         "fill-not-low-enough",
         "Your fill is not low enough: next to scores near -1000, hidden keys get all the weight.",
         "-100 is low among scores around 0, and high among scores around -1000. Is there a number "
         "that is below every score there can be?",
-        NOTHING,
         parts={"hide": filled(-100.0)},
     ),
     Mistake(
@@ -500,32 +482,31 @@ FILLS = (
         "and once you write zeros over them the row is empty.",
         "-100 is low among scores around 0, and high among scores around -1000. Is there a number "
         "that is below every score there can be?",
-        NOTHING,
         parts={"hide": filled(-100.0, zeros_last=True)},
     ),
 )
 
-HALF = (
+HALF = read_again(
+    PADDING,
     Mistake(
         "scores-returned",
         "You return the scores as they are.",
         "A row of weights adds up to 1 and has zeros for what is hidden. Two things are to be done "
         "with the scores: hide, and share out.",
-        PADDING,
-        lambda scores, valid_lens=None: scores.clone(),
+        wrong=lambda scores, valid_lens=None: scores.clone(),
     ),
     Mistake(
         "hidden-and-no-more",
         "Half of the way: you write low numbers over the scores of hidden keys and return that.",
         "Hidden scores are hidden well. What is still missing makes shares of the scores: numbers "
         "from 0 to 1, and 1 in each row.",
-        PADDING,
-        _only_hidden,
+        wrong=_only_hidden,
         shows=_shows_only_hidden,
     ),
 )
 
-_ALL = (
+_ALL = read_again(
+    PADDING,
     *HALF,
     *LENGTHS,
     *MORE_LENGTHS,
@@ -533,9 +514,6 @@ _ALL = (
     *OTHER_SHARES,
     Mistake(
         "masked-scores-1e-9",
-        "You fill hidden scores with 1e-9, which is next to 0.",
-        "exp(1e-9) is 1: the sign belongs in front of the number, not in its exponent.",
-        PADDING,
         parts={"hide": filled(1e-9)},
         twin="masked-scores-0",
     ),
@@ -565,7 +543,6 @@ _ALL = (
         "Your softmax runs over the sequences of the batch.",
         "Sequences in a batch have nothing to do with each other. F.softmax without dim takes the "
         "first of three axes. Which one are the keys?",
-        PADDING,
         parts={"axis": 0},
     ),
     Mistake(
@@ -573,7 +550,6 @@ _ALL = (
         "You return the logarithms of the weights.",
         "They are to be multiplied with values, so they have to be shares: from 0 to 1, and 1 in "
         "all. log_softmax is for losses.",
-        PADDING,
         parts={"finish": torch.log},
     ),
 )

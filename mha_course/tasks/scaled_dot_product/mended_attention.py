@@ -6,7 +6,7 @@ from functools import partial
 import torch
 
 from mha_course import attention
-from mha_course.checks.combining import apart, only, without
+from mha_course.checks.combining import apart, only, read_again, without
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.tasks.scaled_dot_product.causal_mask import build_mask, causal_mask
 from mha_course.tasks.scaled_dot_product.masked_softmax import (
@@ -101,13 +101,13 @@ LOUD = (
     *only(OTHER_SHARES, "one-maximum-for-the-table"),
 )
 
-_ALL = (
+_ALL = read_again(
+    FUTURE,
     Mistake(
         "next-word-visible",
         "Each word still sees the next one: the weights right of the diagonal are not 0.",
         "It is the very word that a model is to predict. Which diagonal is the first that has to "
         "be hidden?",
-        FUTURE,
         parts={"see": _triangle(shift=1)},
     ),
     Mistake(
@@ -140,14 +140,12 @@ _ALL = (
         "hides-itself-nan",
         "You hide the diagonal too: word 0 has nothing to look at, and its row is NaN.",
         "Word t may see words 0 to t, itself included.",
-        FUTURE,
         parts={"see": _triangle(shift=-1), "empty": lambda count: math.nan},
     ),
     Mistake(
         "hides-itself",
         "You hide the diagonal too: no word sees itself, and word 0 gets zeros.",
         "Word t may see words 0 to t, itself included.",
-        FUTURE,
         parts={"see": _triangle(shift=-1)},
     ),
     Mistake(
@@ -155,7 +153,6 @@ _ALL = (
         "You hide the diagonal too. Word 0 has nothing to look at, its scores are all the same "
         "low number, and so it looks at every later word alike.",
         "Word t may see words 0 to t, itself included.",
-        FUTURE,
         parts={"see": _triangle(shift=-1), "empty": lambda count: 1 / count},
     ),
     Mistake(
@@ -179,14 +176,12 @@ _ALL = (
         "looks-ahead",
         "Your words see themselves and what comes later: the triangle is on the wrong side.",
         "Rows are queries, columns keys: word 0, in the first row, may see only itself.",
-        FUTURE,
         parts={"see": _triangle(turn=lambda mask: mask.T)},
     ),
     Mistake(
         "all-visible",
         "Nothing is hidden: word 0 sees how the sentence ends.",
         "Causal means that output t depends on words 0 to t and on nothing later.",
-        FUTURE,
         parts={"see": _triangle(turn=torch.ones_like)},
     ),
     Mistake(

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 
 from mha_course import attention
-from mha_course.checks.combining import apart, without
+from mha_course.checks.combining import apart, read_again, without
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.tasks.scaled_dot_product.masked_softmax import (
     FILLS,
@@ -160,12 +160,12 @@ def _unmasked(softmax, raw, scores, weights):
     return scores.softmax(-1)
 
 
-RESULTS = (
+RESULTS = read_again(
+    TOGETHER,
     Mistake(
         "output-only",
         "You return the output alone.",
         "The weights are asked for too: they say which keys each output was made from.",
-        TOGETHER,
         parts={"give": lambda output, weights: output},
     ),
     Mistake(
@@ -173,14 +173,12 @@ RESULTS = (
         "Half of the way: you return the weights alone.",
         "They say how much of each value is wanted. The output is asked for too: what comes of "
         "the values under these weights?",
-        TOGETHER,
         parts={"give": lambda output, weights: weights},
     ),
     Mistake(
         "results-swapped",
         "You return the weights first and the output second.",
         "Whoever calls unpacks them as output, weights.",
-        TOGETHER,
         parts={"give": lambda output, weights: (weights, output)},
     ),
     Mistake(
@@ -189,14 +187,12 @@ RESULTS = (
         "hide in it.",
         "The output is the weighted sum under the very weights that you return. Is there an "
         "earlier tensor that you multiply with the values?",
-        TOGETHER,
         parts={"used": _unmasked},
     ),
     Mistake(
         "unmasked-weights-returned",
         "Your output is right, but the weights that you return are from before the hiding.",
         "Whoever looks at them would think that hidden words were attended to.",
-        TOGETHER,
         parts={"shown": _unmasked},
     ),
     Mistake(
@@ -204,7 +200,6 @@ RESULTS = (
         "Your output is right, but the weights that you return are those of scores without the "
         "scale.",
         "They would not say which keys the output was made from.",
-        TOGETHER,
         parts={"shown": lambda softmax, raw, scores, weights: softmax(raw)},
     ),
     Mistake(
@@ -212,7 +207,6 @@ RESULTS = (
         "Your output is right, but in place of the weights you return the scores.",
         "Weights are shares of 1. A score says nothing before the softmax has compared it with the "
         "other scores of its row.",
-        TOGETHER,
         parts={"shown": lambda softmax, raw, scores, weights: scores},
     ),
     Mistake(
@@ -227,7 +221,6 @@ RESULTS = (
         "You take a softmax of the scores, and then a softmax of that.",
         "After the first all numbers lie between 0 and 1, so the second makes nearly equal weights "
         "of them.",
-        TOGETHER,
         parts={"scale": lambda s, q, k, v: (s / q.shape[-1] ** 0.5).softmax(-1)},
     ),
     Mistake(
@@ -235,21 +228,18 @@ RESULTS = (
         "You turn the weights before you multiply them with the values.",
         "Row i of the weights is for query i and goes along the keys, and each key has its value. "
         "They fit as they are.",
-        TOGETHER,
         parts={"weigh": lambda weights, keys, values: weights.mT @ values},
     ),
     Mistake(
         "weights-times-values",
         "You multiply weights and values entry by entry.",
         "An output is a weighted sum: for each query, over all keys. Which product adds up?",
-        TOGETHER,
         parts={"weigh": lambda weights, keys, values: weights * values},
     ),
     Mistake(
         "keys-averaged",
         "You average the keys, not the values.",
         "Keys are what is compared with the query; values are what it takes home.",
-        TOGETHER,
         parts={"weigh": lambda weights, keys, values: weights @ keys},
     ),
     Mistake(

@@ -5,6 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 
 __all__ = ["TASK"]
@@ -77,7 +78,8 @@ def build_scores(product=pairs, scale=right_scale, finish=lambda scores: scores)
     return lambda queries, keys: finish(scale(product(queries, keys), queries, keys))
 
 
-SCALES = (
+SCALES = read_again(
+    SCORE,
     Mistake(
         "not-scaled",
         "You do not scale the scores.",
@@ -98,7 +100,6 @@ SCALES = (
         "divided-by-half-the-width",
         "Your scores are divided by d_k / 2. At d_k = 4 that happens to be √4.",
         "Python takes a power before a division: what is d_k ** 1 / 2, and what d_k ** (1 / 2)?",
-        SCORE,
         parts={"scale": _times(lambda q, k: 2 / q.shape[-1])},
     ),
     Mistake(
@@ -106,7 +107,6 @@ SCALES = (
         "Your scores are divided by 2 · d_k.",
         "Python takes a power before a division: what is scores / d_k ** 1 / 2, read from the "
         "left?",
-        SCORE,
         parts={"scale": _times(lambda q, k: 0.5 / q.shape[-1])},
     ),
     Mistake(
@@ -136,21 +136,18 @@ SCALES = (
         "width-of-the-example",
         "You always divide by 2.",
         "That is √d_k for d_k = 4, as in the lesson's example. Other queries have other widths.",
-        SCORE,
         parts={"scale": _times(lambda q, k: 0.5)},
     ),
     Mistake(
         "root-cut-to-whole",
         "You cut the root down to a whole number: 2 for √7 = 2.65.",
         "Then vectors of width 4 and of width 8 are scaled alike.",
-        SCORE,
         parts={"scale": _times(lambda q, k: 1 / math.isqrt(q.shape[-1]))},
     ),
     Mistake(
         "root-rounded",
         "You round the root to a whole number: 3 for √7 = 2.65.",
         "Then vectors of width 7 and of width 12 are scaled alike.",
-        SCORE,
         parts={"scale": _times(lambda q, k: 1 / round(q.shape[-1] ** 0.5))},
     ),
     Mistake(
@@ -158,18 +155,17 @@ SCALES = (
         "You ask torch.sqrt for the root of a number.",
         "torch.sqrt takes tensors, and the size of an axis is a plain whole number. Which module "
         "has a root for those?",
-        SCORE,
         parts={"scale": lambda scores, q, *rest: scores / torch.sqrt(q.shape[-1])},
     ),
 )
 
-SCORES = (
+SCORES = read_again(
+    SCORE,
     *SCALES,
     Mistake(
         "whole-division",
         "You divide with //, which cuts the scores down to whole numbers.",
         "Two keys with the scores 1.9 and 1.1 would come out alike.",
-        SCORE,
         parts={"scale": lambda scores, q, k: scores // math.sqrt(q.shape[-1])},
     ),
     Mistake(
@@ -177,14 +173,12 @@ SCORES = (
         "Queries and keys have changed places: your rows belong to keys.",
         "Row i is for query i, since each query will share out its attention along its row. With "
         "as many queries as keys the shape does not tell.",
-        SCORE,
         parts={"product": lambda q, k: k @ q.mT},
     ),
     Mistake(
         "queries-with-themselves",
         "You multiply the queries with themselves.",
         "A score says how well a key answers to a query, so each product takes one of both.",
-        SCORE,
         parts={"product": lambda q, k: q @ q.mT},
     ),
     Mistake(
@@ -192,14 +186,12 @@ SCORES = (
         "You multiply queries with keys as they stand, and the shapes do not fit.",
         "A matrix product pairs rows of the first with columns of the second. As they stand, each "
         "key is a row.",
-        SCORE,
         parts={"product": lambda q, k: q @ k},
     ),
     Mistake(
         "all-axes-reversed",
         "keys.T turns all three axes around, the batch too.",
         "Only keys and features have to change places: each sequence stays where it is.",
-        SCORE,
         parts={"product": lambda q, k: q @ k.permute(2, 1, 0)},
     ),
     Mistake(
@@ -208,14 +200,12 @@ SCORES = (
         "The shape is right and the numbers are not: reshape reads them in the order in which they "
         "lie in memory, so a column holds parts of several keys. Swapping two axes is another "
         "thing.",
-        SCORE,
         parts={"product": lambda q, k: q @ k.reshape(k.shape[0], k.shape[2], k.shape[1])},
     ),
     Mistake(
         "first-sentence-for-all",
         "Every sequence is scored against the keys of the first.",
         "Sequences in a batch have nothing to do with each other: each has its own keys.",
-        SCORE,
         parts={"product": lambda q, k: q @ k[0].mT},
     ),
     Mistake(
@@ -223,14 +213,12 @@ SCORES = (
         "You multiply queries and keys entry by entry.",
         "That pairs query 0 with key 0 and nobody else, and adds nothing up. Every query is to "
         "meet every key, in a dot product.",
-        SCORE,
         parts={"product": lambda q, k: q * k},
     ),
     Mistake(
         "products-not-added-up",
         "You keep the products of all features: your result has an axis too many.",
         "A dot product is the sum of them: one number for each query and key.",
-        SCORE,
         parts={"product": lambda q, k: q[:, :, None] * k[:, None]},
     ),
     Mistake(
@@ -249,7 +237,6 @@ SCORES = (
         "You divide the caller's queries in place.",
         "Whoever calls still needs them: a second call would divide them again. Which way of "
         "dividing makes a new tensor?",
-        SCORE,
         parts={
             "product": lambda q, k: q.div_(math.sqrt(q.shape[-1])) @ k.mT,
             "scale": not_scaled,
@@ -260,7 +247,6 @@ SCORES = (
         "You return weights: a softmax has gone over the scores.",
         "The task asks for the scores before that. The softmax has to wait until padding is "
         "hidden.",
-        SCORE,
         parts={"finish": lambda scores: scores.softmax(-1)},
     ),
 )

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from mha_course.checks.combining import same
+from mha_course.checks.combining import read_again, same
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.explorer import heads
 from mha_course.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
@@ -87,13 +87,13 @@ def _added(size):
     )
 
 
-ENTROPY = (
+ENTROPY = read_again(
+    ENTROPY_SECTION,
     Mistake(
         "nan-for-a-weight-of-0",
         "A weight of 0 makes the whole row NaN.",
         "ln 0 is -inf, and 0 · (-inf) is not a number. What does w · ln w come to when w shrinks "
         "to 0? Try .1, .001, .00001.",
-        ENTROPY_SECTION,
         parts={"logarithm": torch.log},
     ),
     Mistake(
@@ -101,8 +101,7 @@ ENTROPY = (
         "You replace the NaN after the sum: every row with a weight of 0 gets entropy 0.",
         "By then its other terms are lost, too. It is each single term that needs an answer where "
         "the weight is 0.",
-        ENTROPY_SECTION,
-        lambda weights: torch.nan_to_num(-(weights * weights.log()).sum(dim=-1)),
+        wrong=lambda weights: torch.nan_to_num(-(weights * weights.log()).sum(dim=-1)),
     ),
     _added(9),
     _added(10),
@@ -112,7 +111,6 @@ ENTROPY = (
         "weights-cut-off",
         "You leave very small weights out, or make them larger, and not only those that are 0.",
         "Small weights count as well, each a little. Only 0 itself needs an answer of its own.",
-        ENTROPY_SECTION,
         parts={"logarithm": lambda weights: weights.clamp(min=1e-6).log()},
     ),
     Mistake(
@@ -120,14 +118,12 @@ ENTROPY = (
         "You take the logarithm to base 2.",
         "That is entropy in bits. The task asks for the natural logarithm, so that equal weights "
         "on S keys give ln S.",
-        ENTROPY_SECTION,
         parts={"unit": 1 / math.log(2)},
     ),
     Mistake(
         "base-10",
         "You take the logarithm to base 10.",
         "The task asks for the natural logarithm, so that equal weights on S keys give ln S.",
-        ENTROPY_SECTION,
         parts={"unit": 1 / math.log(10)},
     ),
     Mistake(
@@ -135,14 +131,12 @@ ENTROPY = (
         "You divide by the largest entropy that is possible, ln S.",
         "That is a good way to compare sentences of unequal length, and the lesson does it "
         "afterwards. The task asks for the entropy itself. (With one key you divide by 0.)",
-        ENTROPY_SECTION,
         parts={"finish": lambda entropies, weights: entropies / math.log(weights.shape[-1])},
     ),
     Mistake(
         "no-minus-sign",
         "Your entropies are negative.",
         "The logarithm of a weight is at most 0. What turns the sum round?",
-        ENTROPY_SECTION,
         parts={"total": lambda terms: terms.sum(dim=-1)},
     ),
     Mistake(
@@ -150,7 +144,6 @@ ENTROPY = (
         "You average over the keys where they have to be added up.",
         "Every weight w adds its own w · ln w. Averaged, four equal weights would count as less "
         "than two.",
-        ENTROPY_SECTION,
         parts={"total": lambda terms: -terms.mean(dim=-1)},
     ),
     Mistake(
@@ -165,7 +158,6 @@ ENTROPY = (
         "over-the-whole-table",
         "You add up over the queries as well.",
         "Each query spreads its own attention: one number for each of them.",
-        ENTROPY_SECTION,
         parts={"total": lambda terms: -terms.sum(dim=(-2, -1))},
     ),
     Mistake(
@@ -173,14 +165,12 @@ ENTROPY = (
         "You add up everything: one number in all.",
         "Each query of each head spreads its own attention. (Picking with weights[weights > 0] "
         "forgets which row a number is from.)",
-        ENTROPY_SECTION,
         parts={"total": lambda terms: -terms.sum()},
     ),
     Mistake(
         "axis-kept",
         "Your result has an axis of length 1 at its end.",
         "The numbers are right. The keys are gone, and so is their axis: (..., L).",
-        ENTROPY_SECTION,
         parts={"total": lambda terms: -terms.sum(dim=-1, keepdim=True)},
     ),
     Mistake(
@@ -188,22 +178,19 @@ ENTROPY = (
         "You average the entropies of the queries.",
         "That is the next step, and it is the caller's: the task asks for one number for each "
         "query.",
-        ENTROPY_SECTION,
-        lambda weights: torch.special.entr(weights).sum(dim=-1).mean(dim=-1),
+        wrong=lambda weights: torch.special.entr(weights).sum(dim=-1).mean(dim=-1),
     ),
     Mistake(
         "number-of-tokens",
         "You return exp of the entropy.",
         "That is the number of tokens that would spread as widely, a good way to say it aloud. The "
         "task asks for the entropy itself.",
-        ENTROPY_SECTION,
         parts={"finish": lambda entropies, weights: entropies.exp()},
     ),
     Mistake(
         "weights-forgotten",
         "You add up the logarithms, each as often as any other.",
         "A key that gets nothing must count nothing. How much does each logarithm count?",
-        ENTROPY_SECTION,
         parts={"factor": torch.ones_like},
     ),
     Mistake(
@@ -211,14 +198,12 @@ ENTROPY = (
         "You apply softmax to the weights.",
         "They are weights already: each row sums to 1. A second softmax makes them almost equal, "
         "and every head looks broad.",
-        ENTROPY_SECTION,
         parts={"before": lambda weights: weights.softmax(dim=-1)},
     ),
     Mistake(
         "log-softmax",
         "You take log_softmax of the weights as their logarithm.",
         "log_softmax wants scores. These are weights, and their logarithm is a plain log.",
-        ENTROPY_SECTION,
         parts={"logarithm": lambda weights: weights.log_softmax(dim=-1)},
     ),
     Mistake(
@@ -226,16 +211,14 @@ ENTROPY = (
         "Your number depends on the largest weight of the row alone.",
         "Two rows with the same largest weight may spread the rest widely or not at all. The sum "
         "goes over all keys.",
-        ENTROPY_SECTION,
-        lambda weights: -weights.amax(dim=-1).log(),
+        wrong=lambda weights: -weights.amax(dim=-1).log(),
     ),
     Mistake(
         "squares",
         "You subtract the sum of the squares from 1.",
         "That measures spread as well (Gini's index). The task asks for the entropy, with a "
         "logarithm.",
-        ENTROPY_SECTION,
-        lambda weights: 1 - weights.square().sum(dim=-1),
+        wrong=lambda weights: 1 - weights.square().sum(dim=-1),
     ),
 )
 

@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from mha_course.checks.combining import read_again
 from mha_course.checks.examining import total
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.explorer import heads
@@ -119,7 +120,8 @@ def _apart(scores, weights):
     return scores.mean(dim=1).argmax().item(), scores.mean(dim=0).argmax().item()
 
 
-FIND = (
+FIND = read_again(
+    HEADS,
     *(
         Mistake(id, did, why, section, parts=parts)
         for id, did, why, section, parts in PAIRS
@@ -130,7 +132,6 @@ FIND = (
         "You return one number: the head's place in the flattened table.",
         "argmax looks at a table as at one long row. Layer and head are the two coordinates of "
         "that place: how many heads are there in a layer, and how many are left over?",
-        HEADS,
         parts={"finish": lambda layer, head, scores: layer * scores.shape[1] + head},
     ),
     Mistake(
@@ -138,7 +139,6 @@ FIND = (
         "You return (head, layer).",
         "The layer comes first, as in the weights. Both are small numbers, and nothing else tells "
         "them apart.",
-        HEADS,
         parts={"finish": lambda layer, head, scores: (head, layer)},
     ),
     Mistake(
@@ -146,14 +146,12 @@ FIND = (
         "You count layers and heads from 1.",
         "Some papers do. In the course they are counted from 0, so that weights[layer, head] is "
         "the head that was found.",
-        HEADS,
         parts={"finish": lambda layer, head, scores: (layer + 1, head + 1)},
     ),
     Mistake(
         "score-returned-too",
         "You return the score as well.",
         "It is good to know. The task asks for layer and head.",
-        HEADS,
         parts={"finish": lambda layer, head, scores: (layer, head, scores[layer, head])},
     ),
     Mistake(
@@ -161,7 +159,6 @@ FIND = (
         "You divide the place in the flattened table by the number of layers.",
         "The flat row has all heads of layer 0 first, then all of layer 1. After how many places "
         "does a new layer begin?",
-        HEADS,
         parts={"choose": lambda scores, weights: divmod(scores.argmax().item(), len(scores))},
     ),
     Mistake(
@@ -169,14 +166,12 @@ FIND = (
         "You divide the place in the flattened table by 12.",
         "The lesson's model has 12 heads in a layer. Another one has another number, and the "
         "weights tell you which.",
-        HEADS,
         parts={"choose": lambda scores, weights: divmod(scores.argmax().item(), 12)},
     ),
     Mistake(
         "smallest-score",
         "You return the head that looks least at this offset.",
         "The task asks for the one with the largest score.",
-        HEADS,
         parts={"choose": lambda scores, weights: _place(-scores, weights)},
     ),
     Mistake(
@@ -184,7 +179,6 @@ FIND = (
         "You choose the layer by the average of its heads, and then the best head in it.",
         "One sharp head among broad ones disappears in the average. The largest of all scores is "
         "asked for, wherever it is.",
-        HEADS,
         parts={"choose": _average_layer},
     ),
     Mistake(
@@ -192,7 +186,6 @@ FIND = (
         "You choose the head's number by its average over the layers, and then the best layer.",
         "Head 2 of one layer has nothing to do with head 2 of another. The largest of all scores "
         "is asked for, wherever it is.",
-        HEADS,
         parts={"choose": _average_head},
     ),
     Mistake(
@@ -200,21 +193,18 @@ FIND = (
         "You choose layer and head one without the other, each by an average.",
         "The best layer on average and the best number on average need not meet in a good head. "
         "The largest of all scores is asked for.",
-        HEADS,
         parts={"choose": _apart},
     ),
     Mistake(
         "first-layer-only",
         "You look in layer 0 only.",
         "The head may be in any layer.",
-        HEADS,
         parts={"choose": lambda scores, weights: (0, scores[0].argmax().item())},
     ),
     Mistake(
         "last-layer-only",
         "You look in the last layer only.",
         "The head may be in any layer.",
-        HEADS,
         parts={
             "choose": lambda scores, weights: (len(scores) - 1, scores[-1].argmax().item()),
         },
@@ -223,8 +213,7 @@ FIND = (
         "best-head-of-each-layer",
         "You return the best head of every layer.",
         "One of them is the best of all.",
-        HEADS,
-        lambda weights, offset: build_offset()(weights, offset).argmax(dim=1),
+        wrong=lambda weights, offset: build_offset()(weights, offset).argmax(dim=1),
     ),
 )
 

@@ -5,7 +5,7 @@ import numbers
 import numpy as np
 import torch
 
-from mha_course.checks.combining import same
+from mha_course.checks.combining import read_again, same
 from mha_course.checks.examining import total
 from mha_course.checks.showing import describe
 from mha_course.checks.task import AnswerError, Case, Mistake, Task
@@ -162,14 +162,14 @@ def _equals_anyhow(inputs, value):
     return True
 
 
-SAME_WORDS = (
+SAME_WORDS = read_again(
+    TOKENS,
     Mistake(
         "equals-anyhow",
         "Tokens with equal means come in any order.",
         "topk and argsort promise nothing about equal ones, and a sort of pairs goes on with the "
         "second of the pair. The earlier place comes first.",
-        TOKENS,
-        _topk,
+        wrong=_topk,
         shows=_equals_anyhow,
     ),
     Mistake(
@@ -177,31 +177,27 @@ SAME_WORDS = (
         "You add up what the same word gets at different places.",
         'A head looks at positions, and each is an entry of its own: the first "the" and the '
         "second are two keys with two values.",
-        TOKENS,
-        _collected(lambda old, new: old + new),
+        wrong=_collected(lambda old, new: old + new),
     ),
     Mistake(
         "same-words-overwritten",
         "Where a word stands twice, the later place takes the other's entry.",
         "That is what a dict does with a key that it has already. Each position is an entry of "
         "its own.",
-        TOKENS,
-        _collected(lambda old, new: new),
+        wrong=_collected(lambda old, new: new),
     ),
     Mistake(
         "same-words-once",
         "Where a word stands twice, only its first place is looked at.",
         "tokens.index(word) always finds the first. Each position is an entry of its own.",
-        TOKENS,
-        _collected(lambda old, new: old),
+        wrong=_collected(lambda old, new: old),
     ),
     Mistake(
         "same-words-same-number",
         "Where a word stands twice, both entries have the number of its first place.",
         "tokens.index(word) always finds the first. The entries are right, and each needs the mean "
         "of its own position.",
-        TOKENS,
-        _by_index,
+        wrong=_by_index,
     ),
 )
 
@@ -258,7 +254,8 @@ def _without_special(weights, tokens, k=3):
     return kept[:k]
 
 
-ATTENDED = (
+ATTENDED = read_again(
+    TOKENS,
     Mistake(
         "averaged-over-keys",
         "You average along the rows, over the keys.",
@@ -273,14 +270,12 @@ ATTENDED = (
         "You add the weights that a key gets up, and your numbers go above 1.",
         "The order is right. The task asks for the mean over the queries, so that a long sentence "
         "and a short one can be compared.",
-        TOKENS,
         parts={"strength": lambda weights: weights.sum(dim=0)},
     ),
     Mistake(
         "largest-weight-of-a-key",
         "You rank the keys by the largest weight that any query gives them.",
         "One query is enough for that. The task asks what all the queries give, on average.",
-        TOKENS,
         parts={"strength": lambda weights: weights.amax(dim=0)},
     ),
     Mistake(
@@ -309,14 +304,12 @@ ATTENDED = (
         "You count how many queries have their largest weight on each token.",
         "Then a weight of .9 counts as much as one of .3, and a second place counts nothing. The "
         "task asks for the mean of the weights.",
-        TOKENS,
         parts={"strength": _votes},
     ),
     Mistake(
         "smallest-first",
         "Your list begins with the tokens that get least.",
         "Sorting goes up unless it is told otherwise.",
-        TOKENS,
         parts={"order": lambda means: means.argsort(stable=True).tolist()},
     ),
     Mistake(
@@ -324,56 +317,48 @@ ATTENDED = (
         "Of tokens with equal means your list has the later one first.",
         "That is what comes of sorting upwards and turning the list round: the equal ones are "
         "turned round, too.",
-        TOKENS,
         parts={"order": lambda means: means.argsort(stable=True).tolist()[::-1]},
     ),
     Mistake(
         "best-ones-upwards",
         "You have the right tokens in the wrong order: the largest stands last.",
         "Sorting goes up, so the last ones are the largest, and the largest of all is at the end.",
-        TOKENS,
-        lambda w, tokens, k=3: build_attended()(w, tokens, k)[::-1],
+        wrong=lambda w, tokens, k=3: build_attended()(w, tokens, k)[::-1],
     ),
     Mistake(
         "order-of-the-sentence",
         "You have the right tokens, in the order of the sentence.",
         "The list is a ranking: the token that gets most comes first.",
-        TOKENS,
         parts={"take": lambda positions, k: sorted(positions[:k])},
     ),
     Mistake(
         "k-ignored",
         "You return all tokens, whatever k is.",
         "The task asks for k of them.",
-        TOKENS,
         parts={"take": lambda positions, k: positions},
     ),
     Mistake(
         "always-3",
         "You return 3 tokens, whatever k is.",
         "3 is what k is if the caller says nothing. Callers may say something.",
-        TOKENS,
         parts={"take": lambda positions, k: positions[:3]},
     ),
     Mistake(
         "first-k-tokens",
         "You sort only the first k tokens of the sentence.",
         "Any token may be among those that get most: rank them all before you cut.",
-        TOKENS,
-        lambda w, tokens, k=3: build_attended()(w[:, :k], tokens, k),
+        wrong=lambda w, tokens, k=3: build_attended()(w[:, :k], tokens, k),
     ),
     Mistake(
         "one-too-few",
         "You return one token less than k.",
         "A slice ends before its second number; from place 0 on, how many places does yours hold?",
-        TOKENS,
         parts={"take": lambda positions, k: positions[: k - 1]},
     ),
     Mistake(
         "one-too-many",
         "You return one token more than k.",
         "A slice ends before its second number; from place 0 on, how many places does yours hold?",
-        TOKENS,
         parts={"take": lambda positions, k: positions[: k + 1]},
     ),
     Mistake(
@@ -381,14 +366,12 @@ ATTENDED = (
         "You take the k largest with topk.",
         "It insists on k entries and fails where there are fewer tokens. And of equal ones it may "
         "return any; the task asks for the earlier first.",
-        TOKENS,
-        _by_topk,
+        wrong=_by_topk,
     ),
     Mistake(
         "position-instead-of-token",
         "You return where the token stands instead of the token.",
         "A position means nothing without the sentence. The caller gave you the tokens.",
-        TOKENS,
         parts={"pair": lambda tokens, position, number: (position, number)},
     ),
     Mistake(
@@ -396,7 +379,6 @@ ATTENDED = (
         "Your pairs are (mean weight, token).",
         "The token comes first. (With the number first a plain sort works, and that is perhaps "
         "why.)",
-        TOKENS,
         parts={"pair": lambda tokens, position, number: (number, tokens[position])},
     ),
     Mistake(
@@ -404,28 +386,24 @@ ATTENDED = (
         "You return the tokens without their mean weights.",
         "Without the number nobody can tell a head that parks from one that spreads: first of a "
         "close race, or of none?",
-        TOKENS,
         parts={"pair": lambda tokens, position, number: tokens[position]},
     ),
     Mistake(
         "numbers-alone",
         "You return the mean weights without the tokens.",
         "The reader wants to know who gets them.",
-        TOKENS,
         parts={"pair": lambda tokens, position, number: number},
     ),
     Mistake(
         "rounded",
         "You round the mean weights.",
         "Round what you print, not what you return: whoever goes on with it needs the digits.",
-        TOKENS,
         parts={"number": lambda number: round(float(number), 2)},
     ),
     Mistake(
         "rounded-to-4-digits",
         "You round the mean weights.",
         "Round what you print, not what you return: whoever goes on with it needs the digits.",
-        TOKENS,
         parts={"number": lambda number: round(float(number), 4)},
     ),
     *SAME_WORDS,
@@ -434,8 +412,7 @@ ATTENDED = (
         "You leave [CLS] and [SEP] out.",
         "They are keys like any other, and this model gives one of them more than all words "
         "together. The task asks for what the head does, not for what we would like it to do.",
-        TOKENS,
-        _without_special,
+        wrong=_without_special,
     ),
 )
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_course.checks.combining import same
+from mha_course.checks.combining import read_again, same
 from mha_course.checks.examining import total
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.explorer import heads
@@ -221,14 +221,12 @@ PAIRS = (
 # These do not change which head is found, so `find_head` need not know them.
 HARMLESS = ("divided-by-length-less-offset",)
 
-OFFSET = (
+OFFSET = read_again(
+    OFFSETS,
     *(Mistake(id, did, why, section, parts=parts) for id, did, why, section, parts in PAIRS),
     Mistake(
         "rows-and-columns-swapped",
-        "You transpose the weights: keys ask and queries are asked.",
-        "Rows ask. With L = S no shape tells the two readings apart.",
-        ROWS,
-        lambda weights, offset: build_offset()(weights.mT, offset),
+        wrong=lambda weights, offset: build_offset()(weights.mT, offset),
         twin="sign-turned",
     ),
     Mistake(
@@ -236,14 +234,12 @@ OFFSET = (
         "You divide by L, as if every query had such a key.",
         "The first token has no token before it. A head that always looks there would get less "
         "than 1, and the shorter the sentence, the less.",
-        OFFSETS,
         parts={"average": lambda picked, length, offset: picked.sum(dim=-1) / length},
     ),
     Mistake(
         "added-not-averaged",
         "You add the weights up, and your scores go above 1.",
         "A long sentence has more pairs. The mean over them can be compared.",
-        OFFSETS,
         parts={"average": lambda picked, length, offset: picked.sum(dim=-1)},
     ),
     Mistake(
@@ -257,7 +253,6 @@ OFFSET = (
         "pairs-not-averaged",
         "You return the weight of every pair.",
         "They are the right ones. The task asks for their mean.",
-        OFFSETS,
         parts={"average": lambda picked, length, offset: picked},
     ),
 )

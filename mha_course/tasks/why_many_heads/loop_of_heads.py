@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_course.checks.combining import apart
+from mha_course.checks.combining import apart, read_again
 from mha_course.checks.task import Case, Mistake, Task
 from mha_course.tasks.why_many_heads.one_head import (
     MODULES,
@@ -118,21 +118,18 @@ def _slices_of_words(X, W_q, W_k, W_v, W_o):
     return torch.cat(heads, -1) @ W_o
 
 
-JOINING = (
+JOINING = read_again(
+    WRONGLY,
     Mistake(
         "heads-end-to-end",
         "Your heads are laid end to end, along the batch (as torch.cat does when it is told no "
         "axis) or along the words: what meets W_o is as wide as one head.",
         "W_o has H · d_v rows, so it waits for all heads side by side. Sequences and words stay "
         "as many as they are: which axis has to grow?",
-        WRONGLY,
         parts={"join": lambda heads, W_o: torch.cat(_each(heads)) @ W_o},
     ),
     Mistake(
         "heads-along-the-words",
-        "Your heads are laid end to end along the words.",
-        "There are no more words than before.",
-        WRONGLY,
         parts={"join": lambda heads, W_o: torch.cat(_each(heads), 1) @ W_o},
         twin="heads-end-to-end",
     ),
@@ -158,14 +155,12 @@ JOINING = (
         "You return the sum of the heads.",
         "Added up, heads cannot be told apart. They stand side by side, and W_o, which you do not "
         "use, decides what becomes of each.",
-        WRONGLY,
         parts={"join": lambda heads, W_o: heads.sum(1)},
     ),
     Mistake(
         "heads-stacked",
         "You stack the heads on an axis of their own, and W_o meets one head at a time.",
         "W_o has H · d_v rows: the heads have to share the last axis.",
-        WRONGLY,
         parts={"join": lambda heads, W_o: torch.stack(_each(heads)) @ W_o},
     ),
     Mistake(
@@ -186,14 +181,12 @@ JOINING = (
         "merge-interleaved",
         "Your heads take turns: feature 0 of every head, then feature 1.",
         "The first rows of W_o belong to head 0 alone. All its features come first.",
-        WRONGLY,
         parts={"join": lambda heads, W_o: heads.permute(0, 2, 3, 1).flatten(2) @ W_o},
     ),
     Mistake(
         "merge-without-transpose",
         "You reshape (B, H, L, d_v) straight to the output: a row holds several words of one head.",
         "reshape deals numbers out as they lie in memory. A row needs one word of every head.",
-        WRONGLY,
         parts={"join": lambda heads, W_o: heads.reshape(*heads[:, 0].shape[:2], -1) @ W_o},
     ),
     Mistake(
@@ -201,7 +194,6 @@ JOINING = (
         "You stack the heads first and reshape: sequences, words and heads are mixed up.",
         "reshape deals numbers out as they lie in memory, all of head 0 before head 1. A row needs "
         "one word of every head.",
-        WRONGLY,
         parts={
             "join": lambda heads, W_o: (
                 torch.stack(_each(heads)).reshape(*heads[:, 0].shape[:2], -1) @ W_o

@@ -5,7 +5,7 @@ import math
 import torch
 
 from mha_course.attention import scaled_dot_product_attention
-from mha_course.checks.combining import apart
+from mha_course.checks.combining import apart, read_again
 from mha_course.checks.examining import total
 from mha_course.checks.task import AnswerError, Case, Mistake, Task
 from mha_course.tasks.why_many_heads.runs import MANY, run_neighbours
@@ -272,20 +272,17 @@ def _with_contents(weights, d):
     return torch.cat([100 * eye, W_q], -1), torch.cat([eye, W_k], -1), W_v
 
 
-WHERE = (
+WHERE = read_again(
+    STANDS,
     Mistake(
         "heads-swapped",
         "Head 0 brings the word after, head 1 the word before.",
         "Have the two heads changed places, or queries and keys? Row i of the scores belongs to "
         "the word that asks; is the large number left or right of the diagonal?",
-        STANDS,
         parts={"looks": ((1,), (-1,))},
     ),
     Mistake(
         "queries-and-keys-swapped",
-        "The queries say where a word stands, and the keys whom it asks for.",
-        "Row i of the scores belongs to the word that asks.",
-        STANDS,
         parts={"change": lambda weights, d: (weights[1], weights[0], weights[2])},
         twin="heads-swapped",
     ),
@@ -295,7 +292,6 @@ WHERE = (
         "is allowed: after the last comes the first.)",
         "Did you roll the wrong way, or the wrong side? Rolled keys and rolled queries move the "
         "large score to opposite sides.",
-        STANDS,
         parts={"change": _ring},
     ),
     Mistake(
@@ -316,14 +312,12 @@ WHERE = (
         "each-word-itself",
         "Every word looks at itself.",
         "The query of word i asks for place i. Whom should it ask for?",
-        STANDS,
         parts={"looks": ((0,), (0,))},
     ),
     Mistake(
         "two-steps",
         "Your heads look two words away.",
         "Are queries and keys both shifted? One of them can say where a word stands.",
-        STANDS,
         parts={"looks": ((-2,), (2,))},
     ),
     Mistake(
@@ -339,7 +333,6 @@ WHERE = (
         "All scores are 0, so every word gets the average of all.",
         "A score is a query times a key. Are W_q and W_k both filled, in the rows that a position "
         "meets?",
-        STANDS,
         parts={"looks": ((), ())},
     ),
     Mistake(
@@ -353,7 +346,6 @@ WHERE = (
         "ends-forgotten",
         "The first and the last word ask for nobody, in either head.",
         "Each of them lacks one neighbour only. In which head does the first word have one?",
-        STANDS,
         parts={"change": _ends_forgotten},
     ),
     Mistake(
@@ -362,7 +354,6 @@ WHERE = (
         "from features that should not reach them.",
         "A word is its content first, its position after it. Which rows of W_q and W_k does the "
         "position meet in X @ W?",
-        STANDS,
         parts={"change": lambda weights, d: tuple(W.roll(-d, 1) for W in weights)},
     ),
     Mistake(
@@ -370,7 +361,6 @@ WHERE = (
         "Your queries and keys hold the content as well as the position.",
         "Contents then add to the scores, and words that are alike draw each other's attention. "
         "What is a place asked for by?",
-        STANDS,
         parts={"change": _with_contents},
     ),
 )
@@ -395,13 +385,13 @@ def _firm_up_to(positions, strength):
     )
 
 
-STRENGTH = (
+STRENGTH = read_again(
+    STANDS,
     Mistake(
         "strength-too-small",
         "Your heads look at the right words, but too weakly.",
         "Softmax turns a lead of g into e^g times the weight: a lead of 1 is a factor of 2.72. "
         "How large a lead does 99 % take, against all the other words?",
-        STANDS,
         parts={"strength": lambda L: 1.0},
     ),
     Mistake(
@@ -409,7 +399,6 @@ STRENGTH = (
         "Your heads look at the right words, but too weakly: the lead would be enough if the "
         "softmax got the scores as they are.",
         "On the way there scores are divided. By what? The lead that counts is what is left of it.",
-        STANDS,
         parts={"strength": lambda L: math.log(99 * (L - 1))},
     ),
     *map(_firm_up_to, (2, 3, 5, 7, 13), (8.0, 10.0, 15.0, 20.0, 30.0)),
@@ -417,19 +406,18 @@ STRENGTH = (
         "sign-turned",
         "Your heads look at every word but the right one.",
         "The score that should lead is the only one below 0. What sign has your strength?",
-        STANDS,
         parts={"strength": lambda L: -100.0},
     ),
     Mistake(
         "infinite-strength",
         "You take inf for the strength.",
         "Most features of a word are 0, and inf · 0 is not a number. How large a lead is enough?",
-        STANDS,
         parts={"strength": lambda L: math.inf},
     ),
 )
 
-COPIED = (
+COPIED = read_again(
+    STANDS,
     Mistake(
         "values-empty",
         "Your heads bring zeros: W_v is empty.",
@@ -441,14 +429,12 @@ COPIED = (
         "values-of-positions",
         "Your heads bring the position of the word that they look at, not its content.",
         "The value is what a word hands over. Which rows of W_v meet the content?",
-        STANDS,
         parts={"fill": _positions},
     ),
     Mistake(
         "values-all-ones",
         "Your W_v is all ones: each number that a head brings is the sum of a whole word.",
         "Each feature of the content has to arrive in its own place, without the others.",
-        STANDS,
         parts={"fill": lambda W_v, d: W_v.fill_(1)},
     ),
     Mistake(
@@ -463,12 +449,12 @@ COPIED = (
         "Your heads bring the right content, multiplied.",
         "The strength belongs to the scores, where it makes a head look firmly. What is brought "
         "should arrive as it was.",
-        STANDS,
         parts={"fill": lambda W_v, d: copy_content(W_v, d) or W_v.mul_(100)},
     ),
 )
 
-SHAPES = (
+SHAPES = read_again(
+    LOOP_OF_HEADS,
     Mistake(
         "out-before-in",
         "Your matrices are (out, in), as nn.Linear keeps them.",
@@ -480,21 +466,18 @@ SHAPES = (
         "heads-on-the-last-axis",
         "The two heads are on the last axis of your tensors.",
         "Each head takes its matrix with W_q[h], so the heads come first.",
-        LOOP_OF_HEADS,
         parts={"change": lambda weights, d: tuple(W.permute(1, 2, 0) for W in weights)},
     ),
     Mistake(
         "one-W_v-for-both",
         "You return one W_v for both heads.",
         "It may hold the same numbers for both. Each head still takes its own matrix, W_v[h].",
-        LOOP_OF_HEADS,
         parts={"change": lambda weights, d: (*weights[:2], weights[2][0])},
     ),
     Mistake(
         "one-head-only",
         "Your matrices are those of a single head.",
         "Two heads are asked for, each with matrices of its own: the first axis has size 2.",
-        LOOP_OF_HEADS,
         parts={"change": lambda weights, d: tuple(W[0] for W in weights)},
     ),
     Mistake(

@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_course.checks.combining import read_again
 from mha_course.checks.task import Case, Mistake, Task
 
 __all__ = ["TASK"]
@@ -67,13 +68,13 @@ def _width_from_batch(heads, W_o):
     return sum(head @ W_o[h * B : (h + 1) * B] for h, head in enumerate(heads))
 
 
-SUM = (
+SUM = read_again(
+    SUM_OF_HEADS,
     Mistake(
         "first-rows-for-all",
         "Every head writes through the first d_v rows of W_o.",
         "That equals adding the heads up first, and then nobody can tell them apart. Where do the "
         "rows of head h start?",
-        SUM_OF_HEADS,
         parts={"rows": lambda W_o, h, H, d_v: W_o[:d_v]},
     ),
     Mistake(
@@ -87,7 +88,6 @@ SUM = (
         "rows-start-at-h",
         "The rows of head h start at row h.",
         "Each head before it owns d_v rows. With d_v = 2, which rows are left for head 3?",
-        SUM_OF_HEADS,
         parts={"rows": lambda W_o, h, H, d_v: W_o[h : h + d_v]},
     ),
     Mistake(
@@ -95,14 +95,12 @@ SUM = (
         "You cut W_o into pieces of H rows.",
         "A head is d_v wide, so its piece has d_v rows, and there are H pieces. split wants to "
         "know how long a piece is, chunk how many there are.",
-        SUM_OF_HEADS,
         parts={"rows": lambda W_o, h, H, d_v: W_o.chunk(d_v)[min(h, d_v - 1)]},
     ),
     Mistake(
         "last-row-left-out",
         "Your piece of W_o lacks the last row of the head.",
         "In Python the end of a slice is not part of it: how many rows does 0:d_v take?",
-        SUM_OF_HEADS,
         parts={"rows": lambda W_o, h, H, d_v: W_o[h * d_v : (h + 1) * d_v - 1]},
     ),
     Mistake(
@@ -110,7 +108,6 @@ SUM = (
         "You cut W_o into columns.",
         "Its columns are the features of the output, and every head writes into all of them. "
         "The rows belong to the heads.",
-        SUM_OF_HEADS,
         parts={"rows": lambda W_o, h, H, d_v: W_o[:, h * d_v : (h + 1) * d_v]},
     ),
     Mistake(
@@ -118,29 +115,23 @@ SUM = (
         "Numbers as wide as one head meet the whole W_o.",
         "W_o has H · d_v rows, a head d_v numbers a word. Added up or one by one, heads stay that "
         "narrow: they meet their own rows only.",
-        SUM_OF_HEADS,
         parts={"rows": lambda W_o, h, H, d_v: W_o},
     ),
     Mistake(
         "heads-summed",
-        "You add the heads up before they meet W_o.",
-        "Added up first, heads cannot be told apart.",
-        SUM_OF_HEADS,
-        lambda heads, W_o: heads.sum(0) @ W_o,
+        wrong=lambda heads, W_o: heads.sum(0) @ W_o,
         twin="whole-W_o-for-each-head",
     ),
     Mistake(
         "heads-reversed",
         "The last head meets the first rows of W_o.",
         "Heads may be added in any order, as long as each keeps its own rows.",
-        SUM_OF_HEADS,
         parts={"order": lambda heads: heads.flip(0)},
     ),
     Mistake(
         "head-0-for-all",
         "Head 0 meets the rows of every head, and the other heads nothing.",
         "The rows of W_o follow h in your loop. Does the head follow it too?",
-        SUM_OF_HEADS,
         parts={"order": lambda heads: heads[:1].expand_as(heads)},
     ),
     Mistake(
@@ -148,56 +139,48 @@ SUM = (
         "You take the width of a head from the axis that counts the sequences.",
         "heads is (H, B, L, d_v): the width is the size of the last axis. Where B and d_v are "
         "equal nobody notices.",
-        SUM_OF_HEADS,
-        _width_from_batch,
+        wrong=_width_from_batch,
     ),
     Mistake(
         "W_o-transposed",
         "You multiply by the transpose of W_o.",
         "W_o is (H · d_v, d_model): its rows belong to the heads, and nothing has to be turned.",
-        SUM_OF_HEADS,
-        lambda heads, W_o: torch.cat(list(heads), -1) @ W_o.T,
+        wrong=lambda heads, W_o: torch.cat(list(heads), -1) @ W_o.T,
     ),
     Mistake(
         "heads-averaged",
         "You average the terms.",
         "Side by side times W_o is their sum. The mean is H times too small.",
-        SUM_OF_HEADS,
         parts={"combine": lambda terms: terms.mean(0)},
     ),
     Mistake(
         "last-head-only",
         "Only the last head arrives in your output.",
         "Is something overwritten in each round of the loop? What was there before has to stay.",
-        SUM_OF_HEADS,
         parts={"combine": lambda terms: terms[-1]},
     ),
     Mistake(
         "first-head-only",
         "Only head 0 arrives in your output.",
         "Does a `return` stand inside the loop? It ends it in the first round.",
-        SUM_OF_HEADS,
         parts={"combine": lambda terms: terms[0]},
     ),
     Mistake(
         "terms-not-added",
         "You return the terms, one for each head.",
         "Each is right. The output is a single (B, L, d_model).",
-        SUM_OF_HEADS,
         parts={"combine": lambda terms: terms},
     ),
     Mistake(
         "terms-side-by-side",
         "You put the terms side by side.",
         "Each is as wide as the output already: past their own rows of W_o, heads are added.",
-        SUM_OF_HEADS,
         parts={"combine": lambda terms: torch.cat(list(terms), -1)},
     ),
     Mistake(
         "summed-over-the-batch",
         "You add up the sequences instead of the heads.",
         "heads is (H, B, L, d_v): which axis counts the heads?",
-        SUM_OF_HEADS,
         parts={"combine": lambda terms: terms.sum(1)},
     ),
     Mistake(

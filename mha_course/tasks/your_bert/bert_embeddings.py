@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from mha_course import bert
-from mha_course.checks.combining import apart
+from mha_course.checks.combining import apart, read_again
 from mha_course.checks.examining import equal, is_floats, total
 from mha_course.checks.modules import judged, learns, plan_of
 from mha_course.checks.showing import describe
@@ -128,19 +128,18 @@ def _counted_words(self, ids):
     return self.positions(((ids != 0).cumsum(1) - 1).clamp(min=0))
 
 
-SUMS = (
+SUMS = read_again(
+    VECTORS,
     Mistake(
         "positions-forgotten",
         "The positions are not in your sum.",
         "Without them a word has one vector wherever it stands, and attention knows no order.",
-        VECTORS,
         parts={"position": lambda self, ids: 0},
     ),
     Mistake(
         "positions-from-1",
         "You count positions from 1.",
         "The first row of the table is for the first word, and Python calls it 0.",
-        VECTORS,
         parts={"position": lambda self, ids: self.positions(places(ids) + 1)},
     ),
     Mistake(
@@ -148,21 +147,18 @@ SUMS = (
         "You look positions up by the ids of the words.",
         "An id says which word it is. The position says where it stands: 0, 1, 2, …, the same in "
         "every text.",
-        VECTORS,
         parts={"position": lambda self, ids: self.positions(ids)},
     ),
     Mistake(
         "positions-by-text",
         "Your positions count the texts of the batch, not the words of a text.",
         "All texts of a batch begin at position 0. Which axis of input_ids runs along a text?",
-        VECTORS,
         parts={"position": lambda self, ids: self.positions(torch.arange(len(ids)))[:, None]},
     ),
     Mistake(
         "positions-run-on",
         "Your positions go on from one text of the batch to the next.",
         "Each text begins at position 0, whatever it is read together with.",
-        VECTORS,
         parts={
             "position": lambda self, ids: self.positions(torch.arange(ids.numel()).view(ids.shape))
         },
@@ -171,7 +167,6 @@ SUMS = (
         "positions-backwards",
         "You count positions from the end of the text.",
         "The first word stands at position 0.",
-        VECTORS,
         parts={"position": lambda self, ids: self.positions(places(ids).flip(0))},
     ),
     Mistake(
@@ -179,14 +174,12 @@ SUMS = (
         "Your positions count only ids other than 0.",
         "Some other models do that. In BERT a position is the place in the text, padding or not; "
         "the mask is what hides padding, later.",
-        VECTORS,
         parts={"position": _counted_words},
     ),
     Mistake(
         "one-position-for-all",
         "Every word gets the vector of position 0.",
         "Position 0 is the first word's. The table has a row for each place.",
-        VECTORS,
         parts={"position": lambda self, ids: self.positions(torch.zeros_like(ids))},
     ),
     Mistake(
@@ -194,28 +187,24 @@ SUMS = (
         "The segments are not in your sum.",
         "Even where there is one segment only, its vector belongs to the sum: the model was "
         "trained with it.",
-        VECTORS,
         parts={"segment": lambda self, ids, kinds: 0},
     ),
     Mistake(
         "segments-only-if-given",
         "Without token_type_ids you add no segment at all.",
         "None means that all words are of segment 0, and row 0 of the table is not zero.",
-        VECTORS,
         parts={"segment": lambda self, ids, kinds: 0 if kinds is None else self.segments(kinds)},
     ),
     Mistake(
         "segments-always-0",
         "You take segment 0 for every word, also where token_type_ids says otherwise.",
         "token_type_ids is None or gives the segment of each word. When it is given, it counts.",
-        VECTORS,
         parts={"segment": lambda self, ids, kinds: self.segments(torch.zeros_like(ids))},
     ),
     Mistake(
         "segment-1-by-default",
         "Without token_type_ids you take segment 1.",
         "None means that all words are of the first segment, and counting begins at 0.",
-        VECTORS,
         parts={
             "segment": lambda self, ids, kinds: self.segments(
                 torch.ones_like(ids) if kinds is None else kinds
@@ -226,7 +215,6 @@ SUMS = (
         "words-forgotten",
         "The words' own vectors are not in your sum.",
         "Word, position and segment: three tables, and the word is what the text is about.",
-        VECTORS,
         parts={"word": lambda self, ids: torch.zeros_like(self.words(ids))},
     ),
     Mistake(
@@ -234,7 +222,6 @@ SUMS = (
         "Where the id is 0 you put zeros in place of the word's vector.",
         "Row 0 of the table may hold numbers, as a trained model's does, and it is read like any "
         "other.",
-        VECTORS,
         parts={"word": lambda self, ids: self.words(ids) * (ids != 0)[..., None]},
     ),
     Mistake(
@@ -242,14 +229,12 @@ SUMS = (
         "You take the mean of the three vectors, not their sum.",
         "A norm makes that almost the same, but for its eps: a third of the sum has a ninth of "
         "the variance. The model was trained with the sum.",
-        VECTORS,
         parts={"join": lambda self, *parts: sum(parts) / 3},
     ),
     Mistake(
         "multiplied",
         "You multiply the three vectors.",
         "They are added: each of them moves the word's vector a little.",
-        VECTORS,
         parts={"join": lambda self, words, positions, segments: words * positions * segments},
     ),
 )
@@ -318,36 +303,33 @@ class _ConcatenatedAndNormalised(_Concatenated):
         return _drop(self, self.norm(super().forward(input_ids, token_type_ids)))
 
 
-EVERY = (
+EVERY = read_again(
+    VECTORS,
     *SUMS,
     Mistake(
         "concatenated",
         "You put the three vectors side by side.",
         "Then each word is three times as wide as the layers expect. They are added, number by "
         "number.",
-        VECTORS,
-        _Concatenated,
+        wrong=_Concatenated,
     ),
     Mistake(
         "concatenated-and-normalised",
         "You put the three vectors side by side, and the norm does not fit the result.",
         "The norm is for hidden_size numbers a word. The three are added, number by number.",
-        VECTORS,
-        _ConcatenatedAndNormalised,
+        wrong=_ConcatenatedAndNormalised,
     ),
     Mistake(
         "no-norm",
         "Your result is the sum, not normalised.",
         "The layers expect words of mean 0 and variance 1, scaled and shifted by what the norm "
         "has learnt.",
-        VECTORS,
         parts={"normalise": lambda self, Y: Y},
     ),
     Mistake(
         "norm-before-the-sum",
         "You normalise the words' vectors and add the rest afterwards.",
         "There is one norm, and it comes after the sum of all three.",
-        VECTORS,
         parts={
             "word": lambda self, ids: self.norm(self.words(ids)),
             "normalise": lambda self, Y: Y,
@@ -357,7 +339,6 @@ EVERY = (
         "each-normalised",
         "You normalise each of the three vectors and add the results.",
         "There is one norm, and it comes after the sum.",
-        VECTORS,
         parts={
             "join": lambda self, *parts: sum(self.norm(part) for part in parts),
             "normalise": lambda self, Y: Y,
@@ -367,7 +348,6 @@ EVERY = (
         "norm-before-segments",
         "You add the segment after the norm.",
         "There is one norm, and it comes after the sum of all three.",
-        VECTORS,
         parts={
             "join": lambda self, words, positions, segments: (
                 self.norm(words + positions) + segments
@@ -379,7 +359,6 @@ EVERY = (
         "norm-before-positions",
         "You add the position after the norm.",
         "There is one norm, and it comes after the sum of all three.",
-        VECTORS,
         parts={
             "join": lambda self, words, positions, segments: (
                 self.norm(words + segments) + positions
@@ -392,35 +371,30 @@ EVERY = (
         "Your norm has PyTorch's own eps, not the config's.",
         "nn.LayerNorm takes 1e-5 unless it is told another. Where a word's numbers hardly vary, "
         "it shows.",
-        VECTORS,
         parts={"eps": lambda config: 1e-5},
     ),
     Mistake(
         "no-dropout",
         "hidden_dropout_prob has no effect while training.",
         "With that probability a number of the result is dropped.",
-        VECTORS,
         parts={"drop": lambda self, Y: Y},
     ),
     Mistake(
         "dropout-in-eval",
         "Numbers are dropped in eval mode too.",
         "A function drops whenever it is told to. The module knows whether it is training.",
-        VECTORS,
         parts={"drop": lambda self, Y: nn.functional.dropout(Y, self.rate, True)},
     ),
     Mistake(
         "other-probability",
         "You drop with attention_probs_dropout_prob.",
         "That one is for attention weights. Hidden states have a probability of their own.",
-        VECTORS,
         parts={"rate": lambda config: config.attention_probs_dropout_prob},
     ),
     Mistake(
         "dropout-before-the-norm",
         "You drop before the norm.",
         "The norm would then hide how much was dropped. In BERT's embeddings dropout comes last.",
-        VECTORS,
         parts={
             "normalise": lambda self, Y: self.norm(_drop(self, Y)),
             "drop": lambda self, Y: Y,
@@ -431,7 +405,6 @@ EVERY = (
         "Numbers are dropped in training, and the others stay as they were.",
         "Then a word is smaller in training than in eval mode. What is kept is divided by 1 - p, "
         "as nn.Dropout does.",
-        VECTORS,
         parts={
             "drop": lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y
         },

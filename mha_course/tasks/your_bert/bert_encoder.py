@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from mha_course.checks.combining import apart
+from mha_course.checks.combining import apart, read_again
 from mha_course.checks.examining import is_floats, total
 from mha_course.checks.modules import Call, all_reached, judged
 from mha_course.checks.task import AnswerError, Case, Mistake, Task
@@ -69,20 +69,16 @@ def examine_encoder(inputs, seen):
 
 STACK = "A stack of your layers"
 
-HIDDEN_STATES = (
+HIDDEN_STATES = read_again(
+    STACK,
     Mistake(
         "x-left-out",
         "X is not in your list.",
         "The list has num_hidden_layers + 1 hidden states. The first is what went into layer 0.",
-        STACK,
         parts={"collect": lambda states: states[1:]},
     ),
     Mistake(
         "last-left-out",
-        "What the last layer returns is not in your list.",
-        "You put into the list what goes into each layer. One hidden state comes out of the last, "
-        "and it is the one that is used most.",
-        STACK,
         parts={"collect": lambda states: states[:-1]},
         twin="last-layer-skipped",
     ),
@@ -90,35 +86,30 @@ HIDDEN_STATES = (
         "only-the-last",
         "You return the last hidden state alone.",
         "The task asks for a list of all of them, X first.",
-        STACK,
         parts={"collect": lambda states: states[-1]},
     ),
     Mistake(
         "in-one-tensor",
         "You return the hidden states as one tensor.",
         "The numbers may be right; the task asks for a list of tensors.",
-        STACK,
         parts={"collect": torch.stack},
     ),
     Mistake(
         "last-first",
         "Your list begins with the last hidden state.",
         "It begins with X and follows the layers.",
-        STACK,
         parts={"collect": lambda states: states[::-1]},
     ),
     Mistake(
         "x-twice",
         "X stands in your list twice.",
         "Once before the first layer. After each layer, what that layer returns.",
-        STACK,
         parts={"collect": lambda states: [states[0], *states]},
     ),
     Mistake(
         "last-twice",
         "The last hidden state stands in your list twice.",
         "Each hidden state belongs into it once: X, and what each layer returns.",
-        STACK,
         parts={"collect": lambda states: [*states, states[-1]]},
     ),
 )
@@ -178,27 +169,25 @@ class _LastLayerTwice(build_encoder()):
         return [*states, self.layers[-1](states[-1], mask)]
 
 
-EVERY = (
+EVERY = read_again(
+    STACK,
     Mistake(
         "one-layer-reused",
         "Your list holds one layer, many times over.",
         "Multiplying a list repeats the object in it. Each layer has weights of its own, so each "
         "has to be made by a call of its own.",
-        STACK,
         parts={"make": lambda config, layer: [layer(config)] * config.num_hidden_layers},
     ),
     Mistake(
         "layer-not-called",
         "You put `layer` itself into the list.",
         "It makes a layer when it is called with the config, and is none itself.",
-        STACK,
         parts={"make": lambda config, layer: [layer] * config.num_hidden_layers},
     ),
     Mistake(
         "one-layer-only",
         "You make one layer.",
         "The config says how many there are: num_hidden_layers.",
-        STACK,
         parts={"make": lambda config, layer: [layer(config)]},
     ),
     Mistake(
@@ -206,7 +195,6 @@ EVERY = (
         "You make one layer more than num_hidden_layers.",
         "There is one hidden state more than layers, because X counts as one. The layers are as "
         "many as the config says.",
-        STACK,
         parts={
             "make": lambda config, layer: [
                 layer(config) for _ in range(config.num_hidden_layers + 1)
@@ -218,7 +206,6 @@ EVERY = (
         "You keep the layers in an ordinary list, and PyTorch does not see them.",
         "Their parameters are not the module's then: they would not be loaded, trained or moved. "
         "nn.ModuleList is a list that registers what it holds.",
-        STACK,
         parts={"keep": list},
     ),
     Mistake(
@@ -226,36 +213,31 @@ EVERY = (
         "You keep the layers in nn.Sequential and call it as a whole.",
         "It passes one argument from layer to layer, so the mask gets lost or does not fit; and "
         "what each layer returns remains inside.",
-        STACK,
-        _as_a_whole(lambda self, X, mask=None: [X, self.layers(X)]),
+        wrong=_as_a_whole(lambda self, X, mask=None: [X, self.layers(X)]),
     ),
     Mistake(
         "sequential-called-with-mask",
         "You keep the layers in nn.Sequential and call it as a whole, with X and the mask.",
         "It takes one argument and passes it from layer to layer, so it refuses the mask; and what "
         "each layer returns would remain inside.",
-        STACK,
-        _as_a_whole(lambda self, X, mask=None: self.layers(X, mask)),
+        wrong=_as_a_whole(lambda self, X, mask=None: self.layers(X, mask)),
     ),
     Mistake(
         "mask-first-layer-only",
         "The mask reaches the first layer only.",
         "A layer forgets it: whatever is padding for one layer is padding for the next, too.",
-        STACK,
         parts={"mask_of": _only(lambda number, count: number == 0)},
     ),
     Mistake(
         "mask-last-layer-only",
         "The mask reaches the last layer only.",
         "By then words have heard of padding. Every layer needs the mask.",
-        STACK,
         parts={"mask_of": _only(lambda number, count: number == count - 1)},
     ),
     Mistake(
         "mask-not-in-the-first",
         "The first layer gets no mask.",
         "Every layer needs it, and the first is where padding would enter.",
-        STACK,
         parts={"mask_of": _only(lambda number, count: number > 0)},
     ),
     Mistake(
@@ -263,14 +245,12 @@ EVERY = (
         "The mask does not reach the layers.",
         "Your forward takes it, and so does each layer. Left out, it is None, and padding is read "
         "like words.",
-        STACK,
         parts={"mask_of": lambda mask, number, count: None},
     ),
     Mistake(
         "mask-added-up",
         "The mask grows from layer to layer.",
         "It is the same for every layer: do not add to it on the way.",
-        STACK,
         parts={
             "mask_of": lambda mask, number, count: None if mask is None else mask * (number + 1)
         },
@@ -279,28 +259,24 @@ EVERY = (
         "every-layer-gets-x",
         "Every layer is given X.",
         "The layers stand in a row: each takes what the one before returned.",
-        STACK,
         parts={"feed": lambda X, states: states[0]},
     ),
     Mistake(
         "layers-backwards",
         "You run the layers from the last to the first.",
         "Layer 0 is the one that takes X.",
-        STACK,
         parts={"order": lambda layers: list(layers)[::-1]},
     ),
     Mistake(
         "first-layer-again",
         "Your loop runs layer 0 every time.",
         "Each turn of the loop belongs to another layer.",
-        STACK,
         parts={"order": lambda layers: [layers[0]] * len(layers)},
     ),
     Mistake(
         "last-layer-skipped",
         "Your loop ends one layer early.",
         "All num_hidden_layers of them take part.",
-        STACK,
         parts={"order": lambda layers: list(layers)[:-1]},
     ),
     *HIDDEN_STATES,
@@ -308,14 +284,12 @@ EVERY = (
         "last-layer-twice",
         "The last layer runs twice.",
         "Each layer has its turn once: X, and one more hidden state for each layer.",
-        STACK,
-        _LastLayerTwice,
+        wrong=_LastLayerTwice,
     ),
     Mistake(
         "residual-added",
         "You add what went into a layer to what it returns.",
         "The residuals are inside the layer, before its norms.",
-        STACK,
         parts={"after": lambda new, old: new + old},
     ),
     Mistake(
@@ -323,7 +297,6 @@ EVERY = (
         "No gradient gets through your list of hidden states.",
         "detach, .data and no_grad cut the path back to the weights. A stack that is to be "
         "trained needs it.",
-        STACK,
         parts={"collect": lambda states: [X.detach() for X in states]},
     ),
 )

@@ -3,7 +3,7 @@
 import torch
 
 from mha_course import sentences
-from mha_course.checks.combining import same
+from mha_course.checks.combining import read_again, same
 from mha_course.checks.examining import total
 from mha_course.checks.showing import describe, plain_number
 from mha_course.checks.task import AnswerError, Case, Mistake, Task
@@ -133,7 +133,8 @@ def _cut_evenly(cut):
     return classify
 
 
-EXAMPLES = (
+EXAMPLES = read_again(
+    EIGHT,
     *(
         Mistake(
             id,
@@ -153,23 +154,20 @@ EXAMPLES = (
         "You take the label of the single example that is most like the vector.",
         "That is another classifier (nearest neighbour), led astray by one odd example. Asked for "
         "is the mean of each label's examples.",
-        EIGHT,
-        _by_example(lambda row, labels: labels[int(row.argmax())]),
+        wrong=_by_example(lambda row, labels: labels[int(row.argmax())]),
     ),
     Mistake(
         "vote-of-three",
         "You let the three nearest examples vote.",
         "That is another classifier (nearest neighbours). Asked for is the mean of each label's "
         "examples.",
-        EIGHT,
-        _by_example(_vote),
+        wrong=_by_example(_vote),
     ),
     Mistake(
         "sums-of-cosines",
         "You add up: a label with more examples gets more.",
         "How many examples a label has is chance. The mean's direction is what counts.",
-        EIGHT,
-        _by_example(_totals),
+        wrong=_by_example(_totals),
     ),
 )
 
@@ -221,13 +219,13 @@ def _equals_anyhow(inputs, value):
     return bool((own > table.amax(1) - 1e-9).all())
 
 
-NEAREST = (
+NEAREST = read_again(
+    EIGHT,
     Mistake(
         "examples-not-normalised",
         "You take the mean of the examples as they are, long ones and short ones.",
         "A long example then decides where the mean points. Each example is to have the same say: "
         "length 1 first, then the mean.",
-        EIGHT,
         parts={"scaled": same},
     ),
     *EXAMPLES,
@@ -237,7 +235,6 @@ NEAREST = (
         "cosines with a label's examples comes to the same.)",
         "The mean of vectors that disagree is short, and would lose for that reason alone. Where "
         "it points is what counts.",
-        EIGHT,
         parts={"compare": lambda vectors, means: vectors @ means.T},
     ),
     Mistake(
@@ -245,7 +242,6 @@ NEAREST = (
         "You take the mean that is nearest by distance.",
         "A vector's length and a mean's length both change a distance. Compared is where they "
         "point: the cosine.",
-        EIGHT,
         parts={"compare": _distances},
     ),
     Mistake(
@@ -253,28 +249,24 @@ NEAREST = (
         "You bring the vectors to length 1 and take the mean that is nearest by distance.",
         "The means are shorter than 1, some more than others, and the distance feels that. The "
         "cosine does not.",
-        EIGHT,
         parts={"compare": lambda vectors, means: _distances(unit(vectors), means)},
     ),
     Mistake(
         "farthest",
         "You return the label that fits least.",
         "The largest cosine was asked for.",
-        EIGHT,
         parts={"choose": lambda table: table.argmin(1).tolist()},
     ),
     Mistake(
         "sign-lost",
         "You take the cosines without their sign.",
         "A mean that points the opposite way fits worst of all.",
-        EIGHT,
         parts={"compare": lambda vectors, means: cosine(vectors, means).abs()},
     ),
     Mistake(
         "label-numbers",
         "You return the label's number, not the label.",
         "The caller's labels may be words. What comes back is one of them.",
-        EIGHT,
         parts={"say": lambda names, place: place},
     ),
     Mistake(
@@ -282,18 +274,16 @@ NEAREST = (
         "You use the number of a mean to look into the list of labels, which has an entry for each "
         "example.",
         "Mean 1 is not example 1. Keep a list of the labels, each once, beside the means.",
-        EIGHT,
-        lambda vectors, examples, labels: build_nearest(say=lambda names, place: labels[place])(
-            vectors, examples, labels
-        ),
+        wrong=lambda vectors, examples, labels: build_nearest(
+            say=lambda names, place: labels[place]
+        )(vectors, examples, labels),
     ),
     Mistake(
         "wrong-axis",
         "You look for the best vector of each label, not for the best label of each vector.",
         "The table of cosines has a row for each vector here and a column for each label. One "
         "answer a vector was asked for.",
-        EIGHT,
-        lambda vectors, examples, labels: [
+        wrong=lambda vectors, examples, labels: [
             labels[i % len(labels)]
             for i in cosine(vectors, build_means(examples, labels)).argmax(0).tolist()
         ],
@@ -302,14 +292,12 @@ NEAREST = (
         "one-for-all",
         "You return the same label for every vector.",
         "Each vector is compared for itself.",
-        EIGHT,
         parts={"choose": _of_all},
     ),
     Mistake(
         "first-example-only",
         "You use the first example of each label only.",
         "All of them belong in the mean.",
-        EIGHT,
         parts={"join": lambda own: own[0]},
     ),
     Mistake(
@@ -317,21 +305,18 @@ NEAREST = (
         "You use the last example of each label only.",
         "A dict keeps the last value for a key, and each example overwrites the one before. All of "
         "them belong in the mean.",
-        EIGHT,
         parts={"join": lambda own: own[-1]},
     ),
     Mistake(
         "median",
         "You take the median of a label's examples, feature by feature.",
         "The mean was asked for.",
-        EIGHT,
         parts={"join": lambda own: own.median(0).values},
     ),
     Mistake(
         "largest",
         "You take the largest number of each feature.",
         "The mean was asked for.",
-        EIGHT,
         parts={"join": lambda own: own.amax(0)},
     ),
     Mistake(
@@ -339,7 +324,6 @@ NEAREST = (
         "Of labels that fit equally well you take the one that comes last.",
         "The first to be seen in `labels` was asked for: >= in place of > makes the difference in "
         "a loop.",
-        EIGHT,
         parts={"choose": lambda table: (table.shape[1] - 1 - table.flip(1).argmax(1)).tolist()},
     ),
     Mistake(
@@ -347,29 +331,25 @@ NEAREST = (
         "You sort the labels, or put them into a set, and among equals their order decides.",
         "Of labels that fit equally well the first to be seen in `labels` was asked for. A set "
         "keeps no order; dict.fromkeys does.",
-        EIGHT,
         parts={"kinds": lambda labels: sorted(set(labels))},
     ),
     Mistake(
         "equals-anyhow",
         "Of labels that fit equally well you take any.",
         "The first to be seen in `labels` was asked for. A set keeps no order; dict.fromkeys does.",
-        EIGHT,
-        build_nearest(kinds=lambda labels: sorted(set(labels), reverse=True)),
+        wrong=build_nearest(kinds=lambda labels: sorted(set(labels), reverse=True)),
         shows=_equals_anyhow,
     ),
     Mistake(
         "pairs-returned",
         "You return pairs of a label and something else.",
         "A list of labels was asked for, one for each vector.",
-        EIGHT,
         parts={"finish": lambda found: [(label, 0.0) for label in found]},
     ),
     Mistake(
         "tensor-returned",
         "You return a tensor of label numbers.",
         "The caller's labels may be words. Asked for is a list of them.",
-        EIGHT,
         parts={
             "say": lambda names, place: place,
             "finish": torch.tensor,

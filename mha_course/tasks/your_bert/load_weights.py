@@ -5,7 +5,7 @@ import re
 import torch
 from torch import nn
 
-from mha_course.checks.combining import apart
+from mha_course.checks.combining import apart, read_again
 from mha_course.checks.examining import equal, total
 from mha_course.checks.task import AnswerError, Case, Mistake, Task
 from mha_course.tasks.your_bert.runs import BEFORE, made, run_loading
@@ -255,19 +255,18 @@ def _evaluating(model, given):
     model.eval()
 
 
-COPYING = (
+COPYING = read_again(
+    PLACE,
     Mistake(
         "by-order",
         "You copy in the order in which the weights stand.",
         "A file may have them in another order. The name says where a weight belongs.",
-        PLACE,
         parts={"match": _in_order},
     ),
     Mistake(
         "square-turned",
         "You transpose the square matrices.",
         "Both sides keep a matrix as (out, in). With a square one no shape gives it away.",
-        PLACE,
         parts={"put": _turn_square},
     ),
     Mistake(
@@ -275,7 +274,6 @@ COPYING = (
         "After your function the model holds the numbers that it had before.",
         "An assignment to a name, such as `parameter = X`, makes the name mean another tensor; the "
         "model keeps the old one. Write into the tensor that is there.",
-        PLACE,
         parts={"put": lambda parameter, X: None},
     ),
     Mistake(
@@ -283,22 +281,19 @@ COPYING = (
         "You put new parameters in the place of the model's own.",
         "Whoever holds the old ones, an optimizer for instance, holds something that the model no "
         "longer uses. Write the numbers into the parameters that are there.",
-        PLACE,
-        _replaced,
+        wrong=_replaced,
     ),
     Mistake(
         "memory-shared",
         "You make the model use the very memory of state_dict.",
         "With `.data = X` two owners write into one tensor: training the model would change the "
         "weights in state_dict. Copy the numbers.",
-        PLACE,
         parts={"put": _shared},
     ),
     Mistake(
         "dtype-of-the-file",
         "Your parameters take the dtype of state_dict.",
         "A file in float32 would turn a float64 model into one of two dtypes. `copy_` converts.",
-        PLACE,
         parts={"put": lambda parameter, X: setattr(parameter, "data", X.clone())},
     ),
     Mistake(
@@ -306,21 +301,18 @@ COPYING = (
         "The state_dict that you are given is no longer what it was.",
         "pop and del take its entries away, and the caller still needs them. Make a new dict or "
         "set if you want to cross things off.",
-        PLACE,
         parts={"finish": _emptied},
     ),
     Mistake(
         "frozen",
         "Afterwards the parameters have requires_grad=False.",
         "`with torch.no_grad():` around the copying is enough; it changes nothing for later.",
-        PLACE,
         parts={"finish": _frozen},
     ),
     Mistake(
         "eval-mode",
         "You switch the model to eval mode.",
         "That is for the caller to decide. Loading changes numbers and nothing else.",
-        PLACE,
         parts={"finish": _evaluating},
     ),
 )
@@ -396,14 +388,14 @@ def _by_broadcasting(own, given):
     return [n for n in misfits(own, given) if not fits(given[n], own[n].shape)]
 
 
-EVERY = (
+EVERY = read_again(
+    PLACE,
     Mistake(
         "library-error",
         "You call load_state_dict and leave the error to it: it raises a RuntimeError.",
         "Its text names everything, but it copies what fits before it raises. A ValueError was "
         "asked for, and a model that is as it was.",
-        PLACE,
-        _library,
+        wrong=_library,
     ),
     Mistake(
         "strict-false",
@@ -411,16 +403,14 @@ EVERY = (
         "(strict=False does that).",
         "A model with one layer untouched runs like any other, and its results are nonsense. "
         "Whatever has no partner has to be named.",
-        PLACE,
-        lambda model, state_dict: model.load_state_dict(state_dict, strict=False) and None,
+        wrong=lambda model, state_dict: model.load_state_dict(state_dict, strict=False) and None,
     ),
     Mistake(
         "nothing-refused",
         "You copy what has a partner of the same shape and pass over the rest in silence.",
         "A model with one layer untouched runs like any other, and its results are nonsense. "
         "Whatever is missing, unknown or misshapen has to be named.",
-        PLACE,
-        build_strict(
+        wrong=build_strict(
             missing=lambda own, given: [],
             unknown=lambda own, given: [],
             misshapen=lambda own, given: [],
@@ -434,7 +424,6 @@ EVERY = (
         "Weights of the model that state_dict lacks are not reported.",
         "Going through state_dict shows what is unknown. What is missing shows only to someone "
         "who goes through the model's own names.",
-        PLACE,
         parts={"missing": lambda own, given: []},
     ),
     Mistake(
@@ -442,7 +431,6 @@ EVERY = (
         "Weights that the model does not have are not reported.",
         "Going through the model's names shows what is missing. What is left over shows only to "
         "someone who goes through state_dict.",
-        PLACE,
         parts={"unknown": lambda own, given: []},
     ),
     Mistake(
@@ -450,7 +438,6 @@ EVERY = (
         "You do not compare shapes before you copy.",
         "copy_ takes some wrong shapes without a word (a single row is spread over all rows), and "
         "at others it raises when half is copied.",
-        PLACE,
         parts={"misshapen": lambda own, given: []},
     ),
     Mistake(
@@ -458,14 +445,12 @@ EVERY = (
         "You compare the names, and load_state_dict finds the wrong shapes.",
         "By then it has copied what fits, and its error is a RuntimeError. Shapes have to be "
         "compared before anything is copied.",
-        PLACE,
-        _only_names,
+        wrong=_only_names,
     ),
     Mistake(
         "numbers-counted",
         "You compare how many numbers there are, not the shapes.",
         "A matrix and its transpose have as many numbers.",
-        PLACE,
         parts={
             "misshapen": _by_number_count,
             "put": lambda parameter, X: put(parameter, X.reshape(parameter.shape)),
@@ -476,7 +461,6 @@ EVERY = (
         "Shapes that can be broadcast pass as fitting.",
         "A bias of one number would be written into all places. A weight fits if its shape is the "
         "same.",
-        PLACE,
         parts={"misshapen": _by_broadcasting},
     ),
     Mistake(
@@ -484,7 +468,6 @@ EVERY = (
         "A matrix that fits when it is transposed passes as fitting.",
         "Whether it is transposed cannot be seen where it is square. What has another shape is "
         "reported, not guessed at.",
-        PLACE,
         parts={
             "misshapen": _turned_to_fit,
             "put": lambda parameter, X: put(parameter, X if X.shape == parameter.shape else X.t()),
@@ -494,7 +477,6 @@ EVERY = (
         "first-only",
         "You raise at the first weight that does not fit, and name that one alone.",
         "Someone who mends a file wants the whole list. Collect first, raise afterwards.",
-        PLACE,
         parts={
             "text": lambda missing, unknown, misshapen: [*missing, *unknown, *misshapen][0],
         },
@@ -503,14 +485,12 @@ EVERY = (
         "kind-by-kind",
         "You raise for one kind of fault before you have looked for the next.",
         "The text has to name all three kinds at once. Collect first, raise afterwards.",
-        PLACE,
-        _kind_by_kind,
+        wrong=_kind_by_kind,
     ),
     Mistake(
         "counted-not-named",
         "You say how many weights do not fit, not which.",
         "“3 are missing” leaves the search to the reader. The names are known: write them down.",
-        PLACE,
         parts={
             "text": lambda missing, unknown, misshapen: (
                 f"{len(missing)} missing, {len(unknown)} unknown, {len(misshapen)} misshapen"
@@ -522,29 +502,25 @@ EVERY = (
         "You copy what fits before you raise. (So does load_state_dict, if you leave the looking "
         "to it and only change its error.)",
         "A model is left behind that is half new, half old. Look at everything first, then copy.",
-        PLACE,
-        _while_copying,
+        wrong=_while_copying,
     ),
     Mistake(
         "told-not-raised",
         "You find what does not fit and print or return it.",
         "A program that goes on will not read it. `raise ValueError(text)` stops it.",
-        PLACE,
-        _told_not_raised,
+        wrong=_told_not_raised,
     ),
     Mistake(
         "key-error",
         "You raise a KeyError.",
         "The task asks for a ValueError: the names are one thing that can be wrong, the shapes "
         "another.",
-        PLACE,
         parts={"error": KeyError},
     ),
     Mistake(
         "runtime-error",
         "You raise a RuntimeError.",
         "It is what load_state_dict raises. The task asks for a ValueError.",
-        PLACE,
         parts={"error": RuntimeError},
     ),
     Mistake(
@@ -552,7 +528,6 @@ EVERY = (
         "You refuse with an assert.",
         "Assertions are for what cannot happen, and python -O leaves them out. For bad input, "
         "raise a ValueError.",
-        PLACE,
         parts={"error": AssertionError},
     ),
     *COPYING,

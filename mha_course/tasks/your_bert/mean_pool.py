@@ -3,7 +3,7 @@
 import torch
 
 from mha_course import sentences
-from mha_course.checks.combining import same
+from mha_course.checks.combining import read_again, same
 from mha_course.checks.task import Case, Mistake, Task
 
 __all__ = ["TASK"]
@@ -70,57 +70,51 @@ def _loop(of_text):
     return mean_pool
 
 
-POOLS = (
+POOLS = read_again(
+    ONE,
     Mistake(
         "first-place-only",
         "You take the vector at the first place.",
         "That is [CLS], which some models are trained to use. This task asks for the mean of all "
         "words.",
-        ONE,
-        lambda hidden, attention_mask: hidden[:, 0],
+        wrong=lambda hidden, attention_mask: hidden[:, 0],
     ),
     Mistake(
         "first-word-only",
         "You take the first word of each text that is not padding.",
         "This task asks for the mean of all words.",
-        ONE,
-        _loop(lambda words: words[0]),
+        wrong=_loop(lambda words: words[0]),
     ),
     Mistake(
         "last-word-only",
         "You take the last word of each text.",
         "This task asks for the mean of all words.",
-        ONE,
-        _loop(lambda words: words[-1]),
+        wrong=_loop(lambda words: words[-1]),
     ),
     Mistake(
         "largest",
         "You take the largest number of each feature.",
         "That is another way to pool. This task asks for the mean.",
-        ONE,
-        _loop(lambda words: words.amax(0)),
+        wrong=_loop(lambda words: words.amax(0)),
     ),
     Mistake(
         "largest-with-padding",
         "You take the largest number of each feature, padding included.",
         "This task asks for the mean, and of words only.",
-        ONE,
-        lambda hidden, attention_mask: hidden.amax(1),
+        wrong=lambda hidden, attention_mask: hidden.amax(1),
     ),
     Mistake(
         "median",
         "You take the median of each feature.",
         "This task asks for the mean.",
-        ONE,
-        _loop(lambda words: words.median(0).values),
+        wrong=_loop(lambda words: words.median(0).values),
     ),
     Mistake(
         "only-between-the-ends",
         "You leave out the first and the last word of each text.",
         "[CLS] and [SEP] count like words here: attention_mask has a 1 for them. (Of a text of one "
         "word nothing is left, and the mean of nothing is NaN.)",
-        ONE,
-        _loop(lambda words: words[1:-1].mean(0)),
+        wrong=_loop(lambda words: words[1:-1].mean(0)),
     ),
 )
 
@@ -157,20 +151,19 @@ def _in_place(hidden, attention_mask):
     return hidden.sum(1) / attention_mask.sum(1, keepdim=True)
 
 
-MEAN = (
+MEAN = read_again(
+    ONE,
     Mistake(
         "padding-counted",
         "You average over all places, padding included.",
         "Then a text's vector depends on how long its neighbours in the batch are. Only words "
         "count, in the sum and in the number.",
-        ONE,
-        lambda hidden, attention_mask: hidden.mean(1),
+        wrong=lambda hidden, attention_mask: hidden.mean(1),
     ),
     Mistake(
         "padding-in-the-sum",
         "You divide by the number of words, and the sum has padding in it.",
         "The hidden states of padding are not zero: the layers compute something there, too.",
-        ONE,
         parts={"words": lambda hidden, mask: hidden},
     ),
     Mistake(
@@ -178,28 +171,24 @@ MEAN = (
         "You leave padding out of the sum and divide by L.",
         "L is the length of the longest text. The shorter a text, the shorter its vector would be. "
         "How many words does each text have?",
-        ONE,
         parts={"count": lambda mask, hidden: hidden.shape[1]},
     ),
     Mistake(
         "divided-by-batch",
         "You divide by the number of texts.",
         "The mean is over the words of one text. How many words does each text have?",
-        ONE,
         parts={"count": lambda mask, hidden: len(hidden)},
     ),
     Mistake(
         "divided-by-all-words",
         "You divide by the number of words in the whole batch.",
         "Each text has a number of its own. Along which axis of attention_mask is it found?",
-        ONE,
         parts={"count": lambda mask, hidden: mask.sum()},
     ),
     Mistake(
         "divided-by-longest",
         "You divide by the number of words of the longest text.",
         "Each text has a number of its own.",
-        ONE,
         parts={"count": lambda mask, hidden: mask.sum(1).max()},
     ),
     Mistake(
@@ -207,14 +196,12 @@ MEAN = (
         "You return the sum of the words.",
         "A mean is the sum divided by how many there are, so that long and short texts can be "
         "compared.",
-        ONE,
         parts={"count": lambda mask, hidden: 1},
     ),
     Mistake(
         "divided-by-root",
         "You divide by the root of the number of words.",
         "That is done for variances. A mean divides by the number itself.",
-        ONE,
         parts={"count": lambda mask, hidden: mask.sum(1, keepdim=True) ** 0.5},
     ),
     Mistake(
@@ -222,8 +209,7 @@ MEAN = (
         "You divide with //, which rounds down.",
         "The mask counts in whole numbers, the hidden states are fractions: / is the division "
         "for them.",
-        ONE,
-        lambda hidden, attention_mask: (
+        wrong=lambda hidden, attention_mask: (
             (hidden * attention_mask[..., None]).sum(1) // attention_mask.sum(1, keepdim=True)
         ),
     ),
@@ -233,7 +219,6 @@ MEAN = (
         "Your mask meets the features, not the words.",
         "(B, L) has to reach (B, L, D) with its L on the middle axis. As many words as features, "
         "and nothing would warn you.",
-        ONE,
         parts={"words": lambda hidden, mask: hidden * mask[:, None, :]},
     ),
     Mistake(
@@ -241,56 +226,48 @@ MEAN = (
         "You multiply (B, L, D) by the mask (B, L) as it is.",
         "Axes are matched from the back: B meets L, and L meets D. The mask needs one more axis. "
         "Where?",
-        ONE,
         parts={"words": lambda hidden, mask: hidden * mask},
     ),
     Mistake(
         "count-without-axis",
         "You divide (B, D) by the counts (B,) as they are.",
         "Axes are matched from the back, so the counts meet the features. They need one more axis.",
-        ONE,
         parts={"count": lambda mask, hidden: mask.sum(1)},
     ),
     Mistake(
         "mask-inverted",
         "You average over the padding.",
         "In attention_mask 1 is a word and 0 is padding.",
-        ONE,
         parts={"visible": lambda mask: 1 - mask},
     ),
     Mistake(
         "over-features",
         "You take the mean of each word's features.",
         "(B, D) was asked for: the words' axis goes, the features stay.",
-        ONE,
-        lambda hidden, attention_mask: (hidden * attention_mask[..., None]).mean(2),
+        wrong=lambda hidden, attention_mask: (hidden * attention_mask[..., None]).mean(2),
     ),
     Mistake(
         "over-texts",
         "You add over the texts of the batch.",
         "(B, D) was asked for: the words' axis goes, the texts stay apart.",
-        ONE,
         parts={"total": lambda words: words.sum(0)},
     ),
     Mistake(
         "unit-length",
         "You bring the mean to length 1.",
         "The course's embed does that afterwards. This task asks for the mean as it is.",
-        ONE,
         parts={"finish": lambda pooled: pooled / pooled.norm(dim=1, keepdim=True)},
     ),
     Mistake(
         "one-added-to-the-count",
         "Your number of words is one too large.",
         "Was it meant against division by 0? Each text has a word here.",
-        ONE,
         parts={"count": lambda mask, hidden: mask.sum(1, keepdim=True) + 1},
     ),
     Mistake(
         "ends-left-out",
         "You leave out the first and the last word of each text.",
         "[CLS] and [SEP] count like words here: attention_mask has a 1 for them.",
-        ONE,
         parts={"visible": _without_ends},
     ),
     Mistake(
@@ -298,7 +275,6 @@ MEAN = (
         "You count the words of each text and take as many from the beginning.",
         "That is right only where all padding stands at the end. attention_mask says of each "
         "place by itself whether there is a word.",
-        ONE,
         parts={"visible": lambda mask: (_places(mask) < mask.sum(1, keepdim=True)).long()},
     ),
     Mistake(
@@ -306,15 +282,13 @@ MEAN = (
         "You average over the words of all texts together.",
         "(B, D) was asked for. Picking with hidden[attention_mask == 1] forgets which text a word "
         "is from.",
-        ONE,
-        lambda hidden, attention_mask: hidden[attention_mask == 1].mean(0),
+        wrong=lambda hidden, attention_mask: hidden[attention_mask == 1].mean(0),
     ),
     Mistake(
         "words-not-added",
         "You return the words, each divided by how many there are.",
         "(B, D) was asked for: one vector a text. They have to be added up.",
-        ONE,
-        lambda hidden, attention_mask: (
+        wrong=lambda hidden, attention_mask: (
             hidden * attention_mask[..., None] / attention_mask.sum(1)[:, None, None]
         ),
     ),
@@ -322,8 +296,7 @@ MEAN = (
         "changed-in-place",
         "You set the padding of the given hidden states to 0.",
         "The result may be right, and the caller's hidden states are not what they were.",
-        ONE,
-        _in_place,
+        wrong=_in_place,
     ),
 )
 

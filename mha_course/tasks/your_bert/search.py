@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from mha_course import sentences
-from mha_course.checks.combining import same
+from mha_course.checks.combining import read_again, same
 from mha_course.checks.examining import total
 from mha_course.checks.showing import describe, plain_number
 from mha_course.checks.task import AnswerError, Case, Mistake, Task
@@ -142,13 +142,13 @@ def _dot_order(query, documents, k=3):
     return [(index, cosines[index].item()) for index in best_first(documents @ query)[:k]]
 
 
-COSINES = (
+COSINES = read_again(
+    SEARCHING,
     Mistake(
         "dot-product",
         "Your numbers are dot products, not cosines.",
         "A long vector then wins by its length alone. The cosine divides by both lengths and looks "
         "only at where the vectors point.",
-        SEARCHING,
         parts={"score": lambda query, documents: documents @ query},
     ),
     Mistake(
@@ -156,35 +156,30 @@ COSINES = (
         "You divide by the documents' lengths, not by the query's.",
         "The order is right, since the query's length is the same for all. The numbers are not "
         "cosines: they can exceed 1.",
-        SEARCHING,
         parts={"score": lambda query, documents: unit(documents) @ query},
     ),
     Mistake(
         "documents-not-normalised",
         "You divide by the query's length, not by the documents'.",
         "A long document then wins by its length alone.",
-        SEARCHING,
         parts={"score": lambda query, documents: documents @ unit(query)},
     ),
     Mistake(
         "normalised-over-documents",
         "You bring the columns to length 1: each feature over all documents.",
         "It is each document that has to have length 1. Which axis of (N, D) runs along one?",
-        SEARCHING,
         parts={"score": lambda query, documents: (documents / documents.norm(dim=0)) @ unit(query)},
     ),
     Mistake(
         "divided-by-one-length",
         "You divide by the length of all documents together.",
         "Each document has a length of its own.",
-        SEARCHING,
         parts={"score": lambda query, documents: (documents / documents.norm()) @ unit(query)},
     ),
     Mistake(
         "lengths-squared",
         "You divide by the squares of the lengths.",
         "The length is the root of the sum of squares.",
-        SEARCHING,
         parts={
             "score": lambda query, documents: (
                 documents @ query / (documents.square().sum(1) * query.square().sum())
@@ -196,36 +191,31 @@ COSINES = (
         "You return distances, the smallest first.",
         "A distance grows with the vectors' lengths. Asked for is the cosine, and its largest "
         "values come first.",
-        SEARCHING,
-        _by_distance,
+        wrong=_by_distance,
     ),
     Mistake(
         "distances-negated",
         "Your numbers are distances with a minus sign.",
         "The nearest comes first, and yet a distance grows with the vectors' lengths. Asked for is "
         "the cosine.",
-        SEARCHING,
         parts={"score": lambda query, documents: -(documents - query).norm(dim=1)},
     ),
     Mistake(
         "ordered-by-distance",
         "Your numbers are cosines, and the order is by distance.",
         "The two agree only where all vectors have one length. Order by the cosines.",
-        SEARCHING,
-        _distance_order,
+        wrong=_distance_order,
     ),
     Mistake(
         "ordered-by-dot-product",
         "Your numbers are cosines, and the order is by dot product.",
         "A long vector then wins by its length alone. Order by the cosines.",
-        SEARCHING,
-        _dot_order,
+        wrong=_dot_order,
     ),
     Mistake(
         "angles",
         "Your numbers are angles.",
         "The cosine of the angle was asked for, which comes without acos.",
-        SEARCHING,
         parts={
             "score": lambda query, documents: (unit(documents) @ unit(query)).clamp(-1, 1).acos(),
             "rank": lambda scores: -scores,
@@ -236,7 +226,6 @@ COSINES = (
         "Your numbers are 1 minus the cosine.",
         "Some libraries call that the cosine distance. Asked for is the cosine itself, 1 for the "
         "same direction.",
-        SEARCHING,
         parts={
             "score": lambda query, documents: 1 - unit(documents) @ unit(query),
             "rank": lambda scores: -scores,
@@ -246,14 +235,12 @@ COSINES = (
         "sign-lost",
         "You take the cosines without their sign.",
         "A document that points the opposite way has cosine -1, and is the last to be found.",
-        SEARCHING,
         parts={"score": lambda query, documents: (unit(documents) @ unit(query)).abs()},
     ),
     Mistake(
         "ordered-without-sign",
         "You order the cosines by their size without the sign.",
         "A document that points the opposite way has cosine -1, and is the last to be found.",
-        SEARCHING,
         parts={"rank": torch.abs},
     ),
 )
@@ -305,35 +292,32 @@ def _to_the_end(indices, k):
     return [indices[place] for place in range(k)]
 
 
-SEARCH = (
+SEARCH = read_again(
+    SEARCHING,
     *COSINES,
     Mistake(
         "worst-first",
         "You begin with the smallest cosine.",
         "argsort and sorted go upwards unless they are told otherwise. The most similar document "
         "comes first.",
-        SEARCHING,
         parts={"order": lambda scores: scores.argsort(stable=True).tolist()},
     ),
     Mistake(
         "best-last",
         "You return the right k documents, the best one last.",
         "The best comes first.",
-        SEARCHING,
         parts={"take": lambda indices, k: indices[:k][::-1]},
     ),
     Mistake(
         "in-order-of-documents",
         "You return the right k in the order in which they stand among the documents.",
         "The best comes first.",
-        SEARCHING,
         parts={"take": lambda indices, k: sorted(indices[:k])},
     ),
     Mistake(
         "not-sorted",
         "You return the first k documents as they stand.",
         "The k best were asked for, the best one first.",
-        SEARCHING,
         parts={"order": lambda scores: list(range(len(scores)))},
     ),
     Mistake(
@@ -341,7 +325,6 @@ SEARCH = (
         "Of documents with the same cosine you put the later one first.",
         "Turning a sorted list round turns equal ones round, too. The earlier one was asked for: "
         "argsort has an argument for keeping their order.",
-        SEARCHING,
         parts={"order": _last_of_equals},
     ),
     Mistake(
@@ -349,8 +332,7 @@ SEARCH = (
         "Documents with the same cosine come in any order.",
         "topk and argsort promise nothing about equal ones, unless a sort is asked to be stable. "
         "The earlier one comes first.",
-        SEARCHING,
-        _topk,
+        wrong=_topk,
         shows=_equals_anyhow,
     ),
     Mistake(
@@ -358,42 +340,36 @@ SEARCH = (
         "topk ends in an error where there are fewer than k documents.",
         "Then all of them are returned. (Nor does topk promise anything about equal ones, and "
         "there the earlier was asked for.)",
-        SEARCHING,
-        _topk_past_the_end,
+        wrong=_topk_past_the_end,
     ),
     Mistake(
         "past-the-end",
         "Where there are fewer than k documents your function ends in an error.",
         "Then all of them are returned. A slice [:k] stops at the end by itself.",
-        SEARCHING,
         parts={"take": _to_the_end},
     ),
     Mistake(
         "k-ignored",
         "You return all documents, whatever k is.",
         "k says how many were asked for.",
-        SEARCHING,
         parts={"take": lambda indices, k: indices},
     ),
     Mistake(
         "always-3",
         "You return 3 documents, whatever k is.",
         "3 is what k is when nobody says otherwise.",
-        SEARCHING,
         parts={"take": lambda indices, k: indices[:3]},
     ),
     Mistake(
         "best-only",
         "You return one document, whatever k is.",
         "k says how many were asked for.",
-        SEARCHING,
         parts={"take": lambda indices, k: indices[:1]},
     ),
     Mistake(
         "one-too-many",
         "You return one document more than was asked for.",
         "A slice [:k] has k entries, 0 to k - 1.",
-        SEARCHING,
         parts={"take": lambda indices, k: indices[: k + 1]},
     ),
     Mistake(
@@ -401,14 +377,12 @@ SEARCH = (
         "You leave out the best document.",
         "Counting begins at 0. (Where the query itself is among the documents one skips it; here "
         "it is not.)",
-        SEARCHING,
         parts={"take": lambda indices, k: indices[1 : k + 1]},
     ),
     Mistake(
         "counted-from-1",
         "You count documents from 1.",
         "documents[index] has to be the one that was found, and Python counts from 0.",
-        SEARCHING,
         parts={"pair": lambda index, cosine: (index + 1, cosine)},
     ),
     Mistake(
@@ -416,35 +390,30 @@ SEARCH = (
         "Your index is the place in the sorted list: 0, 1, 2 and so on.",
         "It should say which of the documents it is. After sorting, who remembers where each "
         "cosine came from?",
-        SEARCHING,
-        _numbered_in_order,
+        wrong=_numbered_in_order,
     ),
     Mistake(
         "cosine-first",
         "Your pairs begin with the cosine.",
         "The index comes first.",
-        SEARCHING,
         parts={"pair": lambda index, cosine: (cosine, index)},
     ),
     Mistake(
         "indices-only",
         "You return the indices without their cosines.",
         "A list of pairs was asked for, index and cosine.",
-        SEARCHING,
         parts={"pair": lambda index, cosine: index},
     ),
     Mistake(
         "cosines-only",
         "You return the cosines without saying which documents they belong to.",
         "A list of pairs was asked for, index and cosine.",
-        SEARCHING,
         parts={"pair": lambda index, cosine: cosine},
     ),
     Mistake(
         "rounded",
         "You round the cosines.",
         "Rounding is for printing. The numbers are wanted as they are.",
-        SEARCHING,
         parts={"pair": lambda index, cosine: (index, round(cosine, 2))},
     ),
 )
