@@ -210,6 +210,10 @@ def without_defaults(vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_l
     return build_bert()(*sizes)
 
 
+# An exception is recognised by its words, and these name the function as the learner calls it.
+without_defaults.__name__ = without_defaults.__qualname__ = "count_bert"
+
+
 BERT = BLOCKS + (
     Mistake(
         "pooler-forgotten",
