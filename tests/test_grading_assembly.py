@@ -16,13 +16,13 @@ from nbval.plugin import comment_markers, find_comment_markers
 
 from mha_course.checks import registry
 from mha_course.clone import CourseError
-from mha_course.grading import handed_files
-from mha_course.grading.assembly import Unreadable, assemble, parse
-from mha_course.grading.assignment import assignments, load_assignment
-from mha_course.grading.cell_sources import defined, defused, is_setup, setup_lines
-from mha_course.grading.parsing import label_of
-from mha_course.grading.slicing import slice_modules
-from mha_course.grading.submissions import find_submissions, read_submission
+from mha_course.grading.fit.assembly import Unreadable, assemble, parse
+from mha_course.grading.fit.assignment import assignments, load_assignment
+from mha_course.grading.fit.cell_sources import defined, defused, is_setup, setup_lines
+from mha_course.grading.fit.slicing import slice_modules
+from mha_course.grading.handed_in import read_safely as handed_files
+from mha_course.grading.handed_in.find_submissions import find_submissions, read_submission
+from mha_course.grading.handed_in.parse_notebook import label_of
 
 STEM = "04_head_splitting"
 SPLIT, MERGE, SPREAD = "04-transpose_qkv", "04-transpose_output", "04-spread_valid_lens"

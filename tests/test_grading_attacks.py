@@ -19,17 +19,18 @@ import torch
 
 from mha_course.checks import lessons
 from mha_course.checks.task import Draw
-from mha_course.grading import jail, nbval_run, records, seccomp
-from mha_course.grading.assignment import assignments, load_assignment
-from mha_course.grading.graded import grade_notebook
-from mha_course.grading.nbval_run import Limits, run_notebook
-from mha_course.grading.plans import STAND_INS, modules_of
+from mha_course.grading.fit.assignment import assignments, load_assignment
+from mha_course.grading.fit.slicing import slice_modules
+from mha_course.grading.judge.grade_notebook import grade_notebook
+from mha_course.grading.judge import recorded as records
+from mha_course.grading.judge.plans import STAND_INS, modules_of
+from mha_course.grading.kernels import jail, nbval_run, seccomp
+from mha_course.grading.kernels.nbval_run import Limits, run_notebook
+from mha_course.grading.kernels.start_zygote import zygote
 from mha_course.grading.settings import Settings
-from mha_course.grading.slicing import slice_modules
-from mha_course.grading.starting import zygote
 
 SEED = 7
-HARNESS = {"mha_course.grading.noticing": "def start():\n    pass\n"}
+HARNESS = {"mha_course.grading.kernels.inside.watch": "def start():\n    pass\n"}
 SECRET = "a-secret-of-the-one-who-grades"
 MARKER = "marker_of_the_solution"
 
@@ -142,7 +143,7 @@ def parent_of_kernels(besides=None):
     """The zygote: the child of this process whose command says so."""
     while True:
         for pid in children(os.getpid()):
-            if pid != besides and b"grading.zygote" in command_of(pid):
+            if pid != besides and b"kernels.zygote" in command_of(pid):
                 return pid
         time.sleep(0.01)  # it is just starting
 
@@ -283,7 +284,7 @@ CALLS = {
 def test_nothing_outside_can_be_reached_or_changed(source):
     """A hundred and more attempts in one kernel, then a look at what it can see."""
     numbers = CALLS if os.uname().machine == "x86_64" else {}
-    package = Path(jail.__file__).parents[1]
+    package = Path(jail.__file__).parents[2]
     names = {
         "NUMBERS": numbers,
         "GRADER": os.getpid() if os.getpid() > 3 else 2**22,
@@ -320,14 +321,20 @@ def test_nothing_outside_can_be_reached_or_changed(source):
     assert found["places"]["/sockets"] == [f"k-{n}" for n in range(1, 6)]
     assert not {"etc", "home", "var", "sys", "run", "opt"} & set(found["places"]["/"])
     assert found["core"] == [1, 1]
-    own = ("mha_course.grading.jail", "mha_course.grading.kernel", "mha_course.grading.noticing")
+    own = (
+        "mha_course.grading.kernels.jail",
+        "mha_course.grading.kernels.kernel",
+        "mha_course.grading.kernels.inside.watch",
+    )
     assert set(found["course"]) <= {
-        *(*own, "mha_course.grading.seccomp", "mha_course.grading.supervisor")
+        *(*own, "mha_course.grading.kernels.seccomp", "mha_course.grading.kernels.supervisor")
     }
     assert set(found["loaded"]) == {
         "mha_course",
         "mha_course.grading",
-        "mha_course.grading.noticing",
+        "mha_course.grading.kernels",
+        "mha_course.grading.kernels.inside",
+        "mha_course.grading.kernels.inside.watch",
     }
 
 

@@ -16,10 +16,13 @@ from grading_class import CLASS, EARLIER, LESSON, LOAD, POINTS, SPLIT, TASKS
 
 from mha_course import cli
 from mha_course.checks.task import Draw
-from mha_course.grading import command, jail, pools, starting
-from mha_course.grading.assignment import load_assignment
-from mha_course.grading.names import feedback_path
-from mha_course.grading.reports import read_grades
+from mha_course.grading import command
+from mha_course.grading import workers as pools
+from mha_course.grading.fit.assignment import load_assignment
+from mha_course.grading.kernels import jail
+from mha_course.grading.kernels import start_zygote as starting
+from mha_course.grading.report.files import read_grades
+from mha_course.grading.report.safe_text import feedback_path
 
 SEED = 11
 SMALL = ("Ann Example", "mistakes 04", "blank", "cut off")

@@ -29,11 +29,11 @@ from torch.nn import functional as F
 from mha_course.checks import diagnose, find, tasks
 from mha_course.checks.recognition import wrong_answer
 from mha_course.checks.showing import Opaque, describe
-from mha_course.grading.decoding import Decoder
-from mha_course.grading.encoding import Encoder, tensor_from
-from mha_course.grading.judge import hidden, judge, needs_stages, verdict
-from mha_course.grading.probe import probe
-from mha_course.grading.records import HARNESS, blob_of, decode, pickled, plan_of
+from mha_course.grading.judge.decoding import Decoder
+from mha_course.grading.judge.judging import hidden, judge, needs_stages, verdict
+from mha_course.grading.judge.recorded import HARNESS, blob_of, decode, pickled, plan_of
+from mha_course.grading.kernels.inside.encoding import Encoder, tensor_from
+from mha_course.grading.kernels.inside.probe import probe
 
 RIGHT, WRONG = all_answers()
 SPLIT = "04-transpose_qkv"
@@ -304,7 +304,7 @@ def test_a_thread_of_the_answers_own_is_reported():
 
 NOTED = """
 import sys, types
-from mha_course.grading import noticing
+from mha_course.grading.kernels.inside import watch as noticing
 from mha_course.checks import running
 noticing.start()
 names = {"__name__": "__main__"}

@@ -8,8 +8,8 @@ import nbformat
 import pytest
 
 from mha_course import cli
-from mha_course.grading import jail
-from mha_course.grading.reports import read_grades
+from mha_course.grading.kernels import jail
+from mha_course.grading.report.files import read_grades
 
 ANSWERS = {
     "right": ("def double(x):\n    return x + x", "passed", None),

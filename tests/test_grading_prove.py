@@ -17,7 +17,7 @@ from statistics import median
 import pytest
 from grading_copies import mixed, write_class
 
-from mha_course.grading import jail
+from mha_course.grading.kernels import jail
 
 pytestmark = pytest.mark.prove
 COUNT = int(os.environ.get("GRADING_PROOF", "1000"))

@@ -10,7 +10,7 @@ import pytest
 
 from mha_course.checks import registry
 from mha_course.checks.task import Task
-from mha_course.grading.slicing import slice_modules
+from mha_course.grading.fit.slicing import slice_modules
 
 TASKS = [registry.find(name) for name in registry.tasks()]
 RUNS = {task.id: f"{task.run.__module__}.{task.run.__qualname__}" for task in TASKS}

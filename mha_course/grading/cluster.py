@@ -4,9 +4,9 @@ import contextlib
 from collections import deque
 
 from mha_course.clone import CourseError
-from mha_course.grading.pools import failed_outcome
-from mha_course.grading.remote import Refused, files_of, grade_here
-from mha_course.grading.self_check import check_course
+from mha_course.grading.cluster_worker import Refused, files_of, grade_here
+from mha_course.grading.judge.self_check import check_course
+from mha_course.grading.workers import failed_outcome
 
 __all__ = ["cluster_pool"]
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from mha_course.clone import CourseError
-from mha_course.grading.jail import unavailable
-from mha_course.grading.starting import zygote
+from mha_course.grading.kernels.jail import unavailable
+from mha_course.grading.kernels.start_zygote import zygote
 
 __all__ = ["main"]
 
@@ -29,8 +29,8 @@ def main(args):
 
 
 def _grade(args, kernels):
-    from mha_course.grading.class_run import grade_class
-    from mha_course.grading.nbval_run import Limits
+    from mha_course.grading.grade_class import grade_class
+    from mha_course.grading.kernels.nbval_run import Limits
     from mha_course.grading.settings import Settings
 
     limits = Limits(args.timeout, args.memory << 20)
@@ -81,6 +81,6 @@ def _pool(kernels, workers, address):
         from mha_course.grading.cluster import cluster_pool
 
         return functools.partial(cluster_pool, kernels=kernels, address=address)
-    from mha_course.grading.pools import local_pool
+    from mha_course.grading.workers import local_pool
 
     return functools.partial(local_pool, kernels=kernels, workers=workers)

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from mha_course.grading.nbval_run import Limits
+from mha_course.grading.kernels.nbval_run import Limits
 
 __all__ = ["Settings"]
 

@@ -1,0 +1,1 @@
+"""The student's answers in the instructor's notebook, and what its kernel may import."""

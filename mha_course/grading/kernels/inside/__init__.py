@@ -1,0 +1,1 @@
+"""What runs beside the learner's code, which may change all of it."""

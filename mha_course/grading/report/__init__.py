@@ -1,0 +1,1 @@
+"""What people read: marks, pages, a summary; and what they decided."""
