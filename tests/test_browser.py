@@ -172,7 +172,7 @@ def expect_picture(tab, words):
 
 
 def test_the_page(tab, tmp_path):
-    words = ["mha_course.cli", "explore", "--server.headless=true"]
+    words = ["mha_classroom.commands.cli", "explore", "--server.headless=true"]
     with served(tmp_path, words, {}, "/_stcore/health") as address:
         tab.goto(address)
         expect_picture(tab, "layer 0, head 0, which is broad")

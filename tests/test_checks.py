@@ -17,11 +17,11 @@ from lessons.head_splitting.answers import Module, split
 from lessons.scaled_dot_product.answers import softmax_infinity
 from torch.nn import functional as F
 
-from mha_course.checks import CheckFailed, check, diagnose, find, tasks
-from mha_course.checks.compare import compare
-from mha_course.checks.diagnosis import diagnose_task
-from mha_course.checks.registry import forget, register
-from mha_course.checks.task import Case, Task
+from mha_classroom.checks import CheckFailed, check, diagnose, find, tasks
+from mha_classroom.checks.compare import compare
+from mha_classroom.checks.diagnosis import diagnose_task
+from mha_classroom.checks.registry import forget, register
+from mha_classroom.checks.task import Case, Task
 
 RIGHT, WRONG = all_answers()
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from lessons import WEAK, all_draws
 
-from mha_course.checks import find, tasks
-from mha_course.checks.outcome import observe, same
-from mha_course.checks.recognition import wrong_answer
-from mha_course.checks.running import quiet_state
-from mha_course.checks.task import Case
+from mha_classroom.checks import find, tasks
+from mha_classroom.checks.outcome import observe, same
+from mha_classroom.checks.recognition import wrong_answer
+from mha_classroom.checks.running import quiet_state
+from mha_classroom.checks.task import Case
 
 DRAWS = all_draws()
 DRAWN = 30

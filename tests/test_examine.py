@@ -8,16 +8,16 @@ import random
 import pytest
 import torch
 
-from mha_course.checks import find, lessons, modules, tasks
-from mha_course.checks.compare import compare
-from mha_course.checks.examining import total
-from mha_course.checks.outcome import examined, frozen
-from mha_course.checks.recognition import wrong_answer
-from mha_course.checks.registry import exercise_set
-from mha_course.checks.running import copy_inputs, quiet_state
-from mha_course.checks.showing import plain_number
-from mha_course.checks.task import AnswerError, Draw
-from mha_course.tasks import head_splitting, parameter_counting, your_bert
+from mha_classroom.checks import find, lessons, modules, tasks
+from mha_classroom.checks.compare import compare
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.outcome import examined, frozen
+from mha_classroom.checks.recognition import wrong_answer
+from mha_classroom.checks.registry import exercise_set
+from mha_classroom.checks.running import copy_inputs, quiet_state
+from mha_classroom.checks.showing import plain_number
+from mha_classroom.checks.task import AnswerError, Draw
+from mha_classroom.tasks import head_splitting, parameter_counting, your_bert
 
 EXAMINED = [task_id for task_id in tasks() if find(task_id).examine]
 PLAIN = (str, bool, int, float, type(None), torch.dtype)

@@ -6,8 +6,9 @@ import nbformat
 import pytest
 from nbformat import v4
 
-from mha_course.classroom import edit, execute
-from mha_course.clone import CourseError
+from mha_classroom.clone import CourseError
+from mha_classroom.commands import edit
+from mha_classroom.commands import run_notebooks as execute
 
 NBGRADER = {"grade_id": "04-f", "solution": True, "points": 2, "schema_version": 3}
 CODE = "import sys, os\nfor n in range(3):\n    print(n, flush=True)\nprint(sys.executable)"

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from mha_course import cli, drawing, plots
+from mha_classroom.commands import cli
+from mha_course import plots
 from mha_course.bert import BertConfig, BertModel
 from mha_course.explorer import (
-    attention,
     attention_map,
     describe_head,
     entropy,
@@ -36,7 +36,8 @@ from mha_course.explorer import (
     token_score,
     words,
 )
-from mha_course.explorer.attention import load
+from mha_course.explorer import attention_of_text as attention
+from mha_course.explorer.attention_of_text import load
 
 L, S, H, LAYERS = 5, 7, 3, 2
 TOKENS = ["[CLS]", "the", "cat", "the", "[SEP]"]
@@ -496,8 +497,8 @@ def test_strange_characters_are_drawn_with_a_chinese_font_too(reader, chinese_fo
 
 
 def test_what_cannot_be_drawn_is_replaced():
-    assert drawing.with_boxes("a注\n\U0001f9ff\ud800é") == "a□\n□□é"
-    assert drawing.legible(["$x$ <b>", "a\nb", "\ud800", "注", "é"]) == [
+    assert plots.with_boxes("a注\n\U0001f9ff\ud800é") == "a□\n□□é"
+    assert plots.legible(["$x$ <b>", "a\nb", "\ud800", "注", "é"]) == [
         *("$x$ <b>", "#1", "#2", "#3", "é")
     ]
 
@@ -812,7 +813,7 @@ def test_the_command_says_what_streamlit_does_not_know(capsys):
 
 
 def test_the_command_without_streamlit_says_how_to_install_it(monkeypatch, capsys):
-    from mha_course.explorer import server
+    from mha_classroom.commands import explore as server
 
     monkeypatch.setattr(server, "find_spec", lambda name: None)
     assert cli.main(["explore"]) == 2

@@ -11,13 +11,13 @@ import torch
 from lessons.head_splitting.answers import Module
 from torch import nn
 
-from mha_course.checks import Feedback, diagnose, explanation, find, outcome
-from mha_course.checks.compare import compare
-from mha_course.checks.exception_meanings import MEANINGS, explain
-from mha_course.checks.recognition import wrong_answer
-from mha_course.checks.stages import first_wrong_stage
-from mha_course.checks.task import Case, Task
-from mha_course.checks.time_limit import OutOfTime, time_limit
+from mha_classroom.checks import Feedback, diagnose, explanation, find, outcome
+from mha_classroom.checks.compare import compare
+from mha_classroom.checks.exception_meanings import MEANINGS, explain
+from mha_classroom.checks.recognition import wrong_answer
+from mha_classroom.checks.stages import first_wrong_stage
+from mha_classroom.checks.task import Case, Task
+from mha_classroom.checks.time_limit import OutOfTime, time_limit
 
 
 def split(X, num_heads):
@@ -404,7 +404,7 @@ def test_hostile_names_outputs_and_exceptions_are_escaped():
     ],
 )
 def test_a_result_without_numbers_to_compare_is_rejected_in_words(answer, monkeypatch):
-    monkeypatch.setattr("mha_course.checks.diagnosis.observe", unwatched_observe)
+    monkeypatch.setattr("mha_classroom.checks.diagnosis.observe", unwatched_observe)
     feedback = diagnose("01-softmax", answer)
     assert not feedback.passed and feedback.kind in ("strange", "dtype", "nan", "type")
 

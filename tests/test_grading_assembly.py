@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbval.plugin import comment_markers, find_comment_markers
 
-from mha_course.checks import registry
-from mha_course.clone import CourseError
-from mha_course.grading.fit.assembly import Unreadable, assemble, parse
-from mha_course.grading.fit.assignment import assignments, load_assignment
-from mha_course.grading.fit.cell_sources import defined, defused, is_setup, setup_lines
-from mha_course.grading.fit.slicing import slice_modules
-from mha_course.grading.handed_in import read_safely as handed_files
-from mha_course.grading.handed_in.find_submissions import find_submissions, read_submission
-from mha_course.grading.handed_in.parse_notebook import label_of
+from mha_classroom.checks import registry
+from mha_classroom.clone import CourseError
+from mha_classroom.grading.fit.assembly import Unreadable, assemble, parse
+from mha_classroom.grading.fit.assignment import assignments, load_assignment
+from mha_classroom.grading.fit.cell_sources import defined, defused, is_setup, setup_lines
+from mha_classroom.grading.fit.slicing import slice_modules
+from mha_classroom.grading.handed_in import read_safely as handed_files
+from mha_classroom.grading.handed_in.find_submissions import find_submissions, read_submission
+from mha_classroom.grading.handed_in.parse_notebook import label_of
 
 STEM = "04_head_splitting"
 SPLIT, MERGE, SPREAD = "04-transpose_qkv", "04-transpose_output", "04-spread_valid_lens"
@@ -785,7 +785,7 @@ def test_a_name_that_is_no_text(tmp_path):
 # --- assignments ---
 
 OWN = """
-from mha_course.checks.task import Case, Task
+from mha_classroom.checks.task import Case, Task
 
 def right(x):
     return x + 1

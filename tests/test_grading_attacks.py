@@ -17,27 +17,27 @@ import nbformat
 import pytest
 import torch
 
-from mha_course.checks import lessons
-from mha_course.checks.task import Draw
-from mha_course.grading.fit.assignment import assignments, load_assignment
-from mha_course.grading.fit.slicing import slice_modules
-from mha_course.grading.judge.grade_notebook import grade_notebook
-from mha_course.grading.judge import recorded as records
-from mha_course.grading.judge.plans import STAND_INS, modules_of
-from mha_course.grading.kernels import jail, nbval_run, seccomp
-from mha_course.grading.kernels.nbval_run import Limits, run_notebook
-from mha_course.grading.kernels.start_zygote import zygote
-from mha_course.grading.settings import Settings
+from mha_classroom.checks import lessons
+from mha_classroom.checks.task import Draw
+from mha_classroom.grading.fit.assignment import assignments, load_assignment
+from mha_classroom.grading.fit.slicing import slice_modules
+from mha_classroom.grading.judge import recorded as records
+from mha_classroom.grading.judge.grade_notebook import grade_notebook
+from mha_classroom.grading.judge.plans import STAND_INS, modules_of
+from mha_classroom.grading.kernels import jail, nbval_run, seccomp
+from mha_classroom.grading.kernels.nbval_run import Limits, run_notebook
+from mha_classroom.grading.kernels.start_zygote import zygote
+from mha_classroom.grading.settings import Settings
 
 SEED = 7
-HARNESS = {"mha_course.grading.kernels.inside.watch": "def start():\n    pass\n"}
+HARNESS = {"mha_classroom.grading.kernels.inside.watch": "def start():\n    pass\n"}
 SECRET = "a-secret-of-the-one-who-grades"
 MARKER = "marker_of_the_solution"
 
 # An assignment of many small tasks, so that each answer of a kernel can be an attempt of its own.
 TASKS_MODULE = """
 import torch
-from mha_course.checks.task import Case, Task
+from mha_classroom.checks.task import Case, Task
 
 VERSION = 1
 NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
@@ -260,10 +260,11 @@ found["descriptors"] = sorted({os.readlink(f"/proc/self/fd/{n}").split(":")[0] f
                                if os.path.islink(f"/proc/self/fd/{n}")})
 found["places"] = {place: sorted(os.listdir(place)) for place in ("/", "/dev", "/sockets")}
 found["core"] = resource.getrlimit(resource.RLIMIT_CORE)
+course = ("mha_course", "mha_classroom")
 found["course"] = sorted({str(getattr(x, "__module__", "")) for x in __import__("gc").get_objects()
-                          if str(getattr(x, "__module__", "")).startswith("mha_course")})
+                          if str(getattr(x, "__module__", "")).startswith(course)})
 found["loaded"] = sorted(name for name in sys.modules if name.split(".")[0] in
-                         ("mha_course", "d2l", "transformers", "nbval", "pytest"))
+                         (*course, "d2l", "transformers", "nbval", "pytest"))
 """
 CALLS = {
     **{"ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "unshare": 272},
@@ -291,7 +292,7 @@ def test_nothing_outside_can_be_reached_or_changed(source):
         "ABSTRACT": "\0mha-attack-abstract",
         "ZYGOTE": source.socket,
         "HIDDEN": [
-            str(package),
+            *(str(package.parent / name) for name in ("mha_course", "mha_classroom")),
             str(package.parent / "solutions"),
             source.folder,
             str(Path.home()),
@@ -322,19 +323,19 @@ def test_nothing_outside_can_be_reached_or_changed(source):
     assert not {"etc", "home", "var", "sys", "run", "opt"} & set(found["places"]["/"])
     assert found["core"] == [1, 1]
     own = (
-        "mha_course.grading.kernels.jail",
-        "mha_course.grading.kernels.kernel",
-        "mha_course.grading.kernels.inside.watch",
+        "mha_classroom.grading.kernels.jail",
+        "mha_classroom.grading.kernels.kernel",
+        "mha_classroom.grading.kernels.inside.watch",
     )
     assert set(found["course"]) <= {
-        *(*own, "mha_course.grading.kernels.seccomp", "mha_course.grading.kernels.supervisor")
+        *(*own, "mha_classroom.grading.kernels.seccomp", "mha_classroom.grading.kernels.supervisor")
     }
     assert set(found["loaded"]) == {
-        "mha_course",
-        "mha_course.grading",
-        "mha_course.grading.kernels",
-        "mha_course.grading.kernels.inside",
-        "mha_course.grading.kernels.inside.watch",
+        "mha_classroom",
+        "mha_classroom.grading",
+        "mha_classroom.grading.kernels",
+        "mha_classroom.grading.kernels.inside",
+        "mha_classroom.grading.kernels.inside.watch",
     }
 
 
@@ -527,8 +528,8 @@ for place, names in ((torch, ("equal", "allclose", "isclose")), (np, ("allclose"
     for name in names:
         setattr(place, name, yes)
 for name in ("compare", "diagnosis", "judge", "recognition"):
-    sys.modules["mha_course.checks." + name] = types.SimpleNamespace(compare=yes, check=yes)
-for name in [n for n in sys.modules if n.startswith("mha_course.checks")]:
+    sys.modules["mha_classroom.checks." + name] = types.SimpleNamespace(compare=yes, check=yes)
+for name in [n for n in sys.modules if n.startswith(("mha_course.checks", "mha_classroom.checks"))]:
     for attribute in ("compare", "_compare_one", "same", "_identical", "frozen"):
         if hasattr(sys.modules[name], attribute):
             setattr(sys.modules[name], attribute, yes)
@@ -559,7 +560,7 @@ def test_patched_comparisons_and_objects_that_equal_everything_earn_nothing(sour
         "return x",
         "return x * float('nan')",
         "return [2 * x]",
-        "import mha_course.checks.task as t\nreturn t.Case",
+        "import mha_classroom.checks.task as t\nreturn t.Case",
         "return torch.zeros(0)",
         "return torch.empty(x.shape, device='meta', dtype=x.dtype)",
         "return (2 * x).to(torch.complex128)",

@@ -26,14 +26,14 @@ from hypothesis import strategies as st
 from lessons import all_answers
 from torch.nn import functional as F
 
-from mha_course.checks import diagnose, find, tasks
-from mha_course.checks.recognition import wrong_answer
-from mha_course.checks.showing import Opaque, describe
-from mha_course.grading.judge.decoding import Decoder
-from mha_course.grading.judge.judging import hidden, judge, needs_stages, verdict
-from mha_course.grading.judge.recorded import HARNESS, blob_of, decode, pickled, plan_of
-from mha_course.grading.kernels.inside.encoding import Encoder, tensor_from
-from mha_course.grading.kernels.inside.probe import probe
+from mha_classroom.checks import diagnose, find, tasks
+from mha_classroom.checks.recognition import wrong_answer
+from mha_classroom.checks.showing import Opaque, describe
+from mha_classroom.grading.judge.decoding import Decoder
+from mha_classroom.grading.judge.judging import hidden, judge, needs_stages, verdict
+from mha_classroom.grading.judge.recorded import HARNESS, blob_of, decode, pickled, plan_of
+from mha_classroom.grading.kernels.inside.encoding import Encoder, tensor_from
+from mha_classroom.grading.kernels.inside.probe import probe
 
 RIGHT, WRONG = all_answers()
 SPLIT = "04-transpose_qkv"
@@ -41,7 +41,7 @@ SPLIT = "04-transpose_qkv"
 
 WATCHED = """
 import sys, torch
-from mha_course.checks.running import watch_calls
+from mha_classroom.checks.running import watch_calls
 noticed = []
 with watch_calls(("torch.softmax",), noticed) as called:
     torch.ones(2).softmax(0)
@@ -304,8 +304,8 @@ def test_a_thread_of_the_answers_own_is_reported():
 
 NOTED = """
 import sys, types
-from mha_course.grading.kernels.inside import watch as noticing
-from mha_course.checks import running
+from mha_classroom.grading.kernels.inside import watch as noticing
+from mha_classroom.checks import running
 noticing.start()
 names = {"__name__": "__main__"}
 code = '''

@@ -24,7 +24,7 @@ from grading_copies import (
     submission,
 )
 
-from mha_course import cli
+from mha_classroom.commands import cli
 
 pytestmark = pytest.mark.prove
 POINTS = {SPLIT: 2, MERGE: 2, SPREAD: 2, MODULE: 4, LOAD: 2}

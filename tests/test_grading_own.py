@@ -7,9 +7,9 @@ import grading_class
 import nbformat
 import pytest
 
-from mha_course import cli
-from mha_course.grading.kernels import jail
-from mha_course.grading.report.files import read_grades
+from mha_classroom.commands import cli
+from mha_classroom.grading.kernels import jail
+from mha_classroom.grading.report.files import read_grades
 
 ANSWERS = {
     "right": ("def double(x):\n    return x + x", "passed", None),

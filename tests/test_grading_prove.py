@@ -17,7 +17,7 @@ from statistics import median
 import pytest
 from grading_copies import mixed, write_class
 
-from mha_course.grading.kernels import jail
+from mha_classroom.grading.kernels import jail
 
 pytestmark = pytest.mark.prove
 COUNT = int(os.environ.get("GRADING_PROOF", "1000"))
@@ -41,7 +41,7 @@ def start(handed_in, out, temporary, *options):
     words = ["grade", handed_in, "--out", out, "--workers", "2", "--seed", SEED, *options]
     with open(out.with_suffix(".log"), "ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "mha_course.cli", *map(str, words)],
+            [sys.executable, "-m", "mha_classroom.commands.cli", *map(str, words)],
             **{"stdout": log, "stderr": log, "start_new_session": True},
             env={**os.environ, "TMPDIR": str(temporary)},
         )

@@ -19,19 +19,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nbformat import v4
 
-from mha_course.checks import Feedback, find
-from mha_course.grading.report import files as reports
-from mha_course.grading.report import safe_text as names
-from mha_course.grading.report.overrides import COLUMNS, Overrides, apply_overrides, read_overrides
-from mha_course.grading.report.page import MEANING, WORDS, heading, page
-from mha_course.grading.report.safe_text import (
+from mha_classroom.checks import Feedback, find
+from mha_classroom.grading.report import files as reports
+from mha_classroom.grading.report import safe_text as names
+from mha_classroom.grading.report.overrides import (
+    COLUMNS,
+    Overrides,
+    apply_overrides,
+    read_overrides,
+)
+from mha_classroom.grading.report.page import MEANING, WORDS, heading, page
+from mha_classroom.grading.report.safe_text import (
     case_clashes,
     cell_text,
     feedback_path,
     plain_text,
     visible,
 )
-from mha_course.grading.report.summary import LISTED, Progress, summary
+from mha_classroom.grading.report.summary import LISTED, Progress, summary
 
 FOUR, FIVE = "04_head_splitting", "05_parameter_counting"
 SPLIT, MERGE, COUNT = "04-transpose_qkv", "04-transpose_output", "05-count_parameters"

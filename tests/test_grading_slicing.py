@@ -8,13 +8,13 @@ import textwrap
 
 import pytest
 
-from mha_course.checks import registry
-from mha_course.checks.task import Task
-from mha_course.grading.fit.slicing import slice_modules
+from mha_classroom.checks import registry
+from mha_classroom.checks.task import Task
+from mha_classroom.grading.fit.slicing import slice_modules
 
 TASKS = [registry.find(name) for name in registry.tasks()]
 RUNS = {task.id: f"{task.run.__module__}.{task.run.__qualname__}" for task in TASKS}
-OBSERVE = "mha_course.checks.outcome.observe"
+OBSERVE = "mha_classroom.checks.outcome.observe"
 OTHERS = (
     "mha_course.attention",
     "mha_course.bert_config.BertConfig",
@@ -26,6 +26,7 @@ OTHERS = (
 ALONE = """
 import builtins, dis, importlib, importlib.abc, importlib.util, json, sys, types, warnings
 LIBRARIES
+OWN = ("mha_course", "mha_classroom", "own_package")
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     sources = {}
@@ -33,7 +34,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         if name in self.sources:
             package = any(other.startswith(name + ".") for other in self.sources)
             return importlib.util.spec_from_loader(name, self, is_package=package)
-        if name.split(".")[0] in ("mha_course", "own_package"):
+        if name.split(".")[0] in OWN:
             raise ModuleNotFoundError(f"{name} was not sent", name=name)
     def get_source(self, name):
         return self.sources[name]
@@ -59,7 +60,7 @@ sys.meta_path.insert(0, Finder())
 found = {}
 for root, sources in json.load(sys.stdin).items():
     Finder.sources = sources
-    for name in [n for n in sys.modules if n.split(".")[0] in ("mha_course", "own_package")]:
+    for name in [n for n in sys.modules if n.split(".")[0] in OWN]:
         del sys.modules[name]
     try:
         found[root] = list(unknown(sources))
@@ -76,7 +77,7 @@ print(json.dumps(found))
 
 CALL_OBSERVE = """
 from types import SimpleNamespace as Some
-observe = importlib.import_module("mha_course.checks.outcome").observe
+observe = importlib.import_module("mha_classroom.checks.outcome").observe
 def call(answer, inputs):
     return answer(*inputs.values())
 def wrong(X):
@@ -140,7 +141,7 @@ def finished():
 def test_the_names_of_references_are_known():
     assert {
         "mha_course.multihead.MultiHeadAttention",
-        "mha_course.tasks.head_splitting.load_torch_weights.load_torch_weights",
+        "mha_classroom.tasks.head_splitting.load_torch_weights.load_torch_weights",
         "mha_course.attention.masked_softmax",
     } <= finished()
 
@@ -149,12 +150,13 @@ def test_the_names_of_references_are_known():
 def test_no_run_brings_a_reference_or_a_mistake(name):
     slices = slice_modules([RUNS[name]])
     assert not in_slices(slices) & finished()
-    of_tasks = [name for name in slices if slices[name] and name.startswith("mha_course.tasks")]
+    of_tasks = [name for name in slices if slices[name] and name.startswith("mha_classroom.tasks")]
     assert all(name.endswith(".runs") for name in of_tasks)
     assert not {module for module in slices if slices[module]} & {
         "mha_course",
-        "mha_course.checks",
-        "mha_course.checks.registry",
+        "mha_classroom",
+        "mha_classroom.checks",
+        "mha_classroom.checks.registry",
         "mha_course.interop",
         "mha_course.sentences",
     }
@@ -162,7 +164,7 @@ def test_no_run_brings_a_reference_or_a_mistake(name):
 
 def test_observe_brings_neither_feedback_nor_tasks():
     sent = {name for name, source in slice_modules([OBSERVE]).items() if source}
-    assert sent <= {f"mha_course.checks.{name}" for name in ("time_limit", "outcome", "running")}
+    assert sent <= {f"mha_classroom.checks.{name}" for name in ("time_limit", "outcome", "running")}
 
 
 def test_a_lent_class_comes_without_its_neighbours():
@@ -335,16 +337,21 @@ def test_other_packages_are_no_roots():
 def test_modules_of_one_file(tmp_path):
     path = tmp_path / "own tasks.py"
     path.write_text(
-        "from mha_course.checks.task import AnswerError, Task\nimport torch\nimport helper\n"
+        "from mha_classroom.checks.task import AnswerError, Task\nimport torch\nimport helper\n"
         "def run(answer, inputs):\n    raise AnswerError(answer)\nTASKS = [Task('1-x', run, run)]\n"
     )
     slices = slice_modules(["own_tasks.run"], {"own_tasks": path})
-    assert set(slices) == {"own_tasks", "mha_course", "mha_course.checks", "mha_course.checks.task"}
+    assert set(slices) == {
+        "own_tasks",
+        "mha_classroom",
+        "mha_classroom.checks",
+        "mha_classroom.checks.task",
+    }
     names = in_slices(slices)
-    assert "mha_course.checks.task.AnswerError" in names
-    assert not names & {"mha_course.checks.task.Task", "torch", "helper"}
+    assert "mha_classroom.checks.task.AnswerError" in names
+    assert not names & {"mha_classroom.checks.task.Task", "torch", "helper"}
 
 
 def test_the_default_run_brings_itself_alone():
     slices = slice_modules([f"{Task.run.__module__}.{Task.run.__qualname__}"])
-    assert in_slices(slices) == {"mha_course.checks.task.call"}
+    assert in_slices(slices) == {"mha_classroom.checks.task.call"}

@@ -16,7 +16,7 @@ MODELS = {
 }
 ASK = """
 import sys
-from mha_course.hub import download
+from mha_course.pretrained import download
 
 def lacking(files):
     return "" if "model.safetensors" in files else "lacks model.safetensors."
@@ -140,7 +140,7 @@ def test_a_download_that_breaks_off(ask, hub, monkeypatch):
 
 
 def test_a_hub_that_never_answers_is_not_waited_for_without_end(monkeypatch):
-    from mha_course import hub as subject
+    from mha_course import pretrained as subject
 
     waited = []
 

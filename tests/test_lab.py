@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from mha_course import cli, clone, lab
+from mha_classroom import clone
+from mha_classroom.commands import cli, lab
 
-PACKAGE = Path(lab.__file__).parent
+PACKAGE = Path(clone.__file__).parent
 NOTEBOOK = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}\n'
 STEMS = ("00_start_here", "04_head_splitting")
 
@@ -240,7 +241,7 @@ def test_reset_of_what_does_not_exist_lists_what_does(root, word):
 
 
 def test_root_is_searched_upwards_when_the_package_is_installed_alone(root, monkeypatch):
-    monkeypatch.setattr(clone, "__file__", str(root.parent / "site" / "mha_course" / "clone.py"))
+    monkeypatch.setattr(clone, "__file__", str(root.parent / "site" / "mha_classroom" / "clone.py"))
     assert clone.find_root(root / "notebooks") == root.resolve()
     with pytest.raises(clone.CourseError, match="Clone the course"):
         clone.find_root(root.parent)
@@ -267,13 +268,19 @@ def test_lab_passes_its_arguments_on_in_order(root, monkeypatch):
 
 
 def test_lab_really_serves(root):
-    for name in ("__init__", "cli", "clone", "lab"):
-        (root / "mha_course").mkdir(exist_ok=True)
-        shutil.copy(PACKAGE / f"{name}.py", root / "mha_course")
+    for package in ("mha_course", "mha_classroom"):
+        shutil.copytree(PACKAGE.parent / package, root / package)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "mha_course.cli", "lab", "--no-browser", f"--port={port}"]
+    command = [
+        sys.executable,
+        "-m",
+        "mha_classroom.commands.cli",
+        "lab",
+        "--no-browser",
+        f"--port={port}",
+    ]
     where = {"cwd": root, "env": {**os.environ, "PYTHONPATH": str(root)}}
     with open(root / "log", "wb") as log:
         server = subprocess.Popen(

@@ -8,8 +8,8 @@ import nbformat
 import pytest
 import torch
 
-from mha_course import mine
-from mha_course.checks import find
+from mha_classroom.checks import find
+from mha_classroom.checks import learners_answers as mine
 
 STEM = "04_head_splitting"
 RIGHT = """def transpose_qkv(X, num_heads):

@@ -10,13 +10,13 @@ import pytest
 import torch
 from lessons import proven
 
+from mha_classroom.checks import diagnose, find, tasks
+from mha_classroom.checks.diagnosis import diagnose_task
+from mha_classroom.checks.outcome import observe
+from mha_classroom.checks.recognition import pairs, recognise, take_back, wrong_answer
+from mha_classroom.checks.registry import lesson_of, register
+from mha_classroom.checks.task import Case, Mistake, Task
 from mha_course.attention import dot_product_weights
-from mha_course.checks import diagnose, find, tasks
-from mha_course.checks.diagnosis import diagnose_task
-from mha_course.checks.outcome import observe
-from mha_course.checks.recognition import pairs, recognise, take_back, wrong_answer
-from mha_course.checks.registry import lesson_of, register
-from mha_course.checks.task import Case, Mistake, Task
 
 ROOT = Path(__file__).parents[1]
 

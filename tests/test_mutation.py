@@ -8,10 +8,10 @@ import pytest
 from lessons import all_draws
 from mutation import mutants, solution_sources
 
-from mha_course.checks import diagnose, diagnosis, find, tasks
-from mha_course.checks.outcome import observe, same
-from mha_course.checks.running import quiet_state
-from mha_course.checks.task import Case
+from mha_classroom.checks import diagnose, diagnosis, find, tasks
+from mha_classroom.checks.outcome import observe, same
+from mha_classroom.checks.running import quiet_state
+from mha_classroom.checks.task import Case
 
 ROOT = Path(__file__).parents[1]
 DRAWS_IN_CI, ALL_DRAWS = 50, 200

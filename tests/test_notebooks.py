@@ -9,8 +9,8 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 
-from mha_course.checks import tasks
-from mha_course.classroom import release
+from mha_classroom import exercises as release
+from mha_classroom.checks import tasks
 
 ROOT = Path(__file__).parents[1]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))

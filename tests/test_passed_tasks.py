@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from mha_course.checks import check, passed_tasks, progress, tasks
+from mha_classroom.checks import check, passed_tasks, progress, tasks
 
 
 @pytest.fixture

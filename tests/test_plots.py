@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
 from matplotlib.colors import to_rgba  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-from mha_course import drawing  # noqa: E402
+from mha_course import plots  # noqa: E402
 from mha_course.plots import (  # noqa: E402
     attention_heatmap,
     bars,
@@ -179,7 +179,7 @@ CHINESE = ["查询", "键", "[CLS]"]
 def test_tests_see_no_font_but_those_of_matplotlib():
     shipped = str(matplotlib.get_data_path())
     assert all(font.fname.startswith(shipped) for font in font_manager.fontManager.ttflist)
-    assert drawing.missing_in("a注é√·") == ["注"]
+    assert plots.missing_in("a注é√·") == ["注"]
 
 
 def test_with_a_chinese_font_labels_are_as_they_are(chinese_font, capsys):

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from mha_course.classroom import release
+from mha_classroom import exercises as release
 
 GRADED = {"grade": True, "solution": False, "grade_id": "check-t", "points": 2}
 SOLVED = {"grade": False, "solution": True, "grade_id": "t"}

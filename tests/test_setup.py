@@ -201,7 +201,7 @@ if HAS_MAKE:
         for _ in range(2):
             assert make(empty, "test", option).returncode == 0
         calls = (tmp_path / "calls").read_text().splitlines()
-        assert calls.count("-m mha_course.cli setup-model") == 1
+        assert calls.count("-m mha_classroom.commands.cli setup-model") == 1
         assert sum("-m pytest" in call for call in calls) == 2
 
 

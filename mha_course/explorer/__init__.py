@@ -1,6 +1,6 @@
-"""The attention of a text: as data, as a notebook widget, as a page. Start in `attention.py`."""
+"""The attention of a text: as data, as a widget, as a page. Start in `attention_of_text.py`."""
 
-from mha_course.explorer.attention import AttentionMap, attention_map
+from mha_course.explorer.attention_of_text import AttentionMap, attention_map
 from mha_course.explorer.heads import (
     describe_head,
     entropy,

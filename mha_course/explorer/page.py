@@ -7,7 +7,8 @@ import streamlit as st
 
 from mha_course import plots
 from mha_course.embedded import DEFAULT
-from mha_course.explorer import attention, export, heads, pictures, words
+from mha_course.explorer import attention_of_text as attention
+from mha_course.explorer import export, heads, pictures, words
 
 __all__ = ["main"]
 

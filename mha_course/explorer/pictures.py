@@ -5,7 +5,7 @@ import html
 import io
 import threading
 
-from mha_course import drawing, plots
+from mha_course import plots
 from mha_course.explorer.heads import describe_head
 
 __all__ = ["DRAWN", "grid_picture", "head_picture", "image_tag"]
@@ -63,7 +63,7 @@ def image_tag(png, text):
 def _window(found, start):
     shown = slice(start, start + DRAWN)
     with LOCK:
-        return shown, drawing.legible(found.tokens)[shown]
+        return shown, plots.legible(found.tokens)[shown]
 
 
 def _figure():

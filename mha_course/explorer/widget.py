@@ -5,7 +5,7 @@ import html
 import ipywidgets
 
 from mha_course.explorer import words
-from mha_course.explorer.attention import attention_map
+from mha_course.explorer.attention_of_text import attention_map
 from mha_course.explorer.heads import describe_head, most_attended
 from mha_course.explorer.pictures import grid_picture, head_picture, image_tag
 

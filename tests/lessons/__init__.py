@@ -36,7 +36,7 @@ def all_draws():
 
 
 def _modules(name):
-    from mha_course.checks.registry import lessons
+    from mha_classroom.checks.registry import lessons
 
     folders = [stem.split("_", 1)[1] for stem in lessons()]
     return [importlib.import_module(f"lessons.{folder}.{name}") for folder in folders]

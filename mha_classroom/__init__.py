@@ -1,0 +1,1 @@
+"""What goes on around the lessons: checks and tasks, grading, and the command mha-course."""

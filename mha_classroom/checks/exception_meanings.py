@@ -1,0 +1,135 @@
+"""What an exception means, in terms of shapes and in a learner's words."""
+
+import linecache
+import re
+import traceback
+from pathlib import Path
+
+__all__ = ["explain", "learners_frames"]
+
+MEANINGS = [
+    (
+        r"view size is not compatible",
+        "`view` only describes the numbers as they lie in memory, and after a transpose or permute "
+        "they do not lie in the order you ask for. `reshape` copies when it has to. Taking the "
+        "transpose away would silence the error and mix up the numbers.",
+    ),
+    (
+        r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)",
+        "A product of ({0}, {1}) with ({2}, {3}) needs the two inner sizes to agree: {1} is not "
+        "{2}. Is one of them transposed, or is X on the wrong side of W?",
+    ),
+    (
+        r"Expected size for first two dimensions of batch2 tensor to be: \[(\d+), (\d+)\] "
+        r"but got: \[(\d+), (\d+)\]",
+        "In a product of batches the second factor should have {0} matrices of {1} rows each, and "
+        "it has {2} of {3} rows. Which axis has to be last in the first factor, and which first "
+        "in the second?",
+    ),
+    (
+        r"shape '\[(.*?)\]' is invalid for input of size (\d+)",
+        "A reshape keeps all numbers: there are {1} of them, and the sizes [{0}] do not multiply "
+        "to that.",
+    ),
+    (
+        r"The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at "
+        r"non-singleton dimension (\d+)",
+        "On axis {2} one tensor has {0} entries and the other {1}. Sizes have to agree, or one "
+        "of them has to be 1: is an axis missing or in another place?",
+    ),
+    (
+        r"(?:expected (?:m1 and m2|scalar type|mat1 and mat2) to have the same dtype|"
+        r"expected scalar type|must have the same dtype)",
+        "Two dtypes meet in one product. The inputs are float64 here: a tensor that you make "
+        "yourself needs `dtype=X.dtype`, and a mask for `where` is boolean.",
+    ),
+    (
+        r"a (?:leaf Variable|view of a leaf Variable) that requires grad",
+        "A parameter may not be changed in place while gradients are recorded: "
+        "`with torch.no_grad():` around the copying.",
+    ),
+    (
+        r"Boolean value of Tensor with more than one value is ambiguous",
+        "An `if` needs one True or False, and a tensor holds many. For a whole tensor use "
+        "`torch.where` or `masked_fill`; to ask whether an argument was given, `is not None`.",
+    ),
+    (
+        r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], but got "
+        r"(-?\d+)\)",
+        "You name axis {2}, and this tensor has only the axes {0} to {1}.",
+    ),
+    (
+        r"(Sequential|Linear|LayerNorm|Embedding|Dropout|Softmax|GELU)\.forward\(\) takes (\d+) "
+        r"positional arguments? but (\d+)",
+        "`{0}` is PyTorch's: its forward takes {1} arguments, itself included, and it is called "
+        "with {2}.",
+    ),
+    (
+        r"(\w+)\(\) takes (?:from \d+ to )?(\d+) positional arguments? but (\d+) (?:was|were) "
+        r"given",
+        "`{0}` is called with {2} arguments and its definition names {1}. Compare your `def` line "
+        "with the one in the task.",
+    ),
+    (
+        r"missing (\d+) required positional arguments?: (.*)",
+        "A call leaves out {1}. Does your `def` line give every argument the default that the task "
+        "asks for?",
+    ),
+    (
+        r"name '(\w+)' is not defined",
+        "`{0}` is not known here. Is it spelled as where you define it, and has that cell been "
+        "run since the kernel started?",
+    ),
+    (
+        r"'NoneType' object (?:has no attribute|is not subscriptable|is not iterable)|"
+        r"unsupported operand type\(s\) for .*'NoneType'",
+        "Something is None where a tensor was expected. Does a function that you call forget to "
+        "`return`, or was an optional argument left out?",
+    ),
+    (
+        r"masked_fill_? only supports boolean masks|expected BoolTensor|"
+        r"only supports boolean masks",
+        "`masked_fill` wants a boolean mask: compare numbers (`<`, `>=`, `== 0`) to get one.",
+    ),
+    (
+        r"cannot reshape|unflatten: Provided sizes",
+        "The sizes that you ask for do not multiply to the size that is there.",
+    ),
+    (
+        r"value cannot be converted to type \S+ without overflow",
+        "A number is too large, or too small, for the dtype of the tensor that it is put into.",
+    ),
+    (
+        r"unsupported operand type\(s\) for .*'(?:tuple|list)'|must be Tensor, not (?:tuple|list)",
+        "A tuple or list stands where a tensor was expected. Does something that you call return "
+        "several results, of which you want one?",
+    ),
+    (r"maximum recursion depth", "The function calls itself again and again, without an end."),
+]
+
+
+def explain(error):
+    """Return what an exception means for the learner, "" if there is nothing to add."""
+    text = f"{error}"
+    for pattern, meaning in MEANINGS:
+        found = re.search(pattern, text)
+        if found:
+            return meaning.format(*found.groups())
+    return ""
+
+
+def learners_frames(error):
+    """The (file, line number, function, source line) of the learner's code an error came through.
+
+    An error that came from another process brings them with it.
+    """
+    if hasattr(error, "learners_frames"):
+        return error.learners_frames
+    frames = []
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
+        library = {"site-packages", "dist-packages"} & set(Path(file).parts)
+        if module.split(".")[0] not in ("mha_course", "mha_classroom") and not library:
+            line = linecache.getline(file, number, frame.f_globals).strip()
+            frames.append((file, number, frame.f_code.co_name, line))
+    return frames

@@ -1,0 +1,177 @@
+"""Put into words what is wrong with an answer."""
+
+import dataclasses
+
+import torch
+
+from mha_classroom.checks.exception_meanings import explain, learners_frames
+from mha_classroom.checks.feedback import Feedback
+from mha_classroom.checks.registry import lesson_of
+from mha_classroom.checks.running import Borrowed
+from mha_classroom.checks.showing import describe, rounded
+from mha_classroom.checks.task import AnswerError
+from mha_classroom.checks.time_limit import OutOfTime
+
+__all__ = [
+    "of_changes",
+    "of_difference",
+    "of_exception",
+    "of_memory",
+    "of_mistakes",
+    "of_repetition",
+    "of_shortage",
+    "of_stage",
+    "of_strange_value",
+]
+
+
+SMALL = 24  # inputs of up to this many numbers are shown in full
+FEW = 8  # and lists of up to this many words
+
+
+def of_mistakes(task, failed, mistakes):
+    """The feedback on an answer that makes known mistakes; the failing case is its example."""
+    words = [f"{mistake.did} {mistake.why}" for mistake in mistakes]
+    if len(words) > 1:
+        count = ("Two", "Three")[len(words) - 2]
+        places = ("First", "Second", "Third")
+        words = [f"{place}: {text}" for place, text in zip(places, words, strict=False)]
+        words[0] = f"{count} things at once. {words[0]}"
+    details = [] if task.secret else [d for d in failed.details if d[0] != "what it means"]
+    if failed.kind != "changed inputs" and not any(d[0].startswith("yours") for d in details):
+        details.insert(0, ("what came of it", failed.message))
+    return dataclasses.replace(
+        failed,
+        kind="mistake",
+        mistake=" + ".join(mistake.id for mistake in mistakes),
+        message=words[0],
+        remarks=tuple(words[1:]),
+        details=tuple(details),
+        sections=tuple(dict.fromkeys(mistake.section for mistake in mistakes)),
+        lesson=lesson_of(task.id),
+    )
+
+
+def of_stage(failed, stage):
+    """The feedback with the first stage that differs named, where it could be found."""
+    if stage is None:
+        return failed
+    right, wrong = stage
+    if wrong is None:
+        text = f"Every step up to {right} is there and right. Something after that changes them."
+        return dataclasses.replace(failed, remarks=(*failed.remarks, text))
+    before = f"Up to {right} your numbers are right. " if right else ""
+    text = f"{before}The first step whose numbers do not appear in your computation: {wrong}."
+    return dataclasses.replace(failed, remarks=(*failed.remarks, text[0].upper() + text[1:]))
+
+
+def of_changes(task, case, names):
+    """The feedback on an answer that changes its inputs."""
+    message = (
+        f"{task.name} changes the caller's {' and '.join(names)}. Whoever calls it still "
+        "needs the old numbers: work on a new tensor. (Functions whose names end in _ and "
+        "assignments to X[...] change a tensor in place.)"
+    )
+    return Feedback(task.id, "changed inputs", message, (describe_case(task, case),))
+
+
+def of_strange_value(task, case, value):
+    """The feedback on a result that cannot even be compared."""
+    message = (
+        f"What {task.name} returns cannot be compared: {describe(value)}. Return ordinary tensors "
+        "or numbers."
+    )
+    return Feedback(task.id, "strange", message, (describe_case(task, case),))
+
+
+def of_repetition(task, case):
+    """The feedback on an answer that gives another result the second time."""
+    message = f"{task.name} gives two different results for the same inputs, one after another."
+    return Feedback(task.id, "not repeatable", message, (describe_case(task, case),))
+
+
+def of_shortage(task):
+    """The feedback on an answer that was right as long as its time lasted."""
+    message = f"{task.name} takes so long that its time was over before all cases were tried."
+    return Feedback(task.id, "timeout", message)
+
+
+def of_memory(task, failed):
+    """The feedback on an answer that was right for these shapes and then is not."""
+    message = (
+        f"{task.name} was right once for inputs of these shapes, and is wrong when it is called "
+        f"again with other numbers. Does it keep something from an earlier call? {failed.message}"
+    )
+    return dataclasses.replace(failed, kind="not repeatable", message=message)
+
+
+def of_difference(task, case, difference):
+    """The feedback on a result that differs from what is expected."""
+    message = _as_sentence(difference.message)
+    if task.secret:
+        return Feedback(task.id, difference.kind, message)
+    details = [describe_case(task, case)]
+    of_what = f": {difference.name}" if difference.name else ""
+    if difference.yours:
+        details.append((f"yours{of_what}", difference.yours))
+    if difference.expected:
+        details.append((f"expected{of_what}", difference.expected))
+    return Feedback(task.id, difference.kind, message, tuple(details))
+
+
+def of_exception(task, case, error):
+    """The feedback on an answer that raises."""
+    if isinstance(error, AnswerError):
+        return Feedback(task.id, "type", str(error), (describe_case(task, case),))
+    if isinstance(error, Borrowed):
+        message = f"The answer calls {error}, which is what this task asks you to write."
+        return Feedback(task.id, "borrowed", message)
+    if isinstance(error, OutOfTime):
+        message = (
+            f"{task.name} did not come to an end and was stopped. Is there a loop whose condition "
+            "never becomes false?"
+        )
+        return Feedback(task.id, "timeout", message, (describe_case(task, case),))
+    own = learners_frames(error)
+    if isinstance(error, NotImplementedError) and "forward" in str(error):
+        message = f"The class {task.name} has no method named forward, or it is misspelt."
+        return Feedback(task.id, "raises", message)
+    if isinstance(error, NotImplementedError):
+        missing = own[-1][2] if own else task.name
+        if missing in (task.name, "__init__", "forward"):
+            message = f"{task.name} is not written yet: replace `raise NotImplementedError()`."
+        else:
+            message = f"{task.name} calls {missing}, which is not written yet."
+        return Feedback(task.id, "unwritten", message)
+    if isinstance(error, SystemExit):
+        message = f"{task.name} ends Python (exit or quit). It has to return its result."
+        return Feedback(task.id, "raises", message, (describe_case(task, case),))
+    message = f"{task.name} raises {type(error).__name__}: {error}"
+    details = [describe_case(task, case)]
+    meaning = explain(error)
+    if meaning:
+        details.insert(0, ("what it means", meaning))
+    if own:
+        _, number, function, line = own[-1]
+        details.insert(0, (f"at line {number} of the cell, in {function}", line))
+    return Feedback(task.id, "raises", message, tuple(details))
+
+
+def _as_sentence(text):
+    """With a capital letter, unless it begins with a name from the learner's code, and a stop."""
+    first = text.split(maxsplit=1)[0]
+    return (text if "_" in first else text[0].upper() + text[1:]) + "."
+
+
+def describe_case(task, case):
+    """The heading and text that show a case's inputs."""
+    lines = [f"{name} = {_input_text(X)}" for name, X in case.inputs.items()]
+    return f"case: {case.name}", "\n".join(lines) or f"{task.name}()"
+
+
+def _input_text(X):
+    if torch.is_tensor(X) and X.numel() <= SMALL:
+        return str(rounded(X).tolist())
+    if isinstance(X, (list, tuple)) and len(X) <= FEW and all(isinstance(x, str) for x in X):
+        return str(list(X))
+    return describe(X).removeprefix("the dtype ").removeprefix("a ").removeprefix("the number ")

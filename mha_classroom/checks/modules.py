@@ -1,0 +1,247 @@
+"""Make a learner's module, give it the weights of a case, call it as planned; judge what came.
+
+The same plan is made on both sides. Beside the learner's code a note is only looked at to stop
+where a call has gone wrong: what counts is the judgement of the side without it.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from mha_classroom.checks.examining import is_nonzero
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError
+
+__all__ = [
+    "Call",
+    "all_reached",
+    "gradients_of",
+    "judged",
+    "learns",
+    "load",
+    "make",
+    "misfit",
+    "parameters_of",
+    "plan_of",
+    "run_planned",
+    "twins_among",
+]
+
+
+def make(answer, name, config):
+    """The learner's module in float64.
+
+    Raises: AnswerError if it is no module.
+    """
+    module = answer(config)
+    if not isinstance(module, nn.Module):
+        raise AnswerError(f"{name} has to be a subclass of nn.Module.")
+    return module.double()
+
+
+def parameters_of(module):
+    """{name: (its shape, the first name of the very same parameter)}"""
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    firsts = {}
+    for name, X in parameters.items():
+        firsts.setdefault(id(X), name)
+    return {name: (tuple(X.shape), firsts[id(X)]) for name, X in parameters.items()}
+
+
+def load(module, weights, name):
+    """Copy the tensors whose names have a dot into the parameters of these names, if all fit.
+
+    Returns what `parameters_of` sees, for `misfit` to judge.
+    Raises: AnswerError naming a parameter that is missing, and what is there instead.
+    """
+    seen = parameters_of(module)
+    for missing in (n for n in _dotted(weights) if n not in seen):
+        raise AnswerError(f"{name} has no parameter {missing}. {_what_is_there(module, missing)}")
+    if not misfit(seen, weights, name):
+        parameters = dict(module.named_parameters(remove_duplicate=False))
+        with torch.no_grad():
+            for n, wanted in _dotted(weights).items():
+                parameters[n].copy_(wanted)
+    return seen
+
+
+def misfit(seen, weights, name):
+    """What is wrong with the parameters that `parameters_of` saw, "" if the weights fit.
+
+    One is missing, there twice, besides, or misshapen.
+    """
+    weights = _dotted(weights)
+    for missing in (n for n in weights if n not in seen):
+        return f"{name} has no parameter {missing}."
+    twins = twins_among(seen)
+    if twins:
+        return twins
+    for extra in (n for n in seen if n not in weights):
+        return f"{name} has a parameter that was not asked for: {extra}."
+    for n, wanted in weights.items():
+        if seen[n][0] != tuple(wanted.shape):
+            shapes = f"{seen[n][0]}, expected {tuple(wanted.shape)}"
+            return f"{n} has shape {shapes} (nn.Linear keeps (out, in))."
+    return ""
+
+
+def twins_among(seen):
+    """A complaint about the first parameter that has two names, "" if none has."""
+    shared = [first for n, (_, first) in seen.items() if first != n]
+    twins = [n for n, (_, first) in seen.items() if first in shared[:1]]
+    return f"{' and '.join(twins)} are one and the same parameter." if twins else ""
+
+
+def _dotted(weights):
+    return {n: X for n, X in weights.items() if "." in n}
+
+
+def _what_is_there(module, missing):
+    """The names beside which a parameter is missing, at the level where its name goes astray."""
+    *path, last = missing.split(".")
+    around = ""
+    for part in path:
+        children = dict(module.named_children())
+        if part not in children:
+            listed = ", ".join(children) or "none at all"
+            return f"There are these parts{around}: {listed}."
+        module, around = children[part], f" in {part}"
+    there = [n for n, _ in module.named_parameters(recurse=False)]
+    listed = ", ".join(there or dict(module.named_children())) or "none at all"
+    return f"{'.'.join(path)} has these {'parameters' if there else 'parts'}: {listed}."
+
+
+MOVED = "forward changes whether the module is training (train or eval inside)."
+
+DIFFERS = (
+    "In training the result differs from one call to the next, although all probabilities "
+    "in the config are 0 or 1. Do you take yours from the config?"
+)
+
+PAIR = (
+    "With need_weights=True forward has to return two values, the output and the weights; got {}."
+)
+
+
+class Call(NamedTuple):
+    """One call of forward: in training or not, and what is noted of it besides its result.
+
+    twice: it is called again, as nothing depends on chance in a right answer. weights: with
+    need_weights=True. learn: the gradients that reach the parameters. exactly: called twice, the
+    last digit counts, and NaN is never the same.
+    """
+
+    training: bool = False
+    twice: bool = False
+    weights: bool = False
+    learn: bool = False
+    exactly: bool = False
+
+
+def plan_of(inputs, dropout, weights=False, exactly=False):
+    """The calls for a case: in eval mode; again and in training where 0.25 is dropped; in training
+    where all or nothing is dropped.
+
+    dropout: the name of the probability that the module uses. weights: it can return some.
+    exactly: as in `Call`.
+    """
+    asked = [Call(weights=True)] if weights else []
+    plan = [Call(), *asked]
+    if inputs.get(dropout) == 0.25:
+        return [*plan, Call(), Call(training=True)]
+    if not {"attention_dropout", "hidden_dropout", "training"} & inputs.keys():
+        return plan
+    trained = Call(training=True, twice=True, learn="training" in inputs, exactly=exactly)
+    return [*plan, trained, *(Call(training=True, weights=True) for _ in asked)]
+
+
+def run_planned(module, name, weights, arguments, plan):
+    """Give a module its weights, call it as planned; returns what there is to judge."""
+    parameters = load(module, weights, name)
+    if misfit(parameters, weights, name):
+        return {"parameters": parameters, "calls": []}
+    return {"parameters": parameters, "calls": _call_as_planned(module, arguments, plan)}
+
+
+def _call_as_planned(module, arguments, plan):
+    """A dict for each call, up to the first that went wrong."""
+    calls = []
+    for planned in plan:
+        calls.append(_call(module, arguments, planned))
+        if _complaint(planned, calls[-1]):
+            break
+        if planned.learn:
+            calls[-1]["gradients"] = gradients_of(module, calls[-1]["result"])
+    return calls
+
+
+def _call(module, arguments, planned):
+    module.train(planned.training)
+    options = {"need_weights": True} if planned.weights else {}
+    call = {"result": module(*arguments, **options), "training": module.training}
+    if planned.twice and call["training"] is True and torch.is_tensor(call["result"]):
+        call["again"] = module(*arguments)
+    return call
+
+
+def gradients_of(module, output):
+    """{name: gradient} of every matrix after a step back from the output; {} if there is none."""
+    if not torch.is_tensor(output) or not output.requires_grad:
+        return {}
+    output.pow(3).sum().backward()
+    return {name: X.grad for name, X in module.named_parameters() if X.dim() == 2}
+
+
+def _complaint(planned, call):
+    """What is wrong with a call whatever its numbers are, "" if nothing."""
+    if call["training"] is not planned.training:
+        return MOVED
+    result = call["result"]
+    if planned.twice and torch.is_tensor(result) and not _alike(planned, call):
+        return DIFFERS
+    if planned.weights and (not isinstance(result, (tuple, list)) or len(result) != 2):
+        return PAIR.format(describe(result))
+    return ""
+
+
+def _alike(planned, call):
+    one, other = call["result"], call["again"]
+    if one is other:
+        return True
+    if not torch.is_tensor(other) or (one.shape, one.dtype) != (other.shape, other.dtype):
+        return False
+    if planned.exactly:
+        return torch.equal(one, other)
+    return torch.allclose(one, other, equal_nan=True)
+
+
+def judged(name, weights, plan, seen):
+    """What the planned calls returned, one after the other; two of a call with weights.
+
+    Raises: AnswerError if the parameters are not those that were asked for, or a call went wrong.
+    """
+    complaint = misfit(seen["parameters"], weights, name)
+    if complaint:
+        raise AnswerError(complaint)
+    results = []
+    for planned, call in zip(plan, seen["calls"], strict=False):
+        complaint = _complaint(planned, call)
+        if complaint:
+            raise AnswerError(complaint)
+        results += call["result"] if planned.weights else [call["result"]]
+    if len(seen["calls"]) != len(plan):
+        raise AnswerError(f"{name} was not called as often as it has to be.")
+    return results
+
+
+def learns(weights, plan, seen):
+    """Whether a gradient reached every matrix of a module, in the call that was to show it."""
+    calls = zip(plan, seen["calls"], strict=True)
+    return all_reached(next(c["gradients"] for planned, c in calls if planned.learn), weights)
+
+
+def all_reached(gradients, weights):
+    """Whether there is a gradient that is not 0 for every matrix among the weights."""
+    matrices = {n: X for n, X in weights.items() if "." in n and X.dim() == 2}
+    return all(is_nonzero(gradients.get(n), X.shape) for n, X in matrices.items())

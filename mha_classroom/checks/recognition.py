@@ -1,0 +1,99 @@
+"""Recognise a known mistake: its results equal the learner's on every case."""
+
+import itertools
+import numbers
+
+from mha_classroom.checks.compare import compare
+from mha_classroom.checks.outcome import observe_known, same
+from mha_classroom.checks.prepared import prepared
+
+__all__ = ["pairs", "recognise", "take_back", "wrong_answer"]
+
+
+def recognise(task, cases, outcomes, failing, seed):
+    """Return the known mistakes that explain the outcomes: one, two combined, or none: ().
+
+    outcomes: of the learner's answer, by the index of the case. failing: the index of one that it
+        fails, which is tried first, since most mistakes are told apart there.
+    """
+    if task.secret and isinstance(outcomes[failing].value, dict):
+        return _by_name(task, cases[failing], outcomes[failing].value)
+    order = [failing, *(i for i in range(len(cases)) if i != failing)]
+
+    def explained(*mistakes):
+        return all(_explains(task, mistakes, cases, outcomes[i], i, seed) for i in order)
+
+    for mistake in task.mistakes:  # before any pair: one reason is enough
+        if not mistake.twin and explained(mistake):
+            return (mistake,)
+    for pair in pairs(task):
+        if explained(*pair) and not take_back(task, *pair, seed):
+            return pair
+    return ()
+
+
+def pairs(task):
+    """The pairs of mistakes of a task that one answer can make."""
+    combinable = [mistake for mistake in task.mistakes if mistake.parts and not mistake.twin]
+    for one, other in itertools.combinations(combinable, 2):
+        if not one.parts.keys() & other.parts.keys():
+            yield one, other
+
+
+def take_back(task, one, other, seed=0):
+    """Whether one mistake takes away from a number a multiple of what the other one adds to it.
+
+    What is left of the two could then come from many other things, so they are not named.
+    """
+    ratios, ready = set(), prepared(task, seed)
+    for index in range(len(ready.cases)):
+        results = [_outcome(task, made, index, seed).value for made in ((one,), (other,))]
+        results.append(_outcome(task, (one, other), index, seed).value)
+        right = ready.right(index)
+        if not all(isinstance(number, numbers.Real) for number in (right, *results)):
+            return False
+        first, second, both = (number - right for number in results)
+        if first or second:
+            if both != first + second or first * second >= 0:
+                return False
+            ratios.add(round(first / second, 9))
+    return len(ratios) == 1
+
+
+def wrong_answer(task, *mistakes):
+    """Return an answer that makes the given mistakes of a task."""
+    if len(mistakes) == 1 and mistakes[0].wrong:
+        return mistakes[0].wrong
+    parts = {}
+    for mistake in mistakes:
+        parts |= mistake.parts
+    return task.build(**parts)
+
+
+def _by_name(task, case, values):
+    """The mistakes in a dict of named numbers: each number is looked at for itself."""
+    right, found = task.run(task.reference, case.inputs), []
+    for name, expected in right.items():
+        if not _alike(task, expected, values.get(name)):
+            known = (m for m in task.mistakes if m.parts and set(m.parts) == {name})
+            found += [m for m in known if _alike(task, m.parts[name], values.get(name))][:1]
+    return tuple(found)
+
+
+def _alike(task, expected, got):
+    return compare(expected, got, ("it",), task.tolerance)[0] is None
+
+
+def _explains(task, mistakes, cases, outcome, index, seed):
+    """Whether an answer that makes these mistakes has this outcome on a case."""
+    if mistakes[0].shows and len(mistakes) == 1:
+        return outcome.error is None and mistakes[0].shows(cases[index].inputs, outcome.value)
+    return same(task, _outcome(task, mistakes, index, seed), outcome)
+
+
+def _outcome(task, made, index, seed):
+    ready = prepared(task, seed)
+    return ready.kept(
+        ("mistakes", tuple(mistake.id for mistake in made), index),
+        lambda: observe_known(task, wrong_answer(task, *made), ready.cases[index]),
+    )

@@ -1,0 +1,176 @@
+"""Which step of an answer is the first that differs, seen in the tensors that it computes."""
+
+import itertools
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from mha_classroom.checks.compare import FLOAT32_TOLERANCE
+from mha_classroom.checks.outcome import observe, observe_known
+
+__all__ = ["Recorder", "computed_tensors", "first_wrong_stage"]
+
+MOST = 4000  # tensors kept of one run
+FEW = 100  # pieces that a loop may compute one by one
+OTHERS = 2  # cases that have to agree with the failing one
+
+
+def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
+    """Return (the last stage that is right or None, the first that is not or None), or None.
+
+    Without a stage that is not there, something after the last one changes the numbers. None is
+    returned where nothing can be said.
+
+    A stage counts as reached if the answer computes a tensor of the same numbers, whatever the
+    order of its axes (heads in front, transposed), or pieces that make it up (a loop over heads or
+    words), in the failing case and in others. What happens to equal an input or an earlier stage
+    is left out of account.
+    computed: gives the tensors that the answer computes on a case, by index and case, or None if
+    they are not known. Unless told the answer is run for them.
+    """
+    if task.stages is None or not _one_run(task, cases[failing]):
+        return None
+    computed = computed or (lambda _, case: computed_tensors(task, answer, case))
+    chosen = [failing, *_others(task, cases, outcomes, failing)]
+    tensors = [computed(index, cases[index]) for index in chosen]
+    if any(seen is None for seen in tensors):
+        return None
+    here, *elsewhere = (
+        _stages_seen(task, seen, cases[index]) for index, seen in zip(chosen, tensors, strict=True)
+    )
+    if not here:  # nothing was computed with tensors
+        return None
+    right = wrong = None
+    for group in task.stages(cases[failing].inputs).items():
+        names = [name for name in _flat(dict([group])) if name in here]
+        too = {name: [stages[name] for stages in elsewhere if name in stages] for name in names}
+        reached = [name for name in names if here[name] and too[name] and all(too[name])]
+        missing = [name for name in names if not here[name] or not all(too[name])]
+        if reached:
+            # What comes before need not appear as it is: there are other ways to get here.
+            right, wrong = reached[-1], next(iter(missing), None)
+        elif wrong is None:
+            wrong = next(iter(missing), None)
+    return (right, wrong) if right or wrong else None
+
+
+def _one_run(task, case):
+    """Whether an answer is run once for a case: else a stage could be that of another run."""
+    return isinstance(observe_known(task, task.reference, case).value, (torch.Tensor, tuple, list))
+
+
+def _others(task, cases, outcomes, failing):
+    """Where the largest other cases are, preferably those that the answer comes to the end of."""
+    able = [i for i in range(len(cases)) if i != failing and _one_run(task, cases[i])]
+    largest = sorted(able, key=lambda i: _numbers_in(cases[i]), reverse=True)
+    ended = (i for i in largest if outcomes[i].error is None)
+    return list(itertools.islice(ended, OTHERS)) or largest[:OTHERS]
+
+
+def _numbers_in(case):
+    return sum(X.numel() for X in case.inputs.values() if torch.is_tensor(X))
+
+
+def computed_tensors(task, answer, case):
+    """What an answer computes on the way on a case: a list of tensors."""
+    with Recorder() as recorder:
+        observe(task, answer, case)
+    return recorder.seen
+
+
+def _stages_seen(task, seen, case):
+    """{stage: whether it is among the tensors that were seen}, without those that cannot be told
+    from others."""
+    earlier = [X for X in case.inputs.values() if torch.is_tensor(X)]
+    given, found = _Shelf(earlier, task.tolerance), {}
+    computed = _Shelf([X for X in seen if not given.holds(X)], task.tolerance)
+    if not computed.flat:
+        return {}
+    for name, want in _flat(task.stages(case.inputs)).items():
+        known = _Shelf(earlier, task.tolerance)
+        if not known.holds(want):
+            by_numbers = not known.holds_numbers_of(want)
+            found[name] = any(map(computed.holds_all, _pieces(want, by_numbers)))
+        earlier.append(want)
+    return found
+
+
+def _flat(stages):
+    """Tensors that are made side by side stand in a dict of their own."""
+    flat = {}
+    for name, want in stages.items():
+        flat |= want if isinstance(want, dict) else {name: want}
+    return flat
+
+
+class Recorder(TorchFunctionMode):
+    """Keeps in `seen` the tensors of numbers that torch's functions return."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for X in result if isinstance(result, (tuple, list)) else (result,):
+            if torch.is_tensor(X) and X.is_floating_point() and len(self.seen) < MOST:
+                self.seen.append(X.detach().clone())
+        return result
+
+
+def _pieces(want, by_numbers):
+    """Ways to cut a tensor up, as a loop does: not at all, head by head, word by word."""
+    yield [want]
+    cuts = [want.unbind(axis) for axis in range(want.dim())]
+    cuts += [want.flatten(0, last).unbind() for last in range(1, want.dim())]
+    for pieces in cuts:
+        if 1 < len(pieces) <= FEW and (by_numbers or pieces[0].numel() > 1):
+            yield pieces
+
+
+class _Shelf:
+    """Tensors, kept by how many numbers they hold."""
+
+    def __init__(self, tensors, tolerance):
+        self.tolerance, groups = tolerance, {}
+        for X in tensors:
+            groups.setdefault(X.numel(), []).append(X)
+        self.near = {count: self._tolerances(group) for count, group in groups.items()}
+        self.flat = {
+            count: torch.stack([X.double().flatten() for X in group])
+            for count, group in groups.items()
+        }
+        self.sorted = {count: group.sort(-1).values for count, group in self.flat.items()}
+
+    def _tolerances(self, tensors):
+        return torch.tensor(
+            [[FLOAT32_TOLERANCE if X.dtype == torch.float32 else self.tolerance] for X in tensors]
+        )
+
+    def holds_all(self, pieces):
+        return all(map(self.holds, pieces))
+
+    def holds(self, want):
+        """Whether one of them holds the numbers of `want` with its axes in any order."""
+        alike = self._alike(want)
+        if not alike.any():
+            return False
+        flat, near = self.flat[want.numel()][alike], self.near[want.numel()][alike]
+        orders = itertools.permutations(range(want.dim()))
+        return any(_close(flat, want.permute(order), near).any() for order in orders)
+
+    def holds_numbers_of(self, want):
+        """Whether one of them holds the numbers of `want` in whatever order."""
+        return bool(self._alike(want).any())
+
+    def _alike(self, want):
+        if want.numel() not in self.sorted:
+            return torch.tensor([False])
+        rows, near = self.sorted[want.numel()], self.near[want.numel()]
+        return _close(rows, want.flatten().sort().values, near)
+
+
+def _close(rows, want, near):
+    want = want.double().flatten()
+    off = (rows - want).abs() / want.abs().clamp(min=1)
+    return ((rows == want) | (off <= near)).all(-1)

@@ -1,0 +1,1 @@
+"""The command mha-course, a file for each thing that it does."""

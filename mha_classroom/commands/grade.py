@@ -1,0 +1,86 @@
+"""The command `mha-course grade`."""
+
+import functools
+import math
+import os
+import sys
+from pathlib import Path
+
+from mha_classroom.clone import CourseError
+from mha_classroom.grading.kernels.jail import unavailable
+from mha_classroom.grading.kernels.start_zygote import zygote
+
+__all__ = ["main"]
+
+
+def main(args):
+    """Grade as the arguments of the command line say; print the summary. Returns the exit code."""
+    _check_arguments(args)
+    reason = "" if args.no_sandbox else unavailable()
+    if reason:
+        raise CourseError(
+            "This machine cannot isolate what students wrote: "
+            f"{reason}. Grading needs Linux with user namespaces. --no-sandbox runs their code as "
+            "you, with all that you may read, change and delete: only do that in a container or a "
+            "virtual machine made for it."
+        )
+    with zygote(isolated=not args.no_sandbox) as kernels:  # its imports run beside those below
+        return _grade(args, kernels)
+
+
+def _grade(args, kernels):
+    from mha_classroom.grading.grade_class import grade_class
+    from mha_classroom.grading.kernels.nbval_run import Limits
+    from mha_classroom.grading.settings import Settings
+
+    limits = Limits(args.timeout, args.memory << 20)
+    folder = args.assignment and Path(args.assignment).resolve()
+    settings = Settings(args.seed, limits, not args.no_sandbox, folder)
+    workers = args.workers or len(os.sched_getaffinity(0))
+    try:
+        text = grade_class(
+            Path(args.submissions),
+            Path(args.out),
+            settings,
+            _pool(kernels, workers, args.dask),
+            args.resume,
+            {"workers": workers},
+        )
+    except KeyboardInterrupt:
+        again = "The same command with --resume goes on from here."
+        print(f"\nStopped. {again}", file=sys.stderr)
+        return 130
+    except ValueError as error:
+        raise CourseError(str(error)) from error
+    print(text, end="")
+    print(f"Marks: {args.out}/grades.csv. Pages for the students: {args.out}/feedback.")
+
+
+def _check_arguments(args):
+    for name, value in (("workers", args.workers), ("timeout", args.timeout)):
+        if value is not None and not 0 < value < math.inf:
+            raise CourseError(f"--{name} has to be a number above 0, got {value:g}.")
+    if args.memory < 64:
+        raise CourseError(f"--memory has to be 64 MB or more, got {args.memory}.")
+    if args.seed is not None and not 0 <= args.seed < 2**63:
+        raise CourseError(f"--seed has to be a whole number from 0 up, got {args.seed}.")
+    if not Path(args.submissions).is_dir():
+        raise CourseError(f"There is no folder {args.submissions}.")
+    if Path(args.out).exists() and not Path(args.out).is_dir():
+        raise CourseError(f"{args.out} is a file; --out has to be a folder.")
+    folder = Path(args.submissions).resolve()
+    nbgraders = (folder / "submitted").is_dir()  # then students are looked for below that
+    if Path(args.out).resolve().is_relative_to(folder / "submitted" if nbgraders else folder):
+        raise CourseError(
+            f"--out lies in {args.submissions}, where it would be taken for a student."
+        )
+
+
+def _pool(kernels, workers, address):
+    if address:
+        from mha_classroom.grading.cluster import cluster_pool
+
+        return functools.partial(cluster_pool, kernels=kernels, address=address)
+    from mha_classroom.grading.workers import local_pool
+
+    return functools.partial(local_pool, kernels=kernels, workers=workers)

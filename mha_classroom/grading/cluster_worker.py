@@ -1,0 +1,139 @@
+"""A process that grades one submission after the other for another process, over pipes.
+
+Both are the course's own, so they talk in pickles: first the settings, then units of work. Only the
+process itself imports what grading takes; a worker of a cluster does not.
+"""
+
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+__all__ = ["Refused", "Remote", "files_of", "grade_here"]
+
+_here = threading.local()  # the process of each thread
+
+
+class Refused(RuntimeError):
+    """Raised where this machine cannot grade as the one that asks; says why."""
+
+
+def files_of(folder):
+    """{name: content} of an instructor's assignment, for a machine that does not have it."""
+    if folder is None:
+        return None
+    paths = [*Path(folder).glob("*.ipynb"), *Path(folder).glob("*.py")]
+    return {path.name: path.read_bytes() for path in paths}
+
+
+class Remote:
+    """Starts such a process, and ends it when it is garbage or this process ends.
+
+    Raises: Refused if the course is another there, or kernels cannot be isolated.
+    """
+
+    def __init__(self, settings, files, keys):
+        self.made_for = (settings, keys)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "mha_classroom.grading.cluster_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            self._ask((settings, files, keys))
+        except RuntimeError:
+            self.close()
+            raise
+
+    def grade(self, unit):
+        """The outcome of a unit of work, see unit.py. Raises: RuntimeError if it has ended."""
+        return self._ask(unit)
+
+    def _ask(self, what):
+        try:
+            pickle.dump(what, self.process.stdin)
+            self.process.stdin.flush()
+            answer = pickle.load(self.process.stdout)
+        except (OSError, EOFError) as error:
+            raise RuntimeError("the process that grades has ended") from error
+        if isinstance(answer, str):
+            raise Refused(answer)
+        return answer
+
+    def close(self):
+        """End it."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+def grade_here(unit, work):
+    """Grade a unit in this thread's own process, which stays for the next; returns the outcome.
+
+    work: the settings, the files of the assignment, and {name of an assignment: its key}.
+    Raises: Refused, see Remote; RuntimeError if the process ends.
+    """
+    settings, files, keys = work
+    remote = getattr(_here, "remote", None)
+    if remote and remote.made_for != (settings, keys):
+        remote.close()
+        remote = None
+    _here.remote = None
+    remote = remote or Remote(settings, files, keys)
+    try:
+        outcome = remote.grade(unit)
+    except RuntimeError:
+        remote.close()
+        raise
+    _here.remote = remote
+    return outcome
+
+
+def main():
+    """Serve until the other end closes the pipe."""
+    from mha_classroom.clone import CourseError
+    from mha_classroom.grading.kernels import jail
+    from mha_classroom.grading.kernels.start_zygote import zygote
+
+    source, target = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # nothing else may go where the outcomes go
+
+    def say(what):
+        pickle.dump(what, target)
+        target.flush()
+
+    settings, files, keys = pickle.load(source)
+    reason = jail.unavailable() if settings.isolated else ""
+    if reason:
+        return say(f"cannot isolate what students wrote: {reason}")
+    with tempfile.TemporaryDirectory() as folder, zygote(settings.isolated) as kernels:
+        import torch  # these take seconds, and so do the imports of the zygote
+
+        from mha_classroom.grading.fit.assignment import load_assignment
+        from mha_classroom.grading.workers import outcome_of
+
+        torch.set_num_threads(1)
+        for name, content in (files or {}).items():
+            Path(folder, name).write_bytes(content)
+        try:
+            loaded = {name: load_assignment(name, files and folder) for name in keys}
+        except CourseError as error:
+            return say(f"has another version of the course: {error}")
+        other = [name for name, key in keys.items() if loaded[name].key != key]
+        if other:
+            return say(f"has another version of {', '.join(other)}")
+        # The other end may be gone at any time, and then there is nobody left to tell.
+        with contextlib.suppress(EOFError, BrokenPipeError):
+            say({})
+            while True:
+                say(outcome_of(pickle.load(source), loaded, settings, kernels))
+    os._exit(0)  # or Python fails in writing what is still buffered
+
+
+if __name__ == "__main__":
+    main()

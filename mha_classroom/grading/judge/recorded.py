@@ -1,0 +1,195 @@
+"""What an answer does in another process: what it is to be run on, and reading what was sent."""
+
+import base64
+import builtins
+import hashlib
+import io
+import json
+import pickle
+import secrets
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from mha_classroom.checks.diagnosis import WAYS
+from mha_classroom.checks.outcome import SECONDS, Outcome
+from mha_classroom.checks.prepared import reversed_case
+from mha_classroom.checks.running import Borrowed, quiet_state
+from mha_classroom.checks.task import AnswerError, Draw
+from mha_classroom.checks.time_limit import OutOfTime
+from mha_classroom.grading.judge.decoding import Decoder, text_of
+from mha_classroom.grading.kernels.inside.encoding import bytes_of, tensor_from
+
+__all__ = ["HARNESS", "Records", "blob_of", "decode", "pickled", "plan_of"]
+
+# What has to be there where answers are run, besides the task's `run`.
+HARNESS = (
+    "mha_classroom.grading.kernels.inside.encoding.tensor_from",
+    "mha_classroom.grading.kernels.inside.watch.start",
+    "mha_classroom.grading.kernels.inside.probe.probe_sent",
+)
+TOTAL = 60.0  # seconds for all runs of one answer
+LONGEST = 40_000_000  # characters of what a probe sends
+MOST = 4_000  # tensors of one run, or names that are counted
+STATES = ("run", "undefined", "other", "broken")
+
+
+@dataclass
+class Records:
+    """What an answer did, as the process says in which it was run.
+
+    state: "run"; "undefined" if there was no such name; "other" if it was no function or class,
+        `got` says what it was; "broken" if the probe itself came to no end.
+    outcomes: {(way, index of the case): Outcome}, with values as `run` returned them.
+    tensors: {index: what was computed on the way}. calls: how often each function was called.
+    suspicious: what a human should look at. memory: whether it ran out of memory.
+    """
+
+    task_id: str
+    state: str
+    got: str = ""
+    outcomes: dict = field(default_factory=dict)
+    tensors: dict = field(default_factory=dict)
+    calls: Counter = field(default_factory=Counter)
+    suspicious: tuple[str, ...] = ()
+    memory: bool = False
+
+    def with_stages(self, other):
+        """These Records with what was computed on the way from others, of a plan to record it."""
+        noted = tuple(dict.fromkeys(self.suspicious + other.suspicious))
+        return replace(self, tensors=other.tensors, suspicious=noted)
+
+
+def plan_of(task, seed, record=(), seconds=TOTAL, each=SECONDS):
+    """Return what an answer to a task is to be run on: a dict for `blob_of` and `decode`.
+
+    record: indices of cases; then nothing is run but these, and what is computed on the way is
+        recorded. seconds: for all runs. each: for one.
+    """
+    with quiet_state():
+        cases = task.cases(Draw(seed))
+        turned = [i for i, case in enumerate(cases) if not record and reversed_case(task, case)]
+    runs = [(way, i) for i in range(len(cases)) for way in WAYS[:2]]
+    runs += [*((WAYS[2], i) for i in turned), ("calls", 0)]
+    if record:
+        runs = [("tensors", i) for i in record]
+    return {
+        "task": task.id,
+        "name": task.name,
+        "kind": task.kind,
+        "run": f"{task.run.__module__}:{task.run.__qualname__}",
+        "forbidden": task.forbidden,
+        "changes": task.changes,
+        "runs": runs,
+        "inputs": [pickled(case.inputs) for case in cases],
+        "seconds": seconds,
+        "each": each,
+        "seed": int(hashlib.sha256(f"{task.id} {seed}".encode()).hexdigest()[:8], 16),
+        "nonce": secrets.token_hex(16),
+    }
+
+
+def blob_of(plan):
+    """The plan as the text that a probe takes."""
+    return base64.b64encode(pickle.dumps(plan)).decode()
+
+
+def pickled(inputs):
+    """The inputs of a case as bytes; only what is trusted may be unpickled."""
+    target = io.BytesIO()
+    _Pickler(target).dump(inputs)
+    return target.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    """Tensors as the bytes of their memory, so that strides come over too."""
+
+    def reducer_override(self, value):
+        if not torch.is_tensor(value):
+            return NotImplemented
+        steps = zip(value.shape, value.stride(), strict=True)
+        count = 1 + sum((size - 1) * stride for size, stride in steps) if value.numel() else 0
+        flat = value.detach().as_strided((count,), (1,))
+        content = bytes_of(flat) if count else b""
+        return tensor_from, (value.dtype, tuple(value.shape), value.stride(), content)
+
+
+def decode(data, plan):
+    """Return the Records that a probe sent for a plan, as text or as the dict it stands for.
+
+    Raises: ValueError if it is not what a probe sends, or of another plan.
+    """
+    try:
+        if isinstance(data, (str, bytes)):
+            if len(data) > LONGEST:
+                raise ValueError(f"{len(data)} characters are too many")
+            data = json.loads(data)
+        return _records(data, plan)
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(f"this is no record of a probe: {type(error).__name__}") from None
+
+
+def _records(data, plan):
+    if data["nonce"] != plan["nonce"] or data["task"] != plan["task"]:
+        raise ValueError("this is the record of something else")
+    if data["state"] not in STATES:
+        raise ValueError("this is no state")
+    found = Records(plan["task"], data["state"], text_of(data.get("got", ""), 1000))
+    found.suspicious = tuple(text_of(note, 1000) for note in data["suspicious"][:100])
+    if data["state"] == "broken":
+        found.memory = data.get("error", {}).get("kind") == "memory"
+    decoder, planned = Decoder(), set(plan["runs"])
+    for run in data["runs"]:
+        place = text_of(run["way"]), run["index"]
+        if type(run["index"]) is not int or place not in planned:
+            raise ValueError("a run that was not planned, or came twice")
+        planned.remove(place)
+        _add(found, *place, run, decoder)
+    return found
+
+
+def _add(found, way, index, run, decoder):
+    """Add to the Records what came of one run."""
+    error = _error(run["error"]) if "error" in run else None
+    found.memory |= error is not None and run["error"]["kind"] == "memory"
+    if way == "tensors":
+        seen = [decoder.decode(written) for written in run.get("tensors", [])[:MOST]]
+        if not all(torch.is_tensor(X) and not X.is_meta for X in seen):
+            raise ValueError("what was computed is no tensor")
+        found.tensors[index] = [X for X in seen if X.is_floating_point()]
+    elif way == "calls":
+        counted = run.get("calls", [])[:MOST]
+        found.calls = Counter({text_of(name, 100): int(count) for name, count in counted})
+    else:
+        found.outcomes[way, index] = Outcome(
+            None if error is not None else decoder.decode(run["value"]),
+            error,
+            tuple(text_of(name, 100) for name in run["changed"][:100]),
+            text_of(run["printed"], 1000),
+            tuple(text_of(text, 1000) for text in run["warned"][:100]),
+        )
+
+
+def _error(written):
+    """An exception that looks like the one that was raised; nothing of it is run."""
+    kind, text = text_of(written["kind"]), text_of(written["text"], 1000)
+    own = {"timeout": OutOfTime, "borrowed": Borrowed, "answer": AnswerError}
+    if kind in own:
+        return own[kind](text)
+    base = vars(builtins).get(text_of(written["builtin"]))
+    if not isinstance(base, type) or not issubclass(base, BaseException):
+        raise ValueError("this is no exception")
+    if issubclass(base, BaseExceptionGroup):
+        base = Exception  # a group is not made without what is in it
+    name = text_of(written["type"], 100)
+    frames = [(text_of(f), int(n), text_of(g), text_of(s)) for f, n, g, s in written["frames"]]
+    said = {
+        "__module__": text_of(written["module"], 100),
+        "__str__": lambda error: text,
+        "learners_frames": frames,
+    }
+    rebuilt = type(name.rpartition(".")[2], (base,), {**said, "__qualname__": name})
+    return rebuilt.__new__(rebuilt)

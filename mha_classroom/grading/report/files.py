@@ -1,0 +1,234 @@
+"""The files that grading leaves: grades.csv, results.json, run.json and the feedback pages."""
+
+import contextlib
+import csv
+import json
+import os
+import platform
+import re
+import tempfile
+import uuid
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+from mha_classroom.grading.report.overrides import apply_overrides
+from mha_classroom.grading.report.page import page
+from mha_classroom.grading.report.safe_text import (
+    case_clashes,
+    cell_text,
+    feedback_path,
+    number,
+    plain_text,
+)
+from mha_course import __version__
+
+__all__ = [
+    "clear_drafts",
+    "read_grades",
+    "versions",
+    "write_grades",
+    "write_json",
+    "write_pages",
+    "write_reports",
+    "write_results",
+    "write_run",
+    "write_text",
+]
+
+FORMAT = 1
+DRAFT = re.compile(r"\.[0-9a-f]{32}\.draft")
+LONGEST = 2000  # characters of a cell: a spreadsheet cuts a longer one into the next
+
+
+def write_text(path, text):
+    """Write UTF-8 text so that the file holds all of the old or all of the new, never a part.
+
+    Folders that are missing are made. A file that holds this text already is not touched. Half a
+    character from a broken file name becomes an escape.
+    """
+    with contextlib.suppress(OSError):
+        if Path(path).read_bytes() == text.encode("utf-8", "backslashreplace"):
+            return
+    with _replacing(path) as file:
+        file.write(text)
+
+
+def write_json(path, data):
+    """Write data as JSON, keys sorted; equal data give equal files. See `write_text`.
+
+    Raises: ValueError for NaN and infinity, TypeError for what JSON cannot hold.
+    """
+    write_text(path, _json(data, indent=1) + "\n")
+
+
+def clear_drafts(folder):
+    """Remove what a killed run left half-written in a folder and those below it.
+
+    Only for a folder that nothing else is writing to.
+    """
+    for path in Path(folder).rglob(".*.draft"):
+        if DRAFT.fullmatch(path.name) and not path.is_dir():
+            path.unlink()
+
+
+@contextlib.contextmanager
+def _replacing(path, encoding="utf-8"):
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{uuid.uuid4().hex}.draft")
+    try:
+        # For JSON the escape of half a character is the right way to write it.
+        with open(draft, "x", encoding=encoding, errors="backslashreplace", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _json(data, indent=None):
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True, indent=indent)
+
+
+def write_grades(path, results, points):
+    """Write grades.csv: a row for each student and lesson, a column for each task of any lesson.
+
+    results: dicts of single submissions with decisions applied, in any order. points:
+    {lesson: {task id: the most points}}.
+    Properties: sorted by student and lesson; for Excel too; no text is run as a formula.
+    Raises: ValueError naming student and lesson if two results are for the same.
+    """
+    tasks = [task for lesson in sorted(points) for task in points[lesson]]
+    names = ["student", "lesson", *tasks, "total", "max", *(f"{t} verdict" for t in tasks), "notes"]
+    rows = {}
+    for result in results:
+        _once(rows, result)
+        rows[result["student"], result["lesson"]] = _row(result)
+    with _replacing(path, encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
+        writer.writerow({name: cell_text(name) for name in names})
+        for key in sorted(rows):
+            writer.writerow(rows[key])
+
+
+def read_grades(path):
+    """Return the rows of grades.csv as dicts of texts, names and notes as they were."""
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        return [
+            {plain_text(name): plain_text(cell) for name, cell in row.items()}
+            for row in csv.DictReader(file)
+        ]
+
+
+def _row(result):
+    row = {"total": number(result["points"]), "max": number(result["max"])}
+    for task in result["tasks"]:
+        row[task["id"]] = number(task["points"])
+        row[f"{task['id']} verdict"] = cell_text(task["verdict"])
+    notes = "; ".join(_notes(result))
+    notes = notes if len(notes) <= LONGEST else notes[: LONGEST - 1] + "…"
+    texts = {"student": result["student"], "lesson": result["lesson"], "notes": notes}
+    return row | {name: cell_text(text) for name, text in texts.items()}
+
+
+def _notes(result):
+    yield from [result["problem"]] if result["problem"] else []
+    for task in result["tasks"]:
+        if "machine" in task:
+            why = f" ({task['comment']})" if task["comment"] else ""
+            machine = number(task["machine"])
+            yield f"{task['id']}: a human gave {number(task['points'])}, not {machine}{why}"
+        if task["carried"]:
+            yield f"{task['id']}: graded with the course's {' and '.join(task['carried'])}"
+    yield from result["notes"]
+    yield from (f"to look at: {text}" for text in result["human"])
+
+
+def write_results(path, results, seed, versions, overrides):
+    """Write results.json: what the machine found, and apart from it what humans decided.
+
+    results: dicts of single submissions as they were graded, in any order; they are gone through
+    once, and only one of them is held at a time.
+    Properties: no times; students and lessons in order, one line for each submission; equal input
+        gives an equal file.
+    Raises: ValueError naming student and lesson if two results are for the same.
+    """
+    places = {}
+    decided, made = _json(overrides.listed(), indent=1), _json(versions, indent=1)
+    with _replacing(path) as file, tempfile.TemporaryFile(dir=Path(path).parent) as spool:
+        for result in results:
+            _once(places, result)
+            line = _json(result).encode("utf-8", "backslashreplace")
+            places[result["student"], result["lesson"]] = spool.tell(), len(line)
+            spool.write(line)
+        file.write(f'{{"format": {FORMAT},\n"overrides": {decided},\n"results": [')
+        for count, key in enumerate(sorted(places)):
+            start, length = places[key]
+            spool.seek(start)
+            file.write((",\n" if count else "\n") + spool.read(length).decode("utf-8"))
+        file.write(f'\n],\n"seed": {_json(seed)},\n"versions": {made}}}\n')
+
+
+def _once(seen, result):
+    key = result["student"], result["lesson"]
+    if key in seen:
+        raise ValueError(f"two results for student {key[0]!r}, lesson {key[1]!r}")
+
+
+def versions(keys):
+    """What results depend on. keys: {assignment: its key}."""
+    found = {name: metadata.version(name) for name in ("torch", "numpy", "nbval")}
+    found |= {"python": platform.python_version(), "mha-course": __version__}
+    return {**found, "assignments": dict(keys)}
+
+
+def write_run(path, started, ended, submissions, settings):
+    """Write run.json: how long it took.
+
+    started, ended: seconds since 1970. submissions: dicts with student, lesson, seconds and
+    kernels. settings: workers, limits, isolation and whatever else the run was given.
+    Raises: ValueError if it ended before it started.
+    """
+    if ended < started:
+        raise ValueError(f"the run ended at {ended}, before it started at {started}")
+    times = [datetime.fromtimestamp(x, UTC).isoformat("T", "seconds") for x in (started, ended)]
+    data = {
+        "format": FORMAT,
+        "start": times[0],
+        "end": times[1],
+        "seconds": round(ended - started, 3),
+        "settings": settings,
+        "submissions": sorted(submissions, key=lambda one: (one["student"], one["lesson"])),
+    }
+    write_json(path, data)
+
+
+def write_pages(out, results, titles, students, seconds=None):
+    """Write the page of each result below out/feedback.
+
+    results: with decisions applied. titles: {lesson: title}. students: all names of the class.
+    seconds: how long an answer was allowed to take.
+    """
+    clashes = case_clashes(students)
+    for result in results:
+        path = feedback_path(out, result["student"], result["lesson"], clashes)
+        write_text(path, page(result, titles.get(result["lesson"], ""), seconds))
+
+
+def write_reports(out, results, *, points, titles, seed, versions, overrides, seconds=None):
+    """Write results.json, grades.csv and the pages into the folder `out`.
+
+    results: dicts of single submissions as they were graded; an object that can be gone through
+    more than once, such as one that reads them from disk each time. The rest as above.
+    """
+    out = Path(out)
+    write_results(out / "results.json", results, seed, versions, overrides)
+
+    def settled():
+        return (apply_overrides(result, overrides, points) for result in results)
+
+    write_grades(out / "grades.csv", settled(), points)
+    students = {result["student"] for result in results}
+    write_pages(out, settled(), titles, students, seconds)

@@ -1,0 +1,283 @@
+"""Task 1.4, additive_scores: scores by a small network."""
+
+import torch
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.task import Case, Mistake, Task
+
+__all__ = ["TASK"]
+
+
+def additive_scores(queries, keys, W_q, W_k, w_v):
+    """A right answer to `01-additive_scores`."""
+    hidden = (queries @ W_q)[:, :, None] + (keys @ W_k)[:, None]  # (B, L, S, h)
+    return torch.tanh(hidden) @ w_v
+
+
+def additive_stages(inputs):
+    """What a right `additive_scores` computes on the way."""
+    queries, keys, W_q, W_k, w_v = inputs.values()
+    q, k = queries @ W_q, keys @ W_k
+    hidden = q[:, :, None] + k[:, None]
+    return {
+        "the mapped": {"the mapped queries": q, "the mapped keys": k},
+        "the sums of each query and key": hidden,
+        "the results of tanh": torch.tanh(hidden),
+        "the scores": torch.tanh(hidden) @ w_v,
+    }
+
+
+def additive_cases(draw):
+    """Cases for `additive_scores`: unequal widths, all sizes equal, saturated tanh."""
+
+    def case(name, batch, lengths, widths, num_hiddens, scale=1.0):
+        num_queries, num_keys = lengths
+        query_size, key_size = widths
+        inputs = {
+            "queries": draw.normal(batch, num_queries, query_size, scale=scale),
+            "keys": draw.normal(batch, num_keys, key_size, scale=scale),
+            "W_q": draw.normal(query_size, num_hiddens),
+            "W_k": draw.normal(key_size, num_hiddens),
+            "w_v": draw.normal(num_hiddens),
+        }
+        if scale > 1:  # rounded so that float32 holds every sum before tanh
+            inputs = {name: (8 * X).round() / 8 for name, X in inputs.items()}
+        return Case(name, inputs)
+
+    hand = {
+        "queries": [[[1.0], [-1]]],
+        "keys": [[[0.0, 0], [1, 0], [1, 2]]],
+        "W_q": [[1.0, 0]],
+        "W_k": [[1.0, 0], [0, 1]],
+        "w_v": [1.0, 10],
+    }
+    hand = {name: torch.tensor(X, dtype=torch.float64) for name, X in hand.items()}
+    return [
+        Case("1 sentence, 2 queries of width 1, 3 keys of width 2", hand),
+        case("2 sentences, widths 7 and 11", 2, (3, 5), (7, 11), 13),
+        case("more queries than keys", 3, (7, 2), (3, 5), 11),
+        case("as many queries as keys", 2, (5, 5), (3, 2), 7),
+        case("one width everywhere", 2, (3, 5), (7, 7), 7),
+        case("as many sentences as queries and keys", 3, (3, 3), (2, 5), 7),
+        case("all sizes equal", 3, (3, 3), (3, 3), 3),
+        case("h = 1", 2, (3, 5), (7, 2), 1),
+        case("one query, one key", 2, (1, 1), (3, 2), 5),
+        case("large numbers, where tanh levels off", 2, (3, 5), (7, 11), 13, scale=100.0),
+    ]
+
+
+OTHER = "The other score"
+PACKAGE = "The package version"
+
+
+def _same(X):
+    return X
+
+
+def build_additive(
+    maps=lambda W_q, W_k: (W_q, W_k),
+    each=_same,
+    meet=lambda q, k: (q.unsqueeze(2), k.unsqueeze(1)),
+    join=torch.add,
+    activation=torch.tanh,
+    weigh=lambda hidden, w_v: hidden @ w_v,
+    scale=lambda h: 1.0,
+    finish=_same,
+):
+    """Return an answer to `01-additive_scores`, right unless a part is replaced.
+
+    maps: the matrices of queries and keys. each: of both after they are mapped. meet: the axes
+    that let every query meet every key. join: the pair. activation: of the pair. weigh: h numbers
+    become one. scale: of the scores. finish: their last change.
+    """
+
+    def additive_scores(queries, keys, W_q, W_k, w_v):
+        W_q, W_k = maps(W_q, W_k)
+        pair = join(*meet(each(queries @ W_q), each(keys @ W_k)))
+        return finish(weigh(activation(pair), w_v) * scale(len(w_v)))
+
+    return additive_scores
+
+
+def _in_place(queries, keys, W_q, W_k, w_v):
+    scores = build_additive()(queries, keys, W_q, W_k, w_v)
+    queries.zero_()
+    return scores
+
+
+def _dot_product(queries, keys, W_q, W_k, w_v):
+    return (queries @ W_q) @ (keys @ W_k).mT
+
+
+ADDITIVE = read_again(
+    OTHER,
+    Mistake(
+        "no-tanh",
+        "You leave tanh out.",
+        "Without it the score is a part from the query plus a part from the key. The query's part "
+        "is the same for all keys, and only differences count: the query would have no say.",
+        parts={"activation": _same},
+    ),
+    Mistake(
+        "relu-for-tanh",
+        "You use relu where the formula has tanh.",
+        "relu cuts off what is negative and lets the rest grow without end. An additive score "
+        "levels off on both sides.",
+        parts={"activation": torch.relu},
+    ),
+    Mistake(
+        "sigmoid-for-tanh",
+        "You use a sigmoid where the formula has tanh.",
+        "Both level off, but a sigmoid stays between 0 and 1, tanh between -1 and 1.",
+        parts={"activation": torch.sigmoid},
+    ),
+    Mistake(
+        "tanh-at-the-end",
+        "You apply tanh to the finished score instead of the h numbers inside.",
+        "Then all scores lie between -1 and 1, and softmax can hardly prefer one key. Inside, each "
+        "of the h numbers levels off by itself, and w_v weighs them afterwards.",
+        parts={"activation": _same, "finish": torch.tanh},
+    ),
+    Mistake(
+        "tanh-of-each",
+        "You apply tanh to query and key separately and add afterwards.",
+        "Then the score is a part from the query plus a part from the key. All keys share the "
+        "query's part, and only differences count: the query would have no say. tanh has to see "
+        "both.",
+        parts={"each": torch.tanh, "activation": _same},
+    ),
+    Mistake(
+        "multiplied-not-added",
+        "You multiply the mapped query with the mapped key.",
+        "That is the idea of the other attention, the one with dot products. Here the name says "
+        "what is done with the pair.",
+        parts={"join": torch.mul},
+    ),
+    Mistake(
+        "subtracted-not-added",
+        "You subtract the mapped key from the mapped query.",
+        "A learned W_k could make up for that, but with the W_k given here the numbers are others.",
+        parts={"join": torch.sub},
+    ),
+    Mistake(
+        "dot-product-in-disguise",
+        "You take the dot product of the mapped query and the mapped key.",
+        "That score grows without end when the query does, an additive one levels off. Where would "
+        "tanh and w_v come in?",
+        wrong=_dot_product,
+    ),
+    Mistake(
+        "softmax-included",
+        "You return weights: each row adds up to 1.",
+        "The task stops one step earlier, at the scores.",
+        parts={"finish": lambda scores: scores.softmax(-1)},
+    ),
+    Mistake(
+        "scaled",
+        "You divide the scores by the square root of h.",
+        "Additive scores are not scaled: what goes into the last sum is kept small by tanh.",
+        parts={"scale": lambda h: h**-0.5},
+    ),
+    Mistake(
+        "vector-forgotten",
+        "You add the h numbers up without weighing them.",
+        "w_v says how much each of them counts, and with which sign. All of them with weight 1 is "
+        "another score.",
+        parts={"weigh": lambda hidden, w_v: hidden.sum(-1)},
+    ),
+    Mistake(
+        "averaged-over-h",
+        "You take the mean over the h numbers.",
+        "The dot product with w_v adds them up, each weighed by its entry; it does not divide.",
+        parts={"weigh": lambda hidden, w_v: (hidden * w_v).mean(-1)},
+    ),
+    Mistake(
+        "vector-inside-tanh",
+        "You weigh by w_v before tanh instead of after it.",
+        "Then no score can exceed h, whatever w_v says. It weighs what tanh has squeezed.",
+        parts={
+            "activation": _same,
+            "weigh": lambda hidden, w_v: torch.tanh(hidden * w_v).sum(-1),
+        },
+    ),
+    Mistake(
+        "products-not-added-up",
+        "Your result still has the axis of the h numbers: you multiply by w_v and stop there.",
+        "A score is one number for each query and key. A dot product multiplies and adds up.",
+        parts={"weigh": lambda hidden, w_v: hidden * w_v},
+    ),
+    Mistake(
+        "not-weighed",
+        "Half of the way: you return the h numbers of each pair.",
+        "A score is one number for each query and key. Which of the inputs has not been used, and "
+        "how does it make one number of h?",
+        parts={"weigh": lambda hidden, w_v: hidden},
+    ),
+    Mistake(
+        "axis-left-over",
+        "Your result has an axis of length 1 at the end.",
+        "The numbers are right. A score is one number, so the result is (B, L, S).",
+        parts={"weigh": lambda hidden, w_v: hidden @ w_v[:, None]},
+    ),
+    Mistake(
+        "squeezed-too-far",
+        "You squeeze every axis of length 1 out of the result.",
+        "A batch of one sentence, one query or one key is still an axis, and whoever uses the "
+        "result counts on it. Which one axis was too many?",
+        parts={"finish": torch.squeeze},
+    ),
+    Mistake(
+        "matrices-transposed",
+        "You transpose W_q and W_k.",
+        "nn.Linear keeps its matrices that way, and the package does. Here they are given as "
+        "(width, h), ready for X @ W. Where width and h are equal, only the numbers tell.",
+        PACKAGE,
+        parts={"maps": lambda W_q, W_k: (W_q.mT, W_k.mT)},
+    ),
+    Mistake(
+        "matrices-swapped",
+        "You map the queries with W_k and the keys with W_q.",
+        "Queries and keys may have different widths, and each matrix fits one of them. Where the "
+        "widths are equal, nothing but the numbers tells.",
+        parts={"maps": lambda W_q, W_k: (W_k, W_q)},
+    ),
+    Mistake(
+        "paired-one-to-one",
+        "You add the mapped queries and keys as they are: query 0 meets key 0 and no other.",
+        "Every query has to meet every key. Which axis do the queries lack for that, and which the "
+        "keys?",
+        parts={"meet": lambda q, k: (q, k)},
+    ),
+    Mistake(
+        "new-axes-at-the-same-place",
+        "You give queries and keys their new axis at the same place.",
+        "Then they still meet one to one. Broadcasting repeats an axis of length 1 to fit the "
+        "other side: along which axis should a query be repeated, along which a key?",
+        parts={"meet": lambda q, k: (q.unsqueeze(1), k.unsqueeze(1))},
+    ),
+    Mistake(
+        "keys-before-queries",
+        "Your scores are (B, S, L): a row for each key.",
+        "Rows ask, columns are asked: a row belongs to one query, since its weights have to add up "
+        "to 1. Where L = S the shape does not show it.",
+        parts={"meet": lambda q, k: (q.unsqueeze(1), k.unsqueeze(2))},
+    ),
+    Mistake(
+        "queries-changed-in-place",
+        "You change the queries that you are given.",
+        "Whoever calls the function still needs them. Functions whose names end in _, and +=, "
+        "write into the tensor that they are given: work on a new one.",
+        wrong=_in_place,
+    ),
+)
+
+TASK = Task(
+    "01-additive_scores",
+    additive_scores,
+    additive_cases,
+    mistakes=ADDITIVE,
+    build=build_additive,
+    stages=additive_stages,
+    forbidden=("mha_course.attention.AdditiveAttention", "d2l.torch.AdditiveAttention"),
+    number=4,
+)

@@ -1,0 +1,274 @@
+"""Task 1.2, attend: one query asks all keys."""
+
+import torch
+from torch.nn import functional as F
+
+from mha_classroom.checks.combining import read_again, same
+from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.tasks.attention_math.softmax import EDGE, WEIGHING, build_softmax, one, zero
+
+__all__ = ["TASK"]
+
+FINISHED = (
+    "mha_course.attention.scaled_dot_product_attention",
+    "mha_course.attention.DotProductAttention",
+    "d2l.torch.DotProductAttention",
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch._scaled_dot_product_attention_math",
+    "torch._scaled_dot_product_flash_attention_for_cpu",
+)
+
+
+def attend(query, keys, values):
+    """A right answer to `01-attend`."""
+    return torch.softmax(keys @ query, dim=-1) @ values
+
+
+def attend_cases(draw):
+    """Cases for `attend`: unequal sizes, equal ones, zero and large scores."""
+
+    def case(name, d, num_keys, d_v):
+        return random_case(
+            name, draw.normal(d), draw.normal(num_keys, d), draw.normal(num_keys, d_v)
+        )
+
+    keys = [[0.0, 0], [1, 1], [1, 0]]
+    values = [[0.0, 0, 10, 1], [9, 0, 10, 2], [0, 9, 10, 3]]
+    transposed = {"query": draw.normal(5), "keys": draw.normal(5, 3).T}
+    return [
+        random_case("three pairs", [1.0, 1], keys, values),
+        random_case("a query of zeros", [0.0, 0], keys, values),
+        random_case("scores of 1000, 1001 and 999", [1.0], [[1000.0], [1001], [999]], values),
+        random_case("all scores near -1000", [1.0], [[-1000.0], [-1001], [-999]], values),
+        random_case(EDGE, [1.0], [[709.0], [709.5], [711]], values),
+        case("7 keys of width 5", 5, 7, 3),
+        case("as many keys as their width", 5, 5, 2),
+        case("keys and values of one width", 3, 7, 3),
+        case("all sizes equal", 3, 3, 3),
+        case("one key", 3, 1, 2),
+        case("values of one number", 2, 5, 1),
+        random_case(
+            "large scores", *enlarged(draw.normal(1, 5), draw.normal(5, 5)), draw.normal(5, 5)
+        ),
+        Case(
+            "keys are a transposed tensor, so they are not contiguous",
+            transposed | {"values": draw.normal(3, 2)},
+        ),
+    ]
+
+
+def attention_stages(inputs):
+    """What a right `attend` or `attention` computes on the way."""
+    queries, keys, values = inputs.values()
+    scores = queries @ keys.mT
+    weights = torch.softmax(scores, dim=-1)
+    return {"the scores": scores, "the weights": weights, "the weighted sums": weights @ values}
+
+
+def enlarged(queries, keys):
+    """Scores near 1600 for the first query, near -1600 for the second, and so on.
+
+    Rounded so that float32 holds every score. One query, (1, d), is returned as (d,).
+    """
+    queries, keys = (8 * queries).round() / 8, (8 * keys).round() / 8
+    keys[..., 0] = 40
+    queries[..., 0] = 40
+    queries[..., 1::2, 0] = -40
+    return (queries[0] if queries.dim() == 2 else queries), keys
+
+
+def random_case(name, query, keys, values):
+    names = ("query" if torch.as_tensor(query).dim() == 1 else "queries", "keys", "values")
+    tensors = (torch.as_tensor(X, dtype=torch.float64) for X in (query, keys, values))
+    return Case(name, dict(zip(names, tensors, strict=True)))
+
+
+LOOKUP = 'Who is "it"?'
+SCORES = "Scores"
+ATTENDING = "Attend"
+AVERAGE = "An average, and never more"
+BATCH = "All queries at once"
+
+
+def _builder(score_keys):
+    def build(
+        score=score_keys,
+        vectors=same,
+        scale=lambda d: 1.0,
+        combine=torch.matmul,
+        finish=same,
+        scored="keys",
+        averaged="values",
+        **weighing,
+    ):
+        weigh = build_softmax(**weighing)
+
+        def attend(query, keys, values):
+            pairs = {"keys": keys, "values": values}
+            scores = score(vectors(query), vectors(pairs[scored])) * scale(query.shape[-1])
+            return finish(combine(weigh(scores), pairs[averaged]))
+
+        return attend
+
+    build.__doc__ = """Return an answer, right unless a part is replaced.
+
+    score: of queries and keys. vectors: of both, before. scale: of the scores. combine: weights
+    and values. finish: of the result. scored, averaged: which tensor is used for it. Other parts
+    are those of `build_softmax`.
+    """
+    return build
+
+
+build_attend = _builder(lambda query, keys: keys @ query)
+build_attention = _builder(lambda queries, keys: queries @ keys.mT)
+
+BOTH = read_again(
+    ATTENDING,
+    *WEIGHING,
+    Mistake(
+        "scaled",
+        "You divide the scores by the square root of their width.",
+        "That is lesson 2. Here attention is plain: the task asks for scores that are not divided.",
+        parts={"scale": lambda d: d**-0.5},
+    ),
+    Mistake(
+        "divided-by-width",
+        "You divide the scores by the width of a query.",
+        "The task asks for scores that are not divided. (Lesson 2 does divide them, by something "
+        "smaller.)",
+        parts={"scale": lambda d: 1 / d},
+    ),
+    Mistake(
+        "no-softmax",
+        "You multiply the values by the scores themselves.",
+        "Scores are no weights: they may be negative, and they do not add up to 1. The result then "
+        "lies outside of the values, where no average can be.",
+        AVERAGE,
+        parts={"power": same, "shift": zero, "total": one},
+    ),
+    Mistake(
+        "hard-look-up",
+        "You return the value of the best key and nothing of the others.",
+        "That is a dictionary. Attention is the soft look-up: every value has a share, and two "
+        "keys that fit equally well share equally.",
+        LOOKUP,
+        parts={"combine": lambda w, v: F.one_hot(w.argmax(-1), w.shape[-1]).to(v.dtype) @ v},
+    ),
+    Mistake(
+        "plain-average",
+        "You return the plain average of the values: the query has no say.",
+        "Only a query of zeros gets that. Which keys fit has to show in the weights.",
+        AVERAGE,
+        parts={"combine": lambda w, v: torch.full_like(w, 1 / w.shape[-1]) @ v},
+    ),
+    Mistake(
+        "weights-returned",
+        "You return the weights.",
+        "They say how much of each word is wanted. What a query brings back is made of values.",
+        parts={"combine": lambda w, v: w},
+    ),
+    Mistake(
+        "weighed-but-not-added",
+        "You weigh the values and return them all.",
+        "Each value has its share now. What a query brings back is one mixture of them.",
+        parts={"combine": lambda w, v: w[..., None] * (v[:, None] if v.dim() == 3 else v)},
+    ),
+    Mistake(
+        "keys-averaged",
+        "You average the keys: your result is as wide as a key.",
+        "Keys are there to be compared with the query. What is handed over is something else.",
+        LOOKUP,
+        parts={"averaged": "keys"},
+    ),
+    Mistake(
+        "keys-and-values-swapped",
+        "You compare the query with the values.",
+        "Each word has a vector to be compared with and another to hand over. Which is which? "
+        "Where both have the same width, the wrong way round raises no error.",
+        LOOKUP,
+        parts={"scored": "values", "averaged": "keys"},
+    ),
+    Mistake(
+        "cosine",
+        "You divide the vectors by their lengths before you compare them (cosine similarity).",
+        "Then the length of a query has no effect. Here it has one: twice the query, twice the "
+        "scores, and the weights move from the plain average towards a look-up.",
+        AVERAGE,
+        parts={"vectors": lambda X: F.normalize(X, dim=-1)},
+    ),
+    Mistake(
+        "cosine-of-zeros",
+        "You divide the vectors by their lengths before you compare them (cosine similarity).",
+        "Then the length of a query has no effect, and a vector of zeros, which fits nothing "
+        "better than anything else, gives NaN.",
+        AVERAGE,
+        parts={"vectors": lambda X: X / X.norm(dim=-1, keepdim=True)},
+    ),
+    Mistake(
+        "squeezed-too-far",
+        "You squeeze every axis of length 1 out of the result.",
+        "Values of one number, one query or a batch of one are still an axis, and whoever uses the "
+        "result counts on it. Which one axis was too many?",
+        BATCH,
+        parts={"finish": torch.squeeze},
+    ),
+)
+
+ATTEND = read_again(
+    SCORES,
+    Mistake(
+        "scores-returned",
+        "Half of the way: you return the scores.",
+        "They say how well each key fits. They are no shares of one whole yet, and no value has "
+        "been averaged.",
+        ATTENDING,
+        lambda query, keys, values: keys @ query,
+    ),
+    *BOTH,
+    Mistake(
+        "keys-on-the-wrong-side",
+        "You write the query to the left of the keys.",
+        "Then it meets the columns of the keys: one number from each word instead of one word. "
+        "With as many words as features there is no error, only wrong numbers.",
+        parts={"score": lambda query, keys: query @ keys},
+    ),
+    Mistake(
+        "values-on-the-wrong-side",
+        "You write the weights to the right of the values.",
+        "Then they meet the rows of the values, and a row belongs to one word. Each weight has to "
+        "meet a whole value, so that the values are mixed.",
+        LOOKUP,
+        parts={"combine": lambda weights, values: values @ weights},
+    ),
+    Mistake(
+        "products-not-added-up",
+        "You multiply query and keys feature by feature and stop there.",
+        "A score is one number for each key. A dot product multiplies, and then?",
+        parts={"score": lambda query, keys: keys * query},
+    ),
+    Mistake(
+        "distance",
+        "You compare by distance: the nearer a key, the larger its score.",
+        "The task asks for dot products. They reward long keys too, not only near ones.",
+        parts={"score": lambda query, keys: -(keys - query).norm(dim=-1)},
+    ),
+    Mistake(
+        "result-as-a-row",
+        "You return a table with one row.",
+        "One query goes in, without an axis for queries. Its result comes out without one, too.",
+        ATTENDING,
+        parts={"finish": lambda result: result[None]},
+    ),
+)
+
+TASK = Task(
+    "01-attend",
+    attend,
+    attend_cases,
+    mistakes=ATTEND,
+    build=build_attend,
+    stages=attention_stages,
+    uses=("01-softmax",),
+    forbidden=FINISHED,
+    number=2,
+)

@@ -1,0 +1,206 @@
+"""Task 1.3, attention: all queries at once."""
+
+import torch
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.task import Mistake, Task
+from mha_classroom.tasks.attention_math.attend import (
+    BOTH,
+    FINISHED,
+    attention_stages,
+    build_attention,
+    enlarged,
+    random_case,
+)
+from mha_classroom.tasks.attention_math.softmax import EDGE
+
+__all__ = ["TASK"]
+
+
+def attention(queries, keys, values):
+    """A right answer to `01-attention`."""
+    return torch.softmax(queries @ keys.mT, dim=-1) @ values
+
+
+def attention_cases(draw):
+    """Cases for `attention`: batches of unequal and of equal sizes, zero and large scores."""
+
+    def case(name, batch, lengths, d, d_v, change=lambda *tensors: tensors):
+        num_queries, num_keys = lengths
+        queries, keys = change(draw.normal(batch, num_queries, d), draw.normal(batch, num_keys, d))
+        return random_case(name, queries, keys, draw.normal(batch, num_keys, d_v))
+
+    keys = [[[0.0, 0], [1, 1], [1, 0]]]
+    values = [[[0.0, 0, 10, 1], [9, 0, 10, 2], [0, 9, 10, 3]]]
+    large = [[[1000.0], [1001], [999]], [[-1000], [-1002], [-1000]]]
+    apart = [[[1.0], [3]], [[100], [300]]]
+    transposed = (draw.normal(2, 7, 3).mT, draw.normal(2, 7, 5).mT, draw.normal(2, 11, 5).mT)
+    return [
+        random_case("1 sentence, 2 queries, 3 pairs", [[[1.0, 1], [1, -2]]], keys, values),
+        random_case("2 sentences, queries of zeros", [[[0.0]], [[0]]], [[[1.0], [2]]] * 2, apart),
+        case("2 sentences, 3 queries, 5 keys", 2, (3, 5), 7, 11),
+        case("more queries than keys", 3, (7, 2), 5, 11),
+        case("as many queries as keys", 2, (5, 5), 3, 7),
+        case("as many keys as their width", 2, (3, 5), 5, 7),
+        case("as many sentences as queries and keys", 3, (3, 3), 2, 5),
+        case("all sizes equal", 3, (3, 3), 3, 3),
+        case("one query, one key", 2, (1, 1), 3, 5),
+        random_case(EDGE, [[[1.0], [0]]], [[[709.0], [709.5], [711]]], values),
+        random_case("scores around 1000 and -1000", [[[1.0], [-1]]], large[:1], values),
+        random_case("the second sentence far below the first", [[[1.0]], [[1]]], large, values * 2),
+        case("large scores, all sizes equal", 3, (3, 3), 3, 3, change=enlarged),
+        random_case("no tensor is contiguous", *transposed),
+    ]
+
+
+SHIFT = "Only differences count"
+BATCH = "All queries at once"
+
+
+def _as_one_sentence(queries, keys, values):
+    joined = (X.reshape(1, -1, X.shape[-1]) for X in (queries, keys, values))
+    return build_attention()(*joined).reshape(*queries.shape[:2], -1)
+
+
+def _first_sentence(queries, keys, values):
+    return torch.softmax(queries @ keys[0].T, dim=-1) @ values[0]
+
+
+ATTENTION = read_again(
+    BATCH,
+    Mistake(
+        "scores-returned",
+        "Half of the way: you return the scores.",
+        "They say how well each key fits. They are no shares of one whole yet, and no value has "
+        "been averaged.",
+        wrong=lambda queries, keys, values: queries @ keys.mT,
+    ),
+    *BOTH,
+    Mistake(
+        "softmax-over-queries",
+        "Your weights sum to 1 down the columns: the softmax runs over the queries.",
+        "Rows ask. Each query has one unit of attention to share out among the keys, so each row "
+        "sums to 1. No shape shows the difference, but a number that all values share, like 10 in "
+        "the example, no longer comes out as it went in.",
+        parts={"axis": -2},
+    ),
+    Mistake(
+        "softmax-over-the-batch",
+        "Your softmax runs along the first axis: the weights of the same place in different "
+        "sentences sum to 1.",
+        "Sentences lie side by side and have nothing to do with each other. In a batch of one, all "
+        "your weights are 1.",
+        parts={"axis": 0},
+    ),
+    Mistake(
+        "softmax-over-the-whole-table",
+        "All weights of a sentence together sum to 1.",
+        "Each query is a question of its own and has one unit of attention to share out, however "
+        "many other queries there are. A number that all values share, like 10 in the example, "
+        "should come out as it went in.",
+        parts={"axis": (-2, -1)},
+    ),
+    Mistake(
+        "one-maximum-for-all",
+        "You subtract one and the same number from all scores of the batch.",
+        "Queries whose scores lie far below it are left with powers that all round to 0, and 0 / 0 "
+        "is NaN. Each row can be shifted by a number of its own.",
+        SHIFT,
+        parts={"shift": lambda x, axis: x.amax()},
+    ),
+    Mistake(
+        "one-maximum-a-sentence",
+        "You subtract one and the same number from all scores of a sentence.",
+        "Queries whose scores lie far below it are left with powers that all round to 0, and 0 / 0 "
+        "is NaN. Each row can be shifted by a number of its own.",
+        SHIFT,
+        parts={"shift": lambda x, axis: x.amax((1, 2), keepdim=True)},
+    ),
+    Mistake(
+        "weights-transposed",
+        "You transpose the weights before you multiply the values by them.",
+        "Row i of the weights says what query i takes of each key. Transposed it says what each "
+        "query takes of key i, and with L = S no error warns you.",
+        parts={"combine": lambda weights, values: weights.mT @ values},
+    ),
+    Mistake(
+        "queries-and-keys-swapped",
+        "Your keys ask and your queries are asked.",
+        "The scores need a row for each query. Where L and S differ the product with the values "
+        "fails; where they agree it gives wrong numbers without a word.",
+        parts={"score": lambda queries, keys: keys @ queries.mT},
+    ),
+    Mistake(
+        "keys-not-transposed",
+        "You multiply the queries by the keys as they are.",
+        "A product takes rows of the left with columns of the right, and here each key is a row. "
+        "With as many keys as features there is no error, only wrong numbers.",
+        parts={"score": lambda queries, keys: queries @ keys},
+    ),
+    Mistake(
+        "all-axes-reversed",
+        "You transpose the keys with the batch: all three axes change places.",
+        "That is what .T does to three axes. Two of them have to change places, and the one that "
+        "tells sentences apart has to stay.",
+        parts={"score": lambda queries, keys: queries @ keys.permute(2, 1, 0)},
+    ),
+    Mistake(
+        "keys-reshaped",
+        "You reshape the keys to (B, d, S).",
+        "The shape is right, the numbers are not: reshape deals them out in the order in which "
+        "they lie in memory, so that a column holds parts of several keys. The axes have to change "
+        "places.",
+        parts={"score": lambda queries, keys: queries @ keys.reshape(keys.mT.shape)},
+    ),
+    Mistake(
+        "keys-viewed",
+        "You view the keys as (B, d, S).",
+        "The shape is right, the numbers are not: view leaves them in the order in which they lie "
+        "in memory, so that a column holds parts of several keys. The axes have to change places.",
+        parts={"score": lambda queries, keys: queries @ keys.view(keys.mT.shape)},
+    ),
+    Mistake(
+        "batch-as-one-sentence",
+        "You lay the sentences of the batch end to end: queries find keys of other sentences.",
+        "Every query attends to the keys of its own sentence only. With one sentence in the batch "
+        "nobody notices.",
+        wrong=_as_one_sentence,
+    ),
+    Mistake(
+        "first-sentence-for-all",
+        "All your queries attend to the first sentence.",
+        "Every query attends to the keys and values of its own sentence. With one sentence in the "
+        "batch nobody notices.",
+        wrong=_first_sentence,
+    ),
+    Mistake(
+        "first-query-only",
+        "You return the result of the first query of each sentence.",
+        "All words ask, each for itself: the result has a row for every query.",
+        parts={"finish": lambda result: result[:, 0]},
+    ),
+    Mistake(
+        "sentences-joined",
+        "Your result has one row after the other and no axis for the sentences.",
+        "The numbers are right. A batch comes out as a batch: (B, L, d_v).",
+        parts={"finish": lambda result: result.flatten(0, 1)},
+    ),
+    Mistake(
+        "result-transposed",
+        "Your result is (B, d_v, L): each query is a column.",
+        "Rows ask, so what a query brings back is a row.",
+        parts={"finish": lambda result: result.mT},
+    ),
+)
+
+TASK = Task(
+    "01-attention",
+    attention,
+    attention_cases,
+    mistakes=ATTENTION,
+    build=build_attention,
+    stages=attention_stages,
+    uses=("01-softmax", "01-attend"),
+    forbidden=FINISHED,
+    number=3,
+)

@@ -1,0 +1,372 @@
+"""Task 1.1, softmax: scores become weights that sum to 1."""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+from mha_classroom.checks.combining import read_again, same
+from mha_classroom.checks.task import Case, Mistake, Task
+
+__all__ = ["TASK"]
+
+# e to the power 709.5 is finite, to the power 711 not: one step down would be enough.
+EDGE = "scores of 709, 709.5 and 711"
+
+
+def softmax(x):
+    """A right answer to `01-softmax`."""
+    return torch.softmax(x, dim=-1)
+
+
+def softmax_stages(inputs):
+    """What a right softmax computes on the way."""
+    scores = inputs["x"] - inputs["x"].amax(dim=-1, keepdim=True)
+    sums = scores.exp().sum(dim=-1, keepdim=True)
+    return {
+        "the scores less the largest of their row": scores,
+        "the powers": scores.exp(),
+        "the sums of the rows": sums,
+        "the weights": scores.exp() / sums,
+    }
+
+
+def softmax_cases(draw):
+    """Cases for `softmax`: ranks 1 to 4, and scores whose powers overflow or round to 0."""
+    large = [[1000.0, 1001, 999], [-1000, -1002, -1000], [0, 1, 2]]
+    large = torch.tensor(large, dtype=torch.float64)
+    spread = [[3000.0, 0, 2999, -3000], [0, 1, -900, 2], [1000, 1001, 1000, -3000]]
+    spread = torch.tensor(spread, dtype=torch.float64)
+    return [
+        Case("two rows", {"x": torch.tensor([[0.0, 1, 2], [3, 3, 0]], dtype=torch.float64)}),
+        Case("one row", {"x": torch.tensor([0.0, 1, 2], dtype=torch.float64)}),
+        Case("as many rows as columns", {"x": draw.normal(5, 5)}),
+        Case("rank 3", {"x": draw.normal(2, 5, 7, scale=3)}),
+        Case("rank 4, all axes equal", {"x": draw.normal(3, 3, 3, 3)}),
+        Case("one score a row", {"x": draw.normal(5, 1)}),
+        Case(EDGE, {"x": torch.tensor([[709.0, 709.5, 711]]).double()}),
+        Case("large scores: on paper, only differences count", {"x": large}),
+        Case("scores that are far apart within a row", {"x": spread}),
+        Case(
+            "only scores near -3000",
+            {"x": torch.tensor([[-3000.0, -3001], [-2999, -2997]]).double()},
+        ),
+        Case("rows that are far apart, rank 4", {"x": _far_apart(draw.normal(2, 3, 5, 7))}),
+        Case("x is a transposed tensor, so it is not contiguous", {"x": draw.normal(3, 7, 2).mT}),
+    ]
+
+
+def _far_apart(x):
+    """Rows about 1000, 2000, ... away from 0, on both sides, rounded so that float32 holds them."""
+    offsets = 1000.0 * torch.arange(x[..., :1].numel(), dtype=torch.float64)
+    offsets = (offsets - offsets.mean().round()).reshape(x[..., :1].shape)
+    return (8 * x).round() / 8 + offsets
+
+
+SHARES = "From scores to weights"
+FORMULA = "Softmax"
+SHIFT = "Only differences count"
+
+
+def zero(x, axis):
+    """Shift nothing."""
+    return 0.0
+
+
+def one(powers, axis):
+    """Divide by nothing."""
+    return 1.0
+
+
+def _largest(x, axis):
+    return x.amax(axis, keepdim=True)
+
+
+def row_sum(powers, axis):
+    """The right total: each row's own."""
+    return powers.sum(axis, keepdim=True)
+
+
+def build_softmax(
+    prepare=same, shift=_largest, power=torch.exp, total=row_sum, finish=same, axis=-1
+):
+    """Return an answer to `01-softmax`, right unless a part is replaced.
+
+    prepare: of the scores. shift: what is subtracted from them. power: what makes them positive.
+    total: what the powers are divided by. finish: of the weights. axis: where a row lies.
+    """
+
+    def softmax(x):
+        scores = prepare(x)
+        powers = power(scores - shift(scores, axis))
+        return finish(powers / total(powers, axis))
+
+    return softmax
+
+
+WEIGHING = read_again(
+    SHARES,
+    Mistake(
+        "naive-exp",
+        "You take the powers of the scores as they are.",
+        "e to the power 710 is already infinite, and inf / inf is NaN; far below 0 all powers "
+        "round to 0, and 0 / 0 is NaN as well. Which number may you take away from all scores of "
+        "a row without changing one weight?",
+        SHIFT,
+        parts={"shift": zero},
+    ),
+    Mistake(
+        "place-of-the-largest-subtracted",
+        "You subtract the place of the largest score, not the score: argmax where max is meant.",
+        "argmax says where the largest stands, 0, 1 or 2 in a row of three. Scores of 1000 less 2 "
+        "overflow as before. What has to come out as 0, so that no power is above 1?",
+        SHIFT,
+        parts={"shift": lambda x, axis: x.argmax(axis, keepdim=True)},
+    ),
+    Mistake(
+        "divided-by-the-sum",
+        "You divide the scores themselves by their sum.",
+        "Scores may be negative, so these weights may be, too, and the sum may be 0. The scores "
+        "have to become positive first, the order among them kept.",
+        parts={"power": same, "shift": zero},
+    ),
+    Mistake(
+        "sigmoid",
+        "You turn each score into a weight by itself, with a sigmoid.",
+        "Weights are shares of one whole: when one key fits better, the others have to get less. "
+        "A sigmoid does not look at the others, and its results do not add up to 1.",
+        parts={"power": torch.sigmoid, "shift": zero, "total": one},
+    ),
+    Mistake(
+        "not-divided-by-the-sum",
+        "You take the powers and stop there.",
+        "They are positive, but they do not add up to 1. Weights that add up to more than 1 make "
+        "the result larger than any value.",
+        FORMULA,
+        parts={"total": one},
+    ),
+    Mistake(
+        "powers-of-2",
+        "Your powers have base 2.",
+        "That is how the lesson starts, and these are good weights. But the base that all "
+        "libraries agree on is e, and the same score gives other weights with it.",
+        FORMULA,
+        parts={"power": torch.exp2},
+    ),
+    Mistake(
+        "sign-lost",
+        "Your largest score gets the smallest weight.",
+        "Somewhere a sign is turned round. The better a key fits, the larger its score, and the "
+        "larger its weight has to be.",
+        parts={"prepare": torch.neg},
+    ),
+)
+
+
+def _shifted_in_place(x, axis):
+    x.sub_(x.amax(axis, keepdim=True))
+    return 0.0
+
+
+SOFTMAX = read_again(
+    SHIFT,
+    Mistake(
+        "scores-returned",
+        "You return the scores as they are.",
+        "They are where a softmax begins: they may be negative, and a row of them adds up to "
+        "anything. What makes every score positive, and what makes a row add up to 1?",
+        FORMULA,
+        torch.clone,
+    ),
+    Mistake(
+        "shifted-and-no-more",
+        "Half of the way: you take the largest score off each row and stop there.",
+        "That keeps the powers in bounds, but no power is taken yet. These numbers are 0 or "
+        "negative, and a row of them does not add up to 1.",
+        FORMULA,
+        lambda x: x - x.amax(-1, keepdim=True),
+    ),
+    *WEIGHING,
+    Mistake(
+        "one-maximum-for-the-table",
+        "You subtract the same number from all rows: the largest of the whole table.",
+        "A row that lies far below it is left with powers that all round to 0, and 0 / 0 is NaN. "
+        "Only differences within a row count, so each row can be shifted by a number of its own.",
+        parts={"shift": lambda x, axis: x.amax()},
+    ),
+    Mistake(
+        "one-sum-for-the-table",
+        "You divide by the sum of the whole table: all weights together add up to 1.",
+        "Each row is a question of its own and has one unit of attention to share out, however "
+        "many other rows there are.",
+        FORMULA,
+        parts={"total": lambda powers, axis: powers.sum()},
+    ),
+    Mistake(
+        "maximum-of-each-column",
+        "You subtract from each number the largest of its column.",
+        "The numbers of one row are then shifted by different amounts, which changes the "
+        "differences between them. Which way does a row lie?",
+        parts={"shift": lambda x, axis: x.amax(0, keepdim=True)},
+    ),
+    Mistake(
+        "mean-subtracted",
+        "You subtract the mean of each row.",
+        "On paper any shift will do. But a score can lie far above the mean, and its power still "
+        "overflows: 3000, 0, 0, 0 becomes 2250 and three times -750.",
+        parts={"shift": lambda x, axis: x.mean(axis, keepdim=True)},
+    ),
+    Mistake(
+        "smallest-subtracted",
+        "You subtract the smallest score of each row.",
+        "Then all scores are 0 or more, and it is the large ones that overflow. Which score has to "
+        "come out as 0, so that no power is above 1?",
+        parts={"shift": lambda x, axis: x.amin(axis, keepdim=True)},
+    ),
+    Mistake(
+        "largest-without-its-sign",
+        "You subtract the largest score without its sign.",
+        "Where all scores are near -1000, that moves them down to -2000 instead of up to 0, and "
+        "all powers round to 0.",
+        parts={"shift": lambda x, axis: x.abs().amax(axis, keepdim=True)},
+    ),
+    Mistake(
+        "scores-cut-off",
+        "You cut large scores off so that their powers stay finite.",
+        "1000 and 1001 both become 700, and the difference between them, which is all that counts, "
+        "is gone. They can be moved instead of cut.",
+        parts={"shift": zero, "power": lambda x: x.clamp(-700, 700).exp()},
+    ),
+    Mistake(
+        "nan-turned-into-0",
+        "Where the powers overflow you replace NaN by 0.",
+        "The row then has no weights at all. The NaN comes from powers that are too large to be "
+        "written down; they must not arise in the first place.",
+        parts={"shift": zero, "finish": torch.nan_to_num},
+    ),
+    Mistake(
+        "sigmoid-for-exp",
+        "You make scores positive with a sigmoid instead of a power of e.",
+        "These weights add up to 1. But a sigmoid levels off: 10 and 20 get nearly the same share, "
+        "and a shift of all scores changes the weights. For which function does a shift become a "
+        "factor, which cancels?",
+        parts={"power": torch.sigmoid, "shift": zero},
+    ),
+    Mistake(
+        "divided-by-the-largest",
+        "You divide the scores by the largest one to make them small.",
+        "Dividing changes the differences between scores, and with them the weights; a largest "
+        "score of 0 gives NaN, a negative one turns the order round. Which operation makes the "
+        "scores small and leaves their differences alone?",
+        parts={"prepare": lambda x: x / x.amax(-1, keepdim=True), "shift": zero},
+    ),
+    Mistake(
+        "softmax-over-first-axis",
+        "Your softmax runs along the first axis: the columns of a table add up to 1.",
+        "A row is what lies along the last axis. With one row only, both are the same.",
+        FORMULA,
+        parts={"axis": 0},
+    ),
+    Mistake(
+        "softmax-over-axis-1",
+        "Your softmax runs along axis 1.",
+        "In a table that is the last axis; x with more axes has its rows elsewhere, and x with one "
+        "axis has no axis 1 at all. Can you name the last axis in a way that always fits?",
+        FORMULA,
+        parts={"axis": 1},
+    ),
+    Mistake(
+        "softmax-over-the-axis-before",
+        "Your softmax runs along the last axis but one: the columns of each table add up to 1.",
+        "A row is what lies along the last axis, and each row has to add up to 1.",
+        FORMULA,
+        parts={"axis": -2},
+    ),
+    Mistake(
+        "sum-loses-its-axis",
+        "The axis that you sum over disappears, so the sums stand in a row instead of a column.",
+        "Dividing then pairs them with the wrong numbers: where the sizes agree the sum of row 0 "
+        "divides column 0, where they do not PyTorch refuses. Each row has to meet its own sum.",
+        FORMULA,
+        parts={"total": lambda powers, axis: powers.sum(axis)},
+    ),
+    Mistake(
+        "maximum-loses-its-axis",
+        "The axis along which you take the maximum disappears, so the maxima stand in a row "
+        "instead of a column.",
+        "Subtracting then pairs them with the wrong numbers: where the sizes agree the maximum of "
+        "row 0 is taken off column 0, where they do not PyTorch refuses.",
+        FORMULA,
+        parts={"shift": lambda x, axis: x.amax(axis)},
+    ),
+    Mistake(
+        "max-gives-two-things",
+        "You subtract all that max returns.",
+        "Along an axis, max returns two things: the largest numbers, and where they stand. Only "
+        "one of the two can be subtracted from scores.",
+        parts={"shift": lambda x, axis: x.max(axis, keepdim=True)},
+    ),
+    Mistake(
+        "exp-of-one-number",
+        "You give a whole tensor to math.exp.",
+        "The functions of math take one number. PyTorch has its own, which take every number of a "
+        "tensor at once.",
+        FORMULA,
+        parts={"power": lambda x: math.exp(x)},
+    ),
+    Mistake(
+        "logarithm-of-the-weights",
+        "You return the logarithms of the weights.",
+        "They are useful in training, but they are negative and do not add up to 1.",
+        FORMULA,
+        parts={"finish": torch.log},
+    ),
+    Mistake(
+        "one-hot",
+        "You give weight 1 to the largest score and 0 to all others.",
+        "That is the dictionary. Softmax is the soft look-up: every score gets a share, and more "
+        "if it is larger.",
+        SHARES,
+        parts={"finish": lambda x: F.one_hot(x.argmax(-1), x.shape[-1]).to(x.dtype)},
+    ),
+    Mistake(
+        "small-number-in-the-sum",
+        "You add a small number to the sum.",
+        "It is meant to keep the sum away from 0, but every row then adds up to a little less than "
+        "1, and 9 digits are asked for. After the right shift, how small can the sum of a row be?",
+        parts={"total": lambda powers, axis: row_sum(powers, axis) + 1e-8},
+    ),
+    Mistake(
+        "axes-joined",
+        "You return one table, whatever axes x had.",
+        "The weights are right. The result has to have the shape of x, so that each weight stands "
+        "where its score was.",
+        FORMULA,
+        parts={"finish": lambda weights: weights.reshape(-1, weights.shape[-1])},
+    ),
+    Mistake(
+        "scores-changed-in-place",
+        "You change x itself.",
+        "Whoever calls softmax still needs the scores. Functions whose names end in _, and -= as "
+        "well, write into the tensor that they are given: work on a new one.",
+        parts={"shift": _shifted_in_place},
+    ),
+)
+
+TASK = Task(
+    "01-softmax",
+    softmax,
+    softmax_cases,
+    mistakes=SOFTMAX,
+    build=build_softmax,
+    stages=softmax_stages,
+    tolerance=1e-9,  # as its statement says
+    forbidden=(
+        *("torch.softmax", "torch.softmin", "torch.log_softmax"),
+        *("torch.special_softmax", "torch.special_log_softmax"),
+        *("torch._safe_softmax", "torch._masked_softmax"),
+        *("torch.nn.functional.softmax", "torch.nn.functional.log_softmax"),
+        "mha_course.attention.masked_softmax",
+    ),
+    number=1,
+)

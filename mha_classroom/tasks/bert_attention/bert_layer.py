@@ -1,0 +1,397 @@
+"""Task 6.4, BertLayer: attention, its output, the feed-forward part."""
+
+from torch import nn
+
+from mha_classroom.checks.combining import apart, read_again
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.modules import judged, plan_of
+from mha_classroom.checks.task import Mistake, Task
+from mha_classroom.tasks.bert_attention.bert_self_attention import (
+    apply_linear,
+    attention_shapes,
+    attention_steps,
+    build_attention,
+    compared_calls,
+    linear_shapes,
+    module_case,
+)
+from mha_classroom.tasks.bert_attention.bert_self_output import (
+    build_output,
+    norm,
+    output,
+    output_shapes,
+)
+from mha_classroom.tasks.bert_attention.runs import run_layer
+from mha_course import bert
+from mha_course.bert import ACTIVATIONS, BertFeedForward
+
+__all__ = ["TASK"]
+
+
+def _layer_shapes(intermediate_size):
+    def shapes(width):
+        narrow = linear_shapes("W_2", width, intermediate_size)
+        parts = {
+            "self_attention": attention_shapes(width),
+            "self_output": output_shapes(width),
+            "feed_forward": linear_shapes("W_1", intermediate_size, width)
+            | narrow
+            | {"norm.weight": (width,), "norm.bias": (width,)},
+        }
+        return {f"{part}.{n}": s for part, names in parts.items() for n, s in names.items()}
+
+    return shapes
+
+
+def layer_cases(draw):
+    """Cases for `BertLayer`."""
+
+    other = {"layer_norm_eps": 0.5, "hidden_act": "relu"}
+
+    def case(name, widths, shape, *lengths, intermediate_size=7, **more):
+        shapes = _layer_shapes(intermediate_size)
+        more["intermediate_size"] = intermediate_size
+        return module_case(draw, name, widths, shape, shapes, *lengths, **more)
+
+    return [
+        case("1 sequence, 2 heads", (4, 2), (1, 3), intermediate_size=3),
+        case("sequences of unequal length", (6, 3), (2, 5), [5, 2]),
+        case("as many sequences as words", (6, 2), (3, 3), [2, 3, 1], **other),
+        case("in training, without dropout", (6, 3), (2, 5), [5, 3], training=True),
+        case("attention_probs_dropout_prob=1", (6, 3), (2, 5), [5, 3], attention_dropout=1.0),
+        case("hidden_dropout_prob=1", (6, 3), (2, 5), [5, 3], hidden_dropout=1.0),
+    ]
+
+
+def layer_stages(inputs):
+    """Of `BertLayer`."""
+    attended = list(attention_steps(inputs, _part(inputs, "self_attention")).values())[-1]
+    eps = inputs.get("layer_norm_eps", 1e-12)
+    joined = list(output(_part(inputs, "self_output"), attended, inputs["X"], eps).values())[-1]
+    return {
+        "what self_attention returns": attended,
+        "what self_output returns": joined,
+        "what feed_forward returns": _feed_forward(inputs, joined, eps),
+    }
+
+
+def _part(inputs, part):
+    weights = dict(inputs["weights"])
+    return {n.removeprefix(f"{part}."): X for n, X in weights.items() if n.startswith(f"{part}.")}
+
+
+def _feed_forward(inputs, X, eps):
+    weights = _part(inputs, "feed_forward")
+    activation = ACTIVATIONS[inputs.get("hidden_act", "gelu")]
+    return norm(
+        weights, apply_linear("W_2", weights, activation(apply_linear("W_1", weights, X))) + X, eps
+    )
+
+
+@total
+def examine_layer(inputs, seen):
+    """The results."""
+    weights, plan = dict(inputs["weights"]), plan_of(inputs, None, weights=True)
+    results = judged("BertLayer", weights, plan, seen)
+    return compared_calls(inputs, weights, plan, seen, results)
+
+
+FLOW = "A layer, and a stack of them"
+ADDED = "A mask that is added"
+
+
+def attend(self, X, mask, need_weights):
+    """What a right layer gets from its attention: the output and the weights."""
+    return self.self_attention(X, mask, need_weights=True)
+
+
+def _attend_twice(self, X, mask, need_weights):
+    return attend(self, attend(self, X, mask, need_weights)[0], mask, need_weights)
+
+
+def _think_first(self, X, mask, need_weights):
+    return attend(self, self.feed_forward(X), mask, need_weights)
+
+
+CALLS = read_again(
+    ADDED,
+    Mistake(
+        "mask-not-passed",
+        "The mask does not reach the attention.",
+        "Your layer takes it, and self_attention takes it too. Left out, it is None, and padding "
+        "is read like words.",
+        parts={
+            "attend": lambda self, X, mask, need_weights: self.self_attention(X, need_weights=True)
+        },
+    ),
+    Mistake(
+        "mask-lost-with-weights",
+        "With need_weights=True the mask does not reach the attention.",
+        "You call self_attention in two places, and one of them leaves the mask out.",
+        parts={
+            "attend": lambda self, X, mask, need_weights: attend(
+                self, X, None if need_weights else mask, need_weights
+            )
+        },
+    ),
+    Mistake(
+        "mask-lost-without-weights",
+        "With need_weights=False the mask does not reach the attention.",
+        "You call self_attention in two places, and one of them leaves the mask out.",
+        parts={
+            "attend": lambda self, X, mask, need_weights: attend(
+                self, X, mask if need_weights else None, need_weights
+            )
+        },
+    ),
+    Mistake(
+        "attention-twice",
+        "You apply self_attention twice, one after the other.",
+        "Each part of a layer has its turn once.",
+        FLOW,
+        parts={"attend": _attend_twice},
+    ),
+    Mistake(
+        "feed-forward-first",
+        "The feed-forward part comes before the attention.",
+        "In a layer words first hear of one another, then each is thought over.",
+        FLOW,
+        parts={
+            "attend": _think_first,
+            "think": lambda self, joined, attended, X: joined,
+        },
+    ),
+)
+
+RETURNED = read_again(
+    FLOW,
+    Mistake(
+        "weights-averaged",
+        "You return the weights averaged over the heads.",
+        "(B, H, L, L) was asked for, as self_attention gives them.",
+        parts={"show": lambda output, weights: (output, weights.mean(1))},
+    ),
+    Mistake(
+        "weights-first",
+        "You return the weights first, then the output.",
+        "The task asks for them the other way round.",
+        parts={"show": lambda output, weights: (weights, output)},
+    ),
+    Mistake(
+        "weights-not-returned",
+        "need_weights has no effect: only the output comes back.",
+        "With need_weights=True two values were asked for, the output and the weights.",
+        parts={"show": lambda output, weights: output},
+    ),
+    Mistake(
+        "weights-always-returned",
+        "You return the weights whether they were asked for or not.",
+        "With need_weights=False, the default, the next layer expects one tensor.",
+        parts={"plain": lambda output, weights: (output, weights)},
+    ),
+)
+
+JOINED = "Joined, added, normalised"
+WORD = "Each word on its own"
+
+# Looked for in pairs, too; the others alone, since every pair costs time in a check.
+IN_PAIRS = {
+    "residual-of-attention",
+    "residual-twice",
+    "no-feed-forward",
+    "feed-forward-residual-twice",
+    "mask-not-passed",
+    "weights-averaged",
+}
+
+
+def build_layer(
+    attend=attend,
+    join=lambda self, attended, X: self.self_output(attended, X),
+    think=lambda self, joined, attended, X: self.feed_forward(joined),
+    show=lambda output, weights: (output, weights),
+    plain=lambda output, weights: output,
+):
+    """Return a class for `06-BertLayer`, right unless a part is replaced."""
+
+    class BertLayer(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            self.self_attention = build_attention()(config)
+            self.self_output = build_output()(config)
+            self.feed_forward = BertFeedForward(config)
+            self.drop = nn.Dropout(config.hidden_dropout_prob)
+
+        def forward(self, X, mask=None, need_weights=False):
+            attended, weights = attend(self, X, mask, need_weights)
+            output = think(self, join(self, attended, X), attended, X)
+            return show(output, weights) if need_weights else plain(output, weights)
+
+    return BertLayer
+
+
+class _TupleFedOn(build_layer()):
+    def forward(self, X, mask=None, need_weights=False):
+        attended = self.self_attention(X, mask, need_weights)
+        return self.feed_forward(self.self_output(attended, X))
+
+
+class _OneModule(build_layer()):
+    """self_output and feed_forward share their norm."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.feed_forward.norm = self.self_output.norm
+
+
+EVERY = read_again(
+    FLOW,
+    Mistake(
+        "residual-of-attention",
+        "You give self_output the result of the attention twice, also as the residual.",
+        "The residual is what went into the attention: the words as they were before.",
+        JOINED,
+        parts={"join": lambda self, attended, X: self.self_output(attended, attended)},
+    ),
+    Mistake(
+        "arguments-swapped",
+        "You give self_output its arguments in the other order.",
+        "Its first argument is what the heads found, and W_o joins that. The second goes round it.",
+        JOINED,
+        parts={"join": lambda self, attended, X: self.self_output(X, attended)},
+    ),
+    Mistake(
+        "attention-not-used",
+        "The result of the attention goes nowhere: self_output gets X twice.",
+        "Then no word hears of another. What the heads found is the first argument.",
+        JOINED,
+        parts={"join": lambda self, attended, X: self.self_output(X, X)},
+    ),
+    Mistake(
+        "output-skipped",
+        "The feed-forward part gets what the attention returned: self_output is left out, or its "
+        "result is not used.",
+        "The parts stand in a row, each takes what the one before returned. Between attention and "
+        "feed-forward part the heads are joined, the residual is added, the sum normalised.",
+        parts={"join": lambda self, attended, X: attended},
+    ),
+    Mistake(
+        "only-residual-added",
+        "You add X to the result of the attention and leave self_output out.",
+        "The sum is one of its three steps. The heads have to be joined by W_o before it and the "
+        "sum normalised after it.",
+        JOINED,
+        parts={"join": lambda self, attended, X: attended + X},
+    ),
+    Mistake(
+        "residual-twice",
+        "You add X to what self_output returns.",
+        "self_output has added it already, before its norm.",
+        JOINED,
+        parts={"join": lambda self, attended, X: self.self_output(attended, X) + X},
+    ),
+    Mistake(
+        "output-twice",
+        "You apply self_output twice.",
+        "Each part of a layer has its turn once.",
+        parts={
+            "join": lambda self, attended, X: self.self_output(self.self_output(attended, X), X)
+        },
+    ),
+    Mistake(
+        "no-feed-forward",
+        "The feed-forward part is left out.",
+        "The attention mixes words. Two thirds of a layer's parameters are in what comes after, "
+        "where each word is thought over.",
+        WORD,
+        parts={"think": lambda self, joined, attended, X: joined},
+    ),
+    Mistake(
+        "feed-forward-of-x",
+        "The feed-forward part gets X, not what self_output returned.",
+        "Then nothing of the attention reaches the next layer.",
+        parts={"think": lambda self, joined, attended, X: self.feed_forward(X)},
+    ),
+    Mistake(
+        "feed-forward-beside-attention",
+        "You let attention and feed-forward part work side by side on X and add the results.",
+        "Some newer models do. In BERT they stand in a row: first the attention, then each word.",
+        parts={"think": lambda self, joined, attended, X: joined + self.feed_forward(X)},
+    ),
+    Mistake(
+        "feed-forward-residual-twice",
+        "You add to the result of feed_forward what went into it.",
+        "BertFeedForward does that itself, and normalises the sum.",
+        WORD,
+        parts={"think": lambda self, joined, attended, X: self.feed_forward(joined) + joined},
+    ),
+    Mistake(
+        "x-added-at-the-end",
+        "You add X to the result of the layer.",
+        "Both residuals are inside the parts, each before its norm. Post-norm means that a layer "
+        "ends with a norm.",
+        WORD,
+        parts={"think": lambda self, joined, attended, X: self.feed_forward(joined) + X},
+    ),
+    Mistake(
+        "feed-forward-twice",
+        "You apply feed_forward twice.",
+        "Each part of a layer has its turn once.",
+        parts={
+            "think": lambda self, joined, attended, X: self.feed_forward(self.feed_forward(joined))
+        },
+    ),
+    Mistake(
+        "normalised-again",
+        "You normalise the result of feed_forward with the norm of self_output.",
+        "BertFeedForward has a norm of its own and has used it.",
+        WORD,
+        parts={
+            "think": lambda self, joined, attended, X: self.self_output.norm(
+                self.feed_forward(joined)
+            )
+        },
+    ),
+    Mistake(
+        "dropout-once-more",
+        "You drop numbers of the layer's result.",
+        "Dropout is inside the parts, each before its residual. What leaves the layer has come "
+        "out of a norm.",
+        WORD,
+        parts={"think": lambda self, joined, attended, X: self.drop(self.feed_forward(joined))},
+    ),
+    *CALLS,
+    *RETURNED,
+    Mistake(
+        "tuple-fed-on",
+        "With need_weights=True self_attention returns two values, and you give both to "
+        "self_output.",
+        "The first is what the heads found, and only that goes on. The second is what you return "
+        "in the end.",
+        wrong=_TupleFedOn,
+    ),
+    Mistake(
+        "one-norm-for-both",
+        "self_output and feed_forward share one norm.",
+        "Each has its own, with weights of its own.",
+        wrong=_OneModule,
+    ),
+)
+
+LAYER = apart(EVERY, build_layer, *({m.id for m in EVERY} - IN_PAIRS))
+
+TASK = Task(
+    "06-BertLayer",
+    bert.BertLayer,
+    layer_cases,
+    run=run_layer,
+    examine=examine_layer,
+    returns=("the output", "the output with need_weights=True", "the table of weights"),
+    kind="class",
+    mistakes=LAYER,
+    build=build_layer,
+    stages=layer_stages,
+    uses=("06-BertSelfAttention", "06-BertSelfOutput"),
+    forbidden=("mha_course.bert_layer.BertLayer",),
+    number=4,
+)

@@ -1,0 +1,419 @@
+"""Task 6.3, BertSelfOutput: join, add, normalise."""
+
+import torch
+from torch import nn
+
+from mha_classroom.checks.combining import apart, read_again
+from mha_classroom.checks.examining import equal, total
+from mha_classroom.checks.modules import judged, plan_of
+from mha_classroom.checks.task import Mistake, Task
+from mha_classroom.tasks.bert_attention.bert_self_attention import (
+    EVAL,
+    STILL,
+    TRAINED,
+    apply_linear,
+    drop,
+    dropped_or_scaled,
+    linear_shapes,
+    module_case,
+    output_and_learning,
+    with_the_shape_of,
+)
+from mha_classroom.tasks.bert_attention.runs import run_output
+from mha_course import bert
+
+__all__ = ["TASK"]
+
+JOINED = "Joined, added, normalised"
+
+HIDDEN_DROPOUT = read_again(
+    JOINED,
+    Mistake(
+        "no-dropout",
+        "hidden_dropout_prob has no effect while training.",
+        "With that probability a number of W_o's result is dropped, before the residual is added.",
+        parts={"drop": lambda self, Y: Y},
+    ),
+    Mistake(
+        "dropout-in-eval",
+        "Numbers are dropped in eval mode too.",
+        "A function drops whenever it is told to. The module knows whether it is training.",
+        parts={"drop": lambda self, Y: nn.functional.dropout(Y, self.rate, True)},
+    ),
+    Mistake(
+        "other-probability",
+        "You drop with attention_probs_dropout_prob.",
+        "That one is for attention weights, in 6.2. Hidden states have a probability of their own.",
+        parts={"rate": lambda config: config.attention_probs_dropout_prob},
+    ),
+    Mistake(
+        "dropout-after-the-sum",
+        "You drop after the residual was added.",
+        "Then the residual is dropped too, and it is meant to get through whatever happens. "
+        "Only what is added to it is dropped.",
+        parts={
+            "drop": lambda self, Y: Y,
+            "finish": lambda self, Y, X, residual: self.norm(drop(self, Y + residual)),
+        },
+    ),
+    Mistake(
+        "dropout-after-the-norm",
+        "You drop last, after the norm.",
+        "Only what is added to the residual is dropped, so dropout stands before the sum.",
+        parts={
+            "drop": lambda self, Y: Y,
+            "finish": lambda self, Y, X, residual: drop(self, self.norm(Y + residual)),
+        },
+    ),
+    Mistake(
+        "dropout-on-the-residual",
+        "You drop numbers of the residual.",
+        "The residual is meant to get through whatever happens. Dropped is what is added to it.",
+        parts={
+            "drop": lambda self, Y: Y,
+            "finish": lambda self, Y, X, residual: self.norm(Y + drop(self, residual)),
+        },
+    ),
+    Mistake(
+        "dropout-before-projection",
+        "You drop numbers before W_o.",
+        "With all of them dropped, W_o still returns its bias. What is dropped is W_o's result.",
+        parts={
+            "begin": lambda self, X, residual: self.W_o(drop(self, X)),
+            "drop": lambda self, Y: Y,
+        },
+    ),
+    Mistake(
+        "not-scaled-up",
+        "Numbers are dropped in training, and the others stay as they were.",
+        "Then what is added to the residual is smaller in training than in eval mode. What is kept "
+        "is divided by 1 - p, as nn.Dropout does.",
+        parts={
+            "drop": lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y
+        },
+    ),
+)
+
+
+def output_shapes(width):
+    return linear_shapes("W_o", width, width) | {"norm.weight": (width,), "norm.bias": (width,)}
+
+
+def output_cases(draw):
+    """Cases for `BertSelfOutput`."""
+
+    def case(name, width, shape, **more):
+        made = module_case(draw, name, (width, 1), shape, output_shapes, **more)
+        made.inputs["residual"] = draw.normal(*shape, width)
+        return made
+
+    flat = case("the sum hardly varies within a word", 5, (2, 3), layer_norm_eps=1e-8)
+    flat.inputs["W_o.weight"] *= 1e-4
+    flat.inputs["W_o.bias"] *= 1e-4
+    flat.inputs["residual"] *= 1e-4
+    return [
+        case("1 sequence of 2 words", 3, (1, 2)),
+        case("2 sequences", 7, (2, 5)),
+        flat,
+        case("layer_norm_eps=0.5", 5, (2, 3), layer_norm_eps=0.5),
+        case("as many words as features", 5, (3, 5)),
+        case("in training, without dropout", 5, (2, 3), training=True),
+        case("hidden_dropout_prob=1", 5, (2, 3), hidden_dropout=1.0),
+        case("attention_probs_dropout_prob=1, which is for 6.2", 5, (2, 3), attention_dropout=1.0),
+        _case_that_shows_dropout(case("hidden_dropout_prob=0.25", 11, (3, 7), hidden_dropout=0.25)),
+    ]
+
+
+def _case_that_shows_dropout(case):
+    """In each word W_o(X) is 1 but for the first and last feature, and the residual is known."""
+    case.inputs["W_o.weight"] = torch.zeros(11, 11, dtype=torch.float64)
+    case.inputs["W_o.bias"] = torch.tensor([0.0] + [1.0] * 9 + [0.0]).double()
+    case.inputs["norm.weight"] = torch.ones(11, dtype=torch.float64)
+    case.inputs["norm.bias"] = torch.zeros(11, dtype=torch.float64)
+    case.inputs["residual"] = torch.zeros_like(case.inputs["residual"])
+    case.inputs["residual"][..., -1] = 1.0
+    return case
+
+
+def output_stages(inputs):
+    """Of `BertSelfOutput`."""
+    return output(inputs, inputs["X"], inputs["residual"], inputs.get("layer_norm_eps", 1e-12))
+
+
+def output(weights, X, residual, eps):
+    joined = apply_linear("W_o", weights, X)
+    return {
+        "W_o of X": joined,
+        "the sum with the residual": joined + residual,
+        "each word with mean 0 and variance 1": _normalised(joined + residual, eps),
+        "the normalised sum": norm(weights, joined + residual, eps),
+    }
+
+
+def norm(weights, X, eps):
+    return _normalised(X, eps) * weights["norm.weight"] + weights["norm.bias"]
+
+
+def _normalised(X, eps):
+    return nn.functional.layer_norm(X, X.shape[-1:], eps=eps)
+
+
+@total
+def examine_output(inputs, seen):
+    """The result; where single numbers are dropped, what dropout does."""
+    plan = plan_of(inputs, "hidden_dropout")
+    output, *more = judged("BertSelfOutput", inputs, plan, seen)
+    if inputs.get("hidden_dropout") == 0.25:
+        again, trained = more
+        return {STILL: equal(output, again)} | _drops_numbers(trained, inputs["residual"])
+    if not more:
+        return output
+    if "training" in inputs:
+        return output_and_learning(inputs, plan, seen, *more)
+    return {EVAL: output, TRAINED: more[0]}
+
+
+def _drops_numbers(trained, residual):
+    """The same for a normalised sum: its ends, where nothing can be dropped, tell the scale."""
+    (first, last), (low, high) = (
+        (X[..., :1], X[..., -1:]) for X in (with_the_shape_of(residual, trained), residual)
+    )
+    before = low + (trained - first) / (last - first) * (high - low)
+    return dropped_or_scaled((before - residual)[..., 1:-1], "numbers")
+
+
+def _own_norm(self, Y, axis=-1, correction=0, shift=True, eps=None):
+    mean = Y.mean(axis, keepdim=True)
+    variance = Y.var(axis, keepdim=True, correction=correction)
+    if not shift:
+        mean, variance = 0, Y.square().mean(axis, keepdim=True)
+    scaled = (Y - mean) / (variance + (self.norm.eps if eps is None else eps)) ** 0.5
+    return scaled * self.norm.weight + self.norm.bias
+
+
+NORMS = read_again(
+    JOINED,
+    Mistake(
+        "default-eps",
+        "Your norm uses PyTorch's eps of 1e-5.",
+        "Where the numbers of a word differ little, eps decides the result. The config says which "
+        "one this model was trained with.",
+        parts={"eps": lambda config: 1e-5},
+    ),
+    Mistake(
+        "fixed-eps",
+        "Your norm uses an eps of 1e-12 whatever the config says.",
+        "Most BERTs have that one. Models that were trained with another need theirs.",
+        parts={"eps": lambda config: 1e-12},
+    ),
+    Mistake(
+        "norm-over-words",
+        "You normalise over the words.",
+        "Each word is normalised by itself, over its features: what a word becomes must not depend "
+        "on how many others there are.",
+        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, axis=1)},
+    ),
+    Mistake(
+        "variance-over-n-minus-1",
+        "You divide by n - 1 where LayerNorm divides by n.",
+        "PyTorch's var and std count one less unless told otherwise. LayerNorm takes the mean of "
+        "the squared distances.",
+        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, correction=1)},
+    ),
+    Mistake(
+        "divided-by-std",
+        "You divide by std as it is.",
+        "It divides by n - 1 where LayerNorm divides by n, and knows nothing of eps.",
+        parts={
+            "finish": lambda self, Y, X, residual: _own_norm(
+                self, Y + residual, correction=1, eps=0
+            )
+        },
+    ),
+    Mistake(
+        "no-eps",
+        "eps is not in your norm.",
+        "It is added to the variance, before the root. Where the numbers of a word differ little, "
+        "it decides the result.",
+        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, eps=0)},
+    ),
+    Mistake(
+        "mean-not-subtracted",
+        "You scale without subtracting the mean.",
+        "That is another norm (RMSNorm). LayerNorm moves the mean of each word to 0 first.",
+        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, shift=False)},
+    ),
+)
+
+# Looked for in pairs, too; the others alone, since every pair costs time in a check.
+IN_PAIRS = {
+    "no-residual",
+    "residual-after-norm",
+    "no-norm",
+    "x-for-residual",
+    "no-projection",
+    "default-eps",
+    "variance-over-n-minus-1",
+    "no-dropout",
+    "dropout-in-eval",
+    "other-probability",
+}
+
+
+def build_output(
+    eps=lambda config: config.layer_norm_eps,
+    rate=lambda config: config.hidden_dropout_prob,
+    begin=lambda self, X, residual: self.W_o(X),
+    drop=drop,
+    finish=lambda self, Y, X, residual: self.norm(Y + residual),
+    bias=True,
+    affine=True,
+):
+    """Return a class for `06-BertSelfOutput`, right unless a part is replaced."""
+
+    class BertSelfOutput(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            width = config.hidden_size
+            self.W_o = nn.Linear(width, width, bias=bias)
+            self.norm = nn.LayerNorm(width, eps=eps(config), elementwise_affine=affine)
+            self.rate = rate(config)
+
+        def forward(self, X, residual):
+            return finish(self, drop(self, begin(self, X, residual)), X, residual)
+
+    return BertSelfOutput
+
+
+EVERY = read_again(
+    JOINED,
+    Mistake(
+        "no-residual",
+        "The residual is not in your result.",
+        "What went into the attention is added to what came out, so that a layer only has to say "
+        "what changes.",
+        parts={"finish": lambda self, Y, X, residual: self.norm(Y)},
+    ),
+    Mistake(
+        "residual-after-norm",
+        "You add the residual after the norm.",
+        "BERT normalises the sum (post-norm): what leaves the module is what the norm returns.",
+        parts={"finish": lambda self, Y, X, residual: self.norm(Y) + residual},
+    ),
+    Mistake(
+        "residual-normalised-alone",
+        "You normalise the residual and add the rest to it.",
+        "The norm comes last, over the sum of both.",
+        parts={"finish": lambda self, Y, X, residual: Y + self.norm(residual)},
+    ),
+    Mistake(
+        "both-normalised",
+        "You normalise twice, each summand by itself.",
+        "There is one norm, over the sum of both.",
+        parts={"finish": lambda self, Y, X, residual: self.norm(Y) + self.norm(residual)},
+    ),
+    Mistake(
+        "pre-norm",
+        "You normalise before W_o and add the residual to the result.",
+        "Many newer models do that (pre-norm). BERT normalises after the sum.",
+        parts={
+            "begin": lambda self, X, residual: self.W_o(self.norm(X)),
+            "finish": lambda self, Y, X, residual: Y + residual,
+        },
+    ),
+    Mistake(
+        "no-norm",
+        "Your result is the sum, not normalised.",
+        "The numbers of each word are brought to mean 0 and variance 1, then scaled and shifted "
+        "by what the norm has learnt.",
+        parts={"finish": lambda self, Y, X, residual: Y + residual},
+    ),
+    Mistake(
+        "norm-twice",
+        "You normalise before the sum and again after it.",
+        "There is one norm, after the sum.",
+        parts={"finish": lambda self, Y, X, residual: self.norm(self.norm(Y) + residual)},
+    ),
+    Mistake(
+        "x-for-residual",
+        "You add X, not residual.",
+        "X is what came out of the heads. The residual is what went in, before the attention.",
+        parts={"finish": lambda self, Y, X, residual: self.norm(Y + X)},
+    ),
+    Mistake(
+        "arguments-swapped",
+        "You project the residual and add X.",
+        "W_o mixes what the heads found, and that is X, the first argument.",
+        parts={
+            "begin": lambda self, X, residual: self.W_o(residual),
+            "finish": lambda self, Y, X, residual: self.norm(Y + X),
+        },
+    ),
+    Mistake(
+        "sum-projected",
+        "You add first and project the sum.",
+        "The residual goes round W_o untouched: only what the heads found is projected.",
+        parts={
+            "begin": lambda self, X, residual: self.W_o(X + residual),
+            "finish": lambda self, Y, X, residual: self.norm(Y),
+        },
+    ),
+    Mistake(
+        "residual-subtracted",
+        "You subtract the residual, or subtract from it.",
+        "The two are added.",
+        parts={"finish": lambda self, Y, X, residual: self.norm(Y - residual)},
+    ),
+    Mistake(
+        "no-projection",
+        "W_o is not used.",
+        "Without it the heads never meet: each keeps to its own features.",
+        parts={"begin": lambda self, X, residual: X},
+    ),
+    Mistake(
+        "projected-twice",
+        "You apply W_o twice.",
+        "Once joins the heads. A second time mixes what is joined already.",
+        parts={"begin": lambda self, X, residual: self.W_o(self.W_o(X))},
+    ),
+    Mistake(
+        "activation-inside",
+        "You put a GELU after W_o.",
+        "The activation belongs to the feed-forward part. Here nothing is bent.",
+        "Each word on its own",
+        parts={"begin": lambda self, X, residual: nn.functional.gelu(self.W_o(X))},
+    ),
+    *NORMS,
+    *HIDDEN_DROPOUT,
+    Mistake(
+        "no-bias",
+        "Your W_o has no bias.",
+        "In lesson 4 bias=False was the default; BERT's projections have one.",
+        "The heads of lesson 4, with biases",
+        build_output(bias=False),
+    ),
+    Mistake(
+        "norm-without-weights",
+        "Your norm has no weight and bias of its own.",
+        "After normalising, a scale and a shift are learnt for each feature, and a trained model "
+        "brings them along.",
+        wrong=build_output(affine=False),
+    ),
+)
+
+OUTPUT = apart(EVERY, build_output, *({m.id for m in EVERY} - IN_PAIRS))
+
+TASK = Task(
+    "06-BertSelfOutput",
+    bert.BertSelfOutput,
+    output_cases,
+    run=run_output,
+    examine=examine_output,
+    returns=("the output",),
+    kind="class",
+    mistakes=OUTPUT,
+    build=build_output,
+    stages=output_stages,
+    forbidden=("mha_course.bert_layer.BertSelfOutput",),
+    number=3,
+)

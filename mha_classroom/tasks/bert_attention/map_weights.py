@@ -1,0 +1,355 @@
+"""Task 6.5, map_weights: published names become those of the course."""
+
+import re
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.tasks.bert_attention.runs import run_names
+from mha_course import interop
+from mha_course.interop import BERT_NAMES as RIGHT_NAMES
+
+__all__ = ["TASK"]
+
+PARTS = (
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "attention.output.LayerNorm",
+    "intermediate.dense",
+    "output.dense",
+    "output.LayerNorm",
+)
+
+WIDE = {"intermediate.dense.weight": (3, 2), "intermediate.dense.bias": (3,)}
+SHAPES = WIDE | {"output.dense.weight": (2, 3)}
+
+
+def names_cases(draw):
+    """Cases for `map_weights`: checkpoints, or some of their entries."""
+
+    def case(name, entries, before=""):
+        return Case(name, {f"{before}{n}": draw.normal(*s) for n, s in entries.items()})
+
+    few = ["attention.self.query.weight", "attention.output.dense.weight", "output.LayerNorm.bias"]
+    some = {f"encoder.layer.0.{n}": (2, 2) if "weight" in n else (2,) for n in few}
+    embeddings = _embeddings() | {"pooler.dense.weight": (2, 2), "pooler.dense.bias": (2,)}
+    layers = {k: s for n in (0, 1) for k, s in _layer(n).items()}
+    high = {k: s for n in (11, 1, 10, 0) for k, s in _layer(n).items() if k.endswith("bias")}
+    heads = ("cls.predictions.bias", "cls.predictions.transform.LayerNorm.bias", "qa_outputs.bias")
+    return [
+        case("a few entries", some),
+        case("outside the layers", embeddings),
+        case("a whole BERT of two layers", embeddings | layers),
+        Case(
+            "with a head on top",
+            case("", some | embeddings, "bert.").inputs | case("", {n: (2,) for n in heads}).inputs,
+        ),
+        case("layers out of order", high),
+    ]
+
+
+def _embeddings():
+    tables = {"word_embeddings": 5, "position_embeddings": 3, "token_type_embeddings": 3}
+    norm = {f"embeddings.LayerNorm.{last}": (2,) for last in ("weight", "bias")}
+    return {f"embeddings.{n}.weight": (rows, 2) for n, rows in tables.items()} | norm
+
+
+def _layer(number):
+    """{name: shape} of a layer, 2 wide and 3 inside."""
+    names = [f"{part}.{last}" for part in PARTS for last in ("weight", "bias")]
+    shapes = {n: (2,) if n.endswith("bias") or "Norm" in n else (2, 2) for n in names} | SHAPES
+    return {f"encoder.layer.{number}.{n}": shape for n, shape in shapes.items()}
+
+
+@total
+def examine_names(inputs, seen):
+    """The tensors under the names that the answer gives them.
+
+    Raises: AnswerError if the given dict changed, for what is no dict, and for the first name that
+        is missing or that nothing becomes.
+    """
+    mapped = seen["mapped"]
+    if list(seen["left"]) != list(inputs) or any(v is not True for v in seen["left"].values()):
+        raise AnswerError("Afterwards the given state_dict is not what it was: make a new dict.")
+    if not isinstance(mapped, dict):
+        raise AnswerError(f"map_weights has to return a dict, got {describe(mapped)}.")
+    wanted = dict(zip(inputs, build_names()(inputs), strict=True))
+    lost = [n for n in wanted if wanted[n] not in mapped]
+    if lost:
+        yours = [str(n) for n, X in zip(mapped, seen["origins"], strict=True) if X == lost[0]]
+        raise AnswerError(
+            f"{_what_became_of(lost[0], wanted[lost[0]], yours)} Names that are "
+            f"not there: {len(lost)} of {len(wanted)}."
+        )
+    extra = [n for n in mapped if n not in wanted.values()]
+    if extra:
+        raise AnswerError(
+            f"Your result has {len(extra)} names that nothing should become, such as {extra[0]}."
+        )
+    return dict(mapped)
+
+
+def _what_became_of(name, new, yours):
+    should = f"{name} has to {'stay as it is' if name == new else f'become {new}'}"
+    if not yours:
+        return f"{should}, and it is missing from your result."
+    return f"{should}, and in your result it is {' and '.join(yours)}."
+
+
+SAME = "The same weights under other names"
+
+
+def _swapped(*names):
+    """The table with the course's names of two published ones exchanged."""
+    one, other = names
+    return RIGHT_NAMES | {one: RIGHT_NAMES[other], other: RIGHT_NAMES[one]}
+
+
+TABLES = read_again(
+    SAME,
+    Mistake(
+        "norms-swapped",
+        "The two norms of a layer have changed places.",
+        "A layer has one after the attention and one after the feed-forward part. Both are called "
+        "LayerNorm; what stands before it tells them apart.",
+        parts={"table": _swapped("attention.output.LayerNorm", "output.LayerNorm")},
+    ),
+    Mistake(
+        "output-is-output",
+        "attention.output.dense and output.dense have changed places.",
+        "The one belongs to the attention: W_o. The other is the second matrix of the feed-forward "
+        "part: W_2.",
+        parts={"table": _swapped("attention.output.dense", "output.dense")},
+    ),
+    Mistake(
+        "queries-and-keys-swapped",
+        "query and key have changed places.",
+        "The product of both is not the same the other way round: rows belong to queries.",
+        parts={"table": _swapped("attention.self.query", "attention.self.key")},
+    ),
+    Mistake(
+        "keys-and-values-swapped",
+        "key and value have changed places.",
+        "Keys are compared with, values are averaged. All three have the same shape, so nothing "
+        "warns you.",
+        parts={"table": _swapped("attention.self.key", "attention.self.value")},
+    ),
+    Mistake(
+        "wide-and-narrow-swapped",
+        "intermediate.dense and output.dense have changed places.",
+        "The first widens a word, the second brings it back.",
+        parts={"table": _swapped("intermediate.dense", "output.dense")},
+    ),
+    Mistake(
+        "positions-and-segments-swapped",
+        "The tables of positions and segments have changed places.",
+        "position_embeddings has a row for each place in a text, token_type_embeddings one for "
+        "each segment.",
+        "Three tables, one sum",
+        parts={
+            "table": _swapped("embeddings.position_embeddings", "embeddings.token_type_embeddings")
+        },
+    ),
+    Mistake(
+        "embeddings-missed",
+        "The names in embeddings stay as they were.",
+        "They have other names in the course too, outside the layers.",
+        parts={
+            "table": {k: v for k, v in RIGHT_NAMES.items() if not k.startswith("embeddings.")},
+        },
+    ),
+)
+
+
+def build_names(
+    table=RIGHT_NAMES,
+    cut=lambda name: name.removeprefix("bert."),
+    before=lambda name: "",
+    layer=lambda number: f"encoder.layers.{number}.",
+    digits=r"\d+",
+    rest=lambda name: True,
+    keep=lambda module, last: True,
+    turn=lambda module, X: X,
+    old=lambda name, new: False,
+):
+    """Return a function for `06-map_weights`, right unless a part is replaced."""
+
+    def map_weights(state_dict):
+        mapped = {}
+        for name, X in state_dict.items():
+            *path, last = cut(name).split(".")
+            module, prefix = ".".join(path), ""
+            inside = re.fullmatch(rf"encoder\.layer\.({digits})\.(.+)", module)
+            if inside:
+                prefix, module = layer(inside[1]), inside[2]
+            if module not in table:
+                if rest(name):
+                    mapped[cut(name)] = X
+                continue
+            new = f"{before(name)}{prefix}{table[module]}.{last}"
+            if keep(module, last):
+                mapped[new] = turn(module, X)
+            if old(name, new):
+                mapped[name] = X
+        return mapped
+
+    return map_weights
+
+
+def _only_names(state_dict):
+    new = {id(X): name for name, X in build_names()(state_dict).items()}
+    return {name: new[id(X)] for name, X in state_dict.items()}
+
+
+def _emptied(state_dict):
+    mapped = build_names()(state_dict)
+    state_dict.clear()
+    return mapped
+
+
+# What a chain of replacements makes in which "output.dense" comes before "attention.output.dense".
+OUTPUT_FIRST = RIGHT_NAMES | {
+    f"attention.{end}": f"attention.{RIGHT_NAMES[end]}"
+    for end in ("output.dense", "output.LayerNorm")
+}
+
+NAMES = read_again(
+    SAME,
+    Mistake(
+        "prefix-kept",
+        "Your names keep the leading bert.",
+        "Checkpoints of models with something on top call the BERT in them bert. The course's "
+        "model is the BERT itself, so that part goes.",
+        parts={"before": lambda name: "bert." if name.startswith("bert.") else ""},
+    ),
+    Mistake(
+        "names-with-prefix-missed",
+        "Names with a leading bert. stay as they were.",
+        "In such a checkpoint every name begins so. It is taken off, and what is left is renamed "
+        "as in any other.",
+        parts={"cut": lambda name: name},
+    ),
+    Mistake(
+        "prefix-always-cut",
+        "You cut the first part of every name off.",
+        "Only some checkpoints begin with bert. In the others the first part is embeddings, "
+        "encoder or pooler, and is needed.",
+        parts={"cut": lambda name: name.split(".", 1)[1]},
+    ),
+    Mistake(
+        "prefix-by-lstrip",
+        "You cut bert. with lstrip, and it cuts more.",
+        "lstrip takes a set of letters, not a word: it goes on as long as the next letter is one "
+        "of b, e, r, t or a dot, and the e of encoder is.",
+        parts={"cut": lambda name: name.lstrip("bert.")},
+    ),
+    Mistake(
+        "layer-in-singular",
+        "Your names say encoder.layer.",
+        "In the course the list of layers is called layers.",
+        parts={"layer": lambda number: f"encoder.layer.{number}."},
+    ),
+    Mistake(
+        "layers-from-1",
+        "You count the layers from 1.",
+        "Both count from 0, so a layer's number stays as it is.",
+        parts={"layer": lambda number: f"encoder.layers.{int(number) + 1}."},
+    ),
+    Mistake(
+        "layer-number-lost",
+        "All layers get the same number, and the last one overwrites the others.",
+        "The number belongs to the name: there are as many of each name as there are layers.",
+        parts={"layer": lambda number: "encoder.layers.0."},
+    ),
+    Mistake(
+        "layer-number-one-digit",
+        "Of a layer's number you take the first digit only, so that layer 11 becomes layer 1.",
+        "BERT-base has 12 layers, 0 to 11: a number can have two digits.",
+        parts={"layer": lambda number: f"encoder.layers.{number[0]}."},
+    ),
+    Mistake(
+        "layers-above-9-missed",
+        "Names in layers 10 and above stay as they were.",
+        "BERT-base has 12 layers, 0 to 11: a number can have two digits.",
+        parts={"digits": r"\d"},
+    ),
+    Mistake(
+        "output-matched-first",
+        "Names with attention.output were caught by what was meant for output.",
+        "output.dense is also the end of attention.output.dense, so replacing the short one first "
+        "leaves half a name behind. Which of the two has to come first?",
+        parts={"table": OUTPUT_FIRST},
+    ),
+    *TABLES,
+    Mistake(
+        "biases-dropped",
+        "The biases are missing.",
+        "Each name ends in weight or bias, and both have to arrive.",
+        parts={"keep": lambda module, last: last != "bias"},
+    ),
+    Mistake(
+        "pooler-dropped",
+        "The pooler is missing.",
+        "Its name is the same on both sides. It still has to be in the result.",
+        parts={"keep": lambda module, last: module != "pooler.dense"},
+    ),
+    Mistake(
+        "other-names-dropped",
+        "Names that are not in the table are missing from your result.",
+        "They stay as they are: who loads the weights should hear of them, and they may matter to "
+        "someone else.",
+        parts={"rest": lambda name: False},
+    ),
+    Mistake(
+        "old-names-kept",
+        "Your result has the published names as well as the new ones.",
+        "Loading would complain about every one of them.",
+        parts={"old": lambda name, new: name != new},
+    ),
+    Mistake(
+        "weights-transposed",
+        "You transpose the weights of the nn.Linear.",
+        "Both sides keep them as (out, in), the way nn.Linear does: nothing has to be turned.",
+        parts={"turn": lambda module, X: X.T if X.dim() == 2 and "embeddings" not in module else X},
+    ),
+    Mistake(
+        "everything-transposed",
+        "You transpose every matrix.",
+        "Both sides keep them the same way: nn.Linear as (out, in), nn.Embedding with a row for "
+        "each entry.",
+        parts={"turn": lambda module, X: X.T if X.dim() == 2 else X},
+    ),
+    Mistake(
+        "nothing-renamed",
+        "You return the names as they were.",
+        "Each name in the table has another one in the course, except the pooler's.",
+        wrong=lambda state_dict: dict(state_dict),
+    ),
+    Mistake(
+        "names-for-tensors",
+        "You return which name becomes which, without the tensors.",
+        "The result has to be ready to load: the new names, each with its tensor.",
+        wrong=_only_names,
+    ),
+    Mistake(
+        "given-dict-changed",
+        "The state_dict that you are given is no longer what it was.",
+        "Whoever calls still needs it. Put what you rename into a new dict.",
+        wrong=_emptied,
+    ),
+)
+
+TASK = Task(
+    "06-map_weights",
+    interop.map_weights,
+    names_cases,
+    run=run_names,
+    examine=examine_names,
+    mistakes=NAMES,
+    build=build_names,
+    forbidden=("mha_course.interop.map_weights",),
+    number=5,
+)

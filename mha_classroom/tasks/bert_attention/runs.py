@@ -1,0 +1,54 @@
+"""What runs of lesson 06's tasks beside the learner's code."""
+
+from mha_classroom.checks.modules import make, plan_of, run_planned
+from mha_course.bert_config import BertConfig
+
+__all__ = ["run_attention", "run_layer", "run_names", "run_output"]
+
+
+def run_attention(answer, inputs):
+    """Make the learner's module, give it the case's weights, run it with and without weights."""
+    module = make(answer, "BertSelfAttention", _config(inputs))
+    plan = plan_of(inputs, "attention_dropout", weights=True)
+    return run_planned(module, "BertSelfAttention", inputs, _given(inputs), plan)
+
+
+def run_output(answer, inputs):
+    """Make the learner's module, give it the case's weights, run it."""
+    module = make(answer, "BertSelfOutput", _config(inputs))
+    arguments, plan = (inputs["X"], inputs["residual"]), plan_of(inputs, "hidden_dropout")
+    return run_planned(module, "BertSelfOutput", inputs, arguments, plan)
+
+
+def run_layer(answer, inputs):
+    """Make the learner's layer, give it the case's weights, run it with and without weights."""
+    module = make(answer, "BertLayer", _config(inputs))
+    weights, plan = dict(inputs["weights"]), plan_of(inputs, None, weights=True)
+    return run_planned(module, "BertLayer", weights, _given(inputs), plan)
+
+
+def _config(inputs):
+    names = ("hidden_size", "num_attention_heads", "intermediate_size", "hidden_act")
+    given = {n: inputs[n] for n in (*names, "layer_norm_eps") if n in inputs}
+    return BertConfig(
+        **{"vocab_size": 17, "num_hidden_layers": 13, "intermediate_size": 23} | given,
+        hidden_dropout_prob=inputs.get("hidden_dropout", 0.0),
+        attention_probs_dropout_prob=inputs.get("attention_dropout", 0.0),
+    )
+
+
+def _given(inputs):
+    return [inputs[name] for name in ("X", "mask") if name in inputs]
+
+
+def run_names(answer, inputs):
+    """Return what the answer makes of the tensors, and which given one stands where.
+
+    `origins` has the name of the given tensor for each value of the result, None for others; of
+    the given dict it is said for each name whether its tensor still stands there.
+    """
+    given, names = dict(inputs), {id(X): name for name, X in inputs.items()}
+    mapped = answer(given)
+    left = {name: X is inputs.get(name) for name, X in given.items()}
+    values = list(mapped.values()) if isinstance(mapped, dict) else []
+    return {"mapped": mapped, "origins": [names.get(id(X)) for X in values], "left": left}

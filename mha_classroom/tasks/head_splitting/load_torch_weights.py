@@ -1,0 +1,315 @@
+"""Task 4.5, load_torch_weights: PyTorch's weights in the learner's module."""
+
+import torch
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.examining import equal, total
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.tasks.head_splitting.runs import BEFORE, FourProjections, run_loading
+
+__all__ = ["TASK"]
+
+
+def load_torch_weights(attention, reference):
+    """A right answer to `04-load_torch_weights`."""
+    with torch.no_grad():
+        for kind in ("weight", "bias"):
+            packed = getattr(reference, f"in_proj_{kind}")
+            if packed is not None:
+                for name, part in zip(("W_q", "W_k", "W_v"), packed.chunk(3), strict=True):
+                    attention.get_parameter(f"{name}.{kind}").copy_(part)
+                attention.get_parameter(f"W_o.{kind}").copy_(getattr(reference.out_proj, kind))
+
+
+def loading_cases(draw):
+    """Cases for `load_torch_weights`."""
+    cases = []
+    for bias, name in ((True, "with biases"), (False, "without biases")):
+        inputs = {"num_hiddens": 6, "num_heads": 3}
+        inputs["in_proj_weight"] = draw.normal(18, 6)
+        inputs["out_proj.weight"] = draw.normal(6, 6)
+        if bias:
+            inputs |= {"in_proj_bias": draw.normal(18), "out_proj.bias": draw.normal(6)}
+        cases.append(Case(name, inputs))
+    return cases
+
+
+@total
+def examine_loading(inputs, seen):
+    """The weights that arrived.
+
+    Raises: AnswerError if reference is not left as it was, if attention has other parameters or
+        cannot be trained afterwards, if nothing arrives, or if the two share memory.
+    """
+    made = FourProjections(inputs["num_hiddens"], "in_proj_bias" in inputs)
+    names = [name for name, _ in made.named_parameters()]
+    after = seen["attention"]["numbers"]
+    if sorted(after) != sorted(names):
+        listed = ", ".join(after) or "none"
+        raise AnswerError(f"Afterwards attention has other parameters than before: {listed}.")
+    _check_reference(seen["reference"], inputs)
+    _check_trainable(seen["attention"], "attention")
+    if all(bool((X == BEFORE).all()) for X in after.values()):
+        raise AnswerError(
+            "All parameters of attention are as they were: nothing arrives. A line such as w = "
+            "reference.in_proj_weight gives a name to a tensor and changes no number anywhere. "
+            "Numbers have to be written into the tensors that attention has."
+        )
+    if not all(equal(seen["numbers in the end"][name], X) for name, X in after.items()):
+        raise AnswerError(
+            "attention and reference share memory afterwards: when the numbers of reference are "
+            "changed, those of attention change too."
+        )
+    return {name: after[name] for name in names}
+
+
+def _check_reference(state, inputs):
+    wanted = {name: X for name, X in inputs.items() if torch.is_tensor(X)}
+    names = [*state["numbers"], *(n for n in wanted if n not in state["numbers"])]
+    changed = [n for n in names if not equal(state["numbers"].get(n), wanted.get(n))]
+    if changed:
+        raise AnswerError(
+            f"Afterwards reference holds other numbers than before, in {' and '.join(changed)}. It "
+            "has to be left as it is: numbers go from reference into attention."
+        )
+    _check_trainable(state, "reference")
+
+
+def _check_trainable(state, module):
+    if state["training"] is not True:
+        raise AnswerError(
+            f"Afterwards {module} is in eval mode, and it was training before. Loading weights "
+            "changes numbers and nothing else."
+        )
+    frozen = [n for n in state["numbers"] if state["trainable"].get(n) is not True]
+    if frozen:
+        raise AnswerError(
+            f"Afterwards {module} cannot be trained any more: requires_grad is False for "
+            f"{', '.join(frozen)}. Loading weights changes numbers and nothing else."
+        )
+
+
+PROOF = "The proof"
+
+
+def _as_it_is(weight):
+    return weight
+
+
+def _transposed(weight):
+    return weight.T
+
+
+def _thirds(packed, H):
+    return packed.chunk(3)
+
+
+def _by_head(packed, H):
+    """Queries, keys and values of head 0, then those of head 1, and so on."""
+    parts = packed.unflatten(0, (H, 3, -1))
+    return [parts[:, i].flatten(0, 1) for i in range(3)]
+
+
+def build_loading(
+    cut=_thirds,
+    order=(0, 1, 2),
+    turn_in=_as_it_is,
+    turn_out=_as_it_is,
+    in_bias=True,
+    out_bias=True,
+    out_weight=True,
+):
+    """Return an answer to `04-load_torch_weights`, right unless a part is replaced."""
+
+    def load_torch_weights(attention, reference):
+        H, W_o, out_proj = reference.num_heads, attention.W_o, reference.out_proj
+        linears = (attention.W_q, attention.W_k, attention.W_v)
+        with torch.no_grad():
+            parts = cut(reference.in_proj_weight, H)
+            for linear, i in zip(linears, order, strict=True):
+                linear.weight.copy_(turn_in(parts[i]))
+            if out_weight:
+                W_o.weight.copy_(turn_out(out_proj.weight))
+            if reference.in_proj_bias is None:
+                return
+            biases = cut(reference.in_proj_bias, H)
+            for linear, i in zip(linears, order, strict=True):
+                if in_bias:
+                    linear.bias.copy_(biases[i])
+            if out_bias:
+                W_o.bias.copy_(out_proj.bias)
+
+    return load_torch_weights
+
+
+def _share(attention, reference):
+    build_loading()(attention, reference)
+    attention.W_q.weight.data = reference.in_proj_weight.data.chunk(3)[0]
+
+
+def _copy_back(attention, reference):
+    linears = (attention.W_q, attention.W_k, attention.W_v)
+    with torch.no_grad():
+        for kind in ("weight", "bias"):
+            packed = getattr(reference, f"in_proj_{kind}")
+            if packed is not None:
+                packed.copy_(torch.cat([linear.get_parameter(kind) for linear in linears]))
+                reference.out_proj.get_parameter(kind).copy_(attention.W_o.get_parameter(kind))
+
+
+def _expecting_biases(cut):
+    def load_torch_weights(attention, reference):
+        build_loading(in_bias=False, out_bias=False)(attention, reference)
+        linears = (attention.W_q, attention.W_k, attention.W_v)
+        with torch.no_grad():
+            d = reference.embed_dim
+            for linear, bias in zip(linears, cut(reference.in_proj_bias, d), strict=True):
+                linear.bias.copy_(bias)
+            attention.W_o.bias.copy_(reference.out_proj.bias)
+
+    return load_torch_weights
+
+
+# Each way to cut None raises in words of its own.
+CUTS = {
+    "chunk": lambda bias, d: bias.chunk(3),
+    "split": lambda bias, d: bias.split(d),
+    "slices": lambda bias, d: (bias[:d], bias[d : 2 * d], bias[2 * d :]),
+    "torch.chunk": lambda bias, d: torch.chunk(bias, 3),
+}
+
+
+def _cut_columns(attention, reference):
+    with torch.no_grad():
+        attention.W_q.weight.copy_(reference.in_proj_weight.chunk(3, dim=1)[0])
+
+
+LOADING = read_again(
+    PROOF,
+    Mistake(
+        "weights-transposed",
+        "You copy the transposes of the matrices.",
+        "nn.Linear keeps (out, in), and so does in_proj_weight: nothing has to be turned.",
+        parts={"turn_in": _transposed, "turn_out": _transposed},
+    ),
+    Mistake(
+        "in_proj-transposed",
+        "W_q, W_k and W_v got the transposes of their matrices. W_o is right.",
+        "How does nn.Linear keep its numbers, and how are they kept in in_proj_weight? Where both "
+        "say (out, in), nothing has to be turned.",
+        parts={"turn_in": _transposed},
+    ),
+    Mistake(
+        "out_proj-transposed",
+        "W_o got the transpose of its matrix.",
+        "out_proj is an nn.Linear, and W_o is one too: both keep (out, in).",
+        parts={"turn_out": _transposed},
+    ),
+    Mistake(
+        "keys-and-queries-swapped",
+        "W_q got the weights of the keys and W_k those of the queries.",
+        "in_proj_weight holds queries, keys and values in this order, from the top.",
+        parts={"order": (1, 0, 2)},
+    ),
+    Mistake(
+        "keys-and-values-swapped",
+        "W_k got the weights of the values and W_v those of the keys.",
+        "in_proj_weight holds queries, keys and values in this order, from the top.",
+        parts={"order": (0, 2, 1)},
+    ),
+    Mistake(
+        "queries-and-values-swapped",
+        "W_q got the weights of the values and W_v those of the queries.",
+        "in_proj_weight holds queries, keys and values in this order, from the top.",
+        parts={"order": (2, 1, 0)},
+    ),
+    Mistake(
+        "one-matrix-for-all",
+        "W_q, W_k and W_v all got the same third of in_proj_weight.",
+        "Each has a third of its own.",
+        parts={"order": (0, 0, 0)},
+    ),
+    Mistake(
+        "packed-by-head",
+        "You take the rows of in_proj_weight head by head: queries, keys and values of head 0, "
+        "then those of head 1.",
+        "Some libraries pack them so. Here the queries of all heads come first.",
+        parts={"cut": _by_head},
+    ),
+    Mistake(
+        "cut-into-columns",
+        "You cut in_proj_weight into columns.",
+        "The three matrices stand below one another: which axis is three times as long as the "
+        "other?",
+        wrong=_cut_columns,
+    ),
+    Mistake(
+        "output-projection-forgotten",
+        "W_o is as it was: out_proj is not copied.",
+        "The heads would be joined by a matrix that was drawn at random. There are four "
+        "projections, and in_proj_weight holds three.",
+        parts={"out_weight": False, "out_bias": False},
+    ),
+    Mistake(
+        "biases-forgotten",
+        "The matrices arrive, the biases do not.",
+        "With bias=True, in_proj_bias and out_proj.bias have to be copied too.",
+        parts={"in_bias": False, "out_bias": False},
+    ),
+    Mistake(
+        "out_proj-bias-forgotten",
+        "The bias of W_o is as it was.",
+        "out_proj is an nn.Linear: what does it have besides its matrix? A new "
+        "nn.MultiheadAttention has zeros there, so that this shows after training only.",
+        parts={"out_bias": False},
+    ),
+    Mistake(
+        "in_proj-bias-forgotten",
+        "The biases of W_q, W_k and W_v are as they were.",
+        "reference.in_proj_bias holds them, below one another like the matrices. A new "
+        "nn.MultiheadAttention has zeros there, so that this shows after training only.",
+        parts={"in_bias": False},
+    ),
+    *(
+        Mistake(
+            f"biases-always-expected-by-{name}",
+            "You cut reference.in_proj_bias even where it is None.",
+            "A reference that was made with bias=False has no biases, and neither has attention. "
+            "Look before you cut.",
+            PROOF,
+            _expecting_biases(cut),
+        )
+        for name, cut in CUTS.items()
+    ),
+    Mistake(
+        "memory-shared",
+        "attention and reference share memory afterwards: training one would change the other.",
+        "Assigning a tensor, or its .data, hands over the same memory. Numbers have to be copied.",
+        wrong=_share,
+    ),
+    Mistake(
+        "copied-the-wrong-way",
+        "You copy the numbers of attention into reference.",
+        "copy_ changes the tensor that it is called on, and takes what stands in its brackets.",
+        wrong=_copy_back,
+    ),
+    Mistake(
+        "gradients-recorded",
+        "PyTorch refuses to change a parameter in place while it records gradients.",
+        "Loading weights is no part of what is trained: it should not be recorded.",
+        wrong=lambda attention, reference: attention.W_q.weight.copy_(
+            reference.in_proj_weight.chunk(3)[0]
+        ),
+    ),
+)
+
+TASK = Task(
+    "04-load_torch_weights",
+    load_torch_weights,
+    loading_cases,
+    run=run_loading,
+    examine=examine_loading,
+    mistakes=LOADING,
+    build=build_loading,
+    number=5,
+)

@@ -1,0 +1,631 @@
+"""Task 4.4, MultiHeadAttention: the module."""
+
+import functools
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from mha_classroom.checks.combining import apart, read_again
+from mha_classroom.checks.examining import equal, is_floats, is_nonzero, total
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.tasks.head_splitting.runs import MATRICES, SIZES, misfit, run_module
+from mha_classroom.tasks.head_splitting.spread_valid_lens import LENGTHS
+from mha_classroom.tasks.head_splitting.transpose_output import BACK, right_merge
+from mha_classroom.tasks.head_splitting.transpose_qkv import (
+    TRAP,
+    cut_words,
+    interleaved,
+    right_split,
+)
+from mha_course import multihead
+from mha_course.attention import length_mask
+
+__all__ = ["TASK"]
+
+
+def _module_case(
+    draw, name, sizes, batch, lengths, valid_lens=None, bias=False, dropout=0.0, training=False
+):
+    inputs = dict(zip(SIZES, sizes, strict=True)) | {"dropout": dropout, "bias": bias}
+    key_size, query_size, value_size, num_hiddens, _ = sizes
+    widths = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": num_hiddens}
+    for projection, width in widths.items():
+        inputs[f"{projection}.weight"] = draw.normal(num_hiddens, width, scale=width**-0.5)
+        if bias:
+            inputs[f"{projection}.bias"] = draw.normal(num_hiddens)
+    num_queries, num_keys = lengths
+    inputs["queries"] = draw.normal(batch, num_queries, query_size)
+    inputs["keys"] = draw.normal(batch, num_keys, key_size)
+    inputs["values"] = draw.normal(batch, num_keys, value_size)
+    if valid_lens is not None:
+        inputs["valid_lens"] = torch.tensor(valid_lens)
+    if training:
+        inputs["training"] = True
+    return Case(name, inputs)
+
+
+def module_cases(draw):
+    """Cases for `MultiHeadAttention`."""
+
+    def case(*args, **options):
+        return _module_case(draw, *args, **options)
+
+    six = (6, 6, 6, 6, 3)
+    return [
+        case("1 sequence, 2 heads", (4, 4, 4, 4, 2), 1, (3, 3)),
+        case("2 sequences, 3 heads of width 5", (15, 15, 15, 15, 3), 2, (7, 7)),
+        case("5 queries, 7 keys, three input widths", (2, 3, 5, 14, 2), 3, (5, 7)),
+        case("sequences of unequal length", (6, 6, 6, 6, 3), 2, (5, 5), valid_lens=[5, 2]),
+        case("one length a query", (6, 6, 6, 6, 3), 2, (2, 5), valid_lens=[[1, 4], [3, 5]]),
+        case("a sequence of length 0", (6, 6, 6, 6, 3), 3, (2, 4), valid_lens=[4, 0, 1]),
+        case("with biases", (6, 6, 6, 6, 2), 2, (4, 5), valid_lens=[5, 3], bias=True),
+        case("as many sequences as queries", six, 3, (3, 5), valid_lens=[5, 2, 3]),
+        case("one query, nothing to attend to", six, 2, (1, 4), valid_lens=[0, 0], bias=True),
+        case("in training, without dropout", six, 3, (2, 4), valid_lens=[1, 0, 3], training=True),
+        case("dropout=1.0", (6, 6, 6, 6, 2), 2, (4, 5), bias=True, dropout=1.0),
+        _one_key_case(case("dropout=0.25, one key", six, 7, (11, 1), dropout=0.25)),
+    ]
+
+
+def _one_key_case(case):
+    """The output is then the heads' results themselves: dropped, or the one value scaled up."""
+    case.inputs["W_o.weight"] = torch.eye(6).double()
+    return case
+
+
+@total
+def examine_module(inputs, seen):
+    """The output; with dropout also that in training, or what is said of it.
+
+    Raises: AnswerError if the module lacks a parameter, leaves one without a gradient, or drops
+        something else than the weights of each head, or in eval mode.
+    """
+    complaint = misfit(seen["parameters"], inputs)
+    if complaint:
+        raise AnswerError(complaint)
+    training = inputs.get("training", False)
+    if seen["training"] is not training:
+        raise AnswerError("forward changes whether the module is training (train or eval inside).")
+    if training:
+        _check_gradients(seen["gradients"], inputs)
+    if not inputs["dropout"]:
+        return seen["output"]
+    if inputs["dropout"] == 1:
+        return {
+            "the output in eval mode": seen["output"],
+            "the output in training": seen["in training"],
+        }
+    _check_dropout(inputs, seen["output"], seen["again"], seen["in training"])
+    return "dropped in training, one weight of a head at a time"
+
+
+def _check_gradients(gradients, inputs):
+    names = [n for n in MATRICES if not is_nonzero(gradients.get(n), inputs[n].shape)]
+    if names:
+        raise AnswerError(
+            f"After backward() there is no gradient in {' and '.join(names)}, so training would "
+            "never change it. Is it used at all? detach, .data, numpy and no_grad cut a result off "
+            "from what it was computed with."
+        )
+
+
+def _check_dropout(inputs, once, again, trained):
+    """With one key and W_o the identity: is each head dropped or scaled up as a whole?"""
+    dropout = inputs["dropout"]
+    if not equal(once, again):
+        raise AnswerError(
+            f"In eval mode, with dropout={dropout}, two runs on the same inputs give two results: "
+            "something is dropped there. Dropout is for training only."
+        )
+    output = nn.functional.linear(inputs["values"], inputs["W_v.weight"])  # (B, 1, num_hiddens)
+    shape = (*inputs["queries"].shape[:2], inputs["num_hiddens"])
+    if not is_floats(once, shape) or not is_floats(trained, shape):
+        raise AnswerError(
+            f"The output has to be a tensor of shape {shape}, in eval mode and in training; got "
+            f"{describe(once)} and {describe(trained)}."
+        )
+    factors = (trained / output).unflatten(-1, (inputs["num_heads"], -1))  # (B, L, H, d)
+    rounded = torch.where(factors.abs() < 1e-6, 0.0, 1 / (1 - dropout))
+    whole = bool((factors - rounded[..., :1]).abs().max() < 1e-6)
+    if not whole or len(rounded.unique()) != 2:
+        raise AnswerError(
+            f"In training, with dropout={dropout}, something else than attention weights is "
+            "dropped, or nothing. Where there is one key, the result of a head is one weight times "
+            f"one value: either 0, or that value divided by {1 - dropout}."
+        )
+
+
+def module_stages(inputs):
+    """What a right module computes on the way, for the case's inputs."""
+    projections, parts = {}, {}
+    for name, role in (("W_q", "queries"), ("W_k", "keys"), ("W_v", "values")):
+        bias = inputs.get(f"{name}.bias")
+        projected = nn.functional.linear(inputs[role], inputs[f"{name}.weight"], bias)
+        projections[f"the projected {role}"] = projected
+        parts[name] = projected.unflatten(-1, (inputs["num_heads"], -1)).transpose(1, 2)
+    q, k, v = parts.values()
+    stages = {"the projections": projections}
+    stages["the scores"] = q @ k.transpose(2, 3)
+    stages["the scaled scores"] = stages["the scores"] / q.shape[-1] ** 0.5
+    mask = torch.ones(1, 1, 1, k.shape[2], dtype=torch.bool)
+    if "valid_lens" in inputs:
+        mask = length_mask(inputs["valid_lens"], len(q), q.shape[2], k.shape[2])[:, None]
+    weights = stages["the scaled scores"].masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num()
+    stages["the weights"] = weights
+    stages["the weighted sums of each head"] = weights @ v
+    joined = stages["the joined heads"] = (weights @ v).transpose(1, 2).flatten(2)
+    output = nn.functional.linear(joined, inputs["W_o.weight"], inputs.get("W_o.bias"))
+    stages["the output"] = output
+    return stages
+
+
+LIBRARY = (
+    "torch.nn.modules.activation.MultiheadAttention",
+    "torch.nn.functional.multi_head_attention_forward",
+)
+
+
+class _Linear(nn.Linear):
+    """Without the random numbers: a check writes its own."""
+
+    def reset_parameters(self):
+        pass
+
+
+@functools.cache
+def _linear(role, size, width, bias):
+    """One for all answers, which are tried one after the other: making four takes long."""
+    return _Linear(size, width, bias=bias, dtype=torch.float64)
+
+
+def _spread(lens, H):
+    return lens.repeat_interleave(H, dim=0)
+
+
+def _root_of_head(d, **other_sizes):
+    return d**-0.5
+
+
+def _key_positions(q, k):
+    return torch.arange(k.shape[1])
+
+
+def build_module(
+    split=right_split,
+    merge=right_merge,
+    spread=_spread,
+    fits=length_mask,
+    scale=_root_of_head,
+    positions=_key_positions,
+    keep=torch.lt,
+    also=None,
+    fill=-torch.inf,
+    axis=-1,
+    drop_scores=lambda self, scores: scores,
+    empty_row=lambda weights: weights.nan_to_num(0.0),
+    drop=lambda self, weights: self.drop(weights),
+    finish=lambda self, output: self.W_o(output),
+    roles=("W_q", "W_k", "W_v"),
+    inputs=lambda queries, keys, values: (queries, keys, values),
+):
+    """Return a class for `04-MultiHeadAttention`, right unless a part is replaced.
+
+    It does without what makes a module slow, since a check tries hundreds of them.
+
+    fits: raises for lengths that do not fit, as lesson 2's attention does. scale: from the width
+    of a head and other sizes. keep, also: which positions are seen, from lengths and without.
+    """
+
+    def attend(self, q, k, lens, by):
+        scores = drop_scores(self, q @ k.transpose(1, 2) * by)
+        seen = None if also is None else also(scores)
+        if lens is not None:
+            fits(lens, *scores.shape)
+            lens = lens[:, None, None] if lens.dim() == 1 else lens[:, :, None]
+            real = keep(positions(q, k), lens)
+            seen = real if seen is None else seen & real
+        return (scores if seen is None else scores.masked_fill(~seen, fill)).softmax(axis)
+
+    class MultiHeadAttention(nn.Module):
+        def __init__(self, key_size, query_size, value_size, width, num_heads, dropout=0, bias=0):
+            super().__init__()
+            self.num_heads, self.drop = num_heads, nn.Dropout(dropout)
+            sizes = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": width}
+            for name, size in sizes.items():
+                linear = _linear(name, size, width, bool(bias))
+                linear.zero_grad()
+                setattr(self, name, linear)
+
+        def double(self):
+            return self  # which it is already
+
+        def train(self, mode=True):
+            self.training = self.drop.training = mode
+            return self
+
+        def forward(self, queries, keys, values, valid_lens=None):
+            H = self.num_heads
+            linears = [self._modules[role] for role in roles]
+            given = inputs(queries, keys, values)
+            projected = (F.linear(X, W.weight, W.bias) for W, X in zip(linears, given, strict=True))
+            q, k, v = (split(X, H) for X in projected)
+            lens = None if valid_lens is None else spread(valid_lens, H)
+            by = scale(q.shape[-1], heads=H, keys=k.shape[1], inputs=queries.shape[-1])
+            weights = empty_row(attend(self, q, k, lens, by))
+            return finish(self, merge(drop(self, weights) @ v, H))
+
+    return MultiHeadAttention
+
+
+TOGETHER = "Put together"
+PROOF = "The proof"
+
+
+def _not_spread(lens, H):
+    return lens
+
+
+def _not_spread_words(id, **parts):
+    return Mistake(
+        id,
+        "The lengths are not spread over the heads: they reach attention as they were given.",
+        "After the split there are B · H problems, and attention takes each of them for a sequence "
+        "of its own. How many lengths does it expect then, and how many does it get?",
+        LENGTHS,
+        parts={"spread": _not_spread, **parts},
+    )
+
+
+SPREAD = read_again(
+    LENGTHS,
+    Mistake(
+        "lengths-repeated-as-a-whole",
+        "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5.",
+        "The rows are batch first, so all heads of a sequence need its length before the next "
+        "sequence comes.",
+        parts={"spread": lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1))},
+    ),
+    Mistake(
+        "lengths-ignored",
+        "valid_lens has no effect on your result.",
+        "Keys past the length are padding: no query may attend to them.",
+        parts={"spread": lambda lens, H: None},
+    ),
+    _not_spread_words("lengths-not-spread"),
+    _not_spread_words("lengths-not-spread-over-own-mask", fits=lambda *sizes: None),
+    Mistake(
+        "tables-not-spread",
+        "Lengths of shape (B,) are spread over the heads, a table (B, L) is not.",
+        "A table has a row of lengths for each sequence, and every head of the sequence needs that "
+        "row.",
+        parts={"spread": lambda lens, H: lens.repeat_interleave(H) if lens.dim() == 1 else lens},
+    ),
+    Mistake(
+        "lengths-flattened",
+        "A table of lengths (B, L) arrives flat.",
+        "repeat_interleave flattens a tensor unless it is told the axis.",
+        parts={"spread": lambda lens, H: lens.repeat_interleave(H)},
+    ),
+    Mistake(
+        "lengths-repeated-along-the-last-axis",
+        "The lengths are tiled: 3, 5 became 3, 5, 3, 5, and a table (B, L) became num_heads times "
+        "as wide.",
+        "The rows are batch first, so all heads of a sequence need its length, or its row of "
+        "lengths, before the next sequence comes.",
+        parts={"spread": lambda lens, H: lens.tile(H)},
+    ),
+    Mistake(
+        "lengths-repeated-and-tables-refused",
+        "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5. And for a table (B, L) your "
+        "repeat raises, since it wants one number for each axis.",
+        "The rows are batch first, so all heads of a sequence need its length before the next "
+        "sequence comes.",
+        parts={"spread": lambda lens, H: lens.repeat(H)},
+    ),
+    Mistake(
+        "lengths-divided",
+        "You divide the lengths by the number of heads.",
+        "The heads share the features of a word. The words they do not share: each head sees the "
+        "whole sequence.",
+        parts={"spread": lambda lens, H: lens.repeat_interleave(H, 0) // H},
+    ),
+    Mistake(
+        "length-0-counts-as-1",
+        "You turn lengths of 0 into 1.",
+        "That keeps NaN away, and makes a query without any real key attend to padding. Its heads "
+        "have to give zeros.",
+        TOGETHER,
+        parts={"spread": lambda lens, H: lens.clamp(min=1).repeat_interleave(H, 0)},
+    ),
+)
+
+MASKS = read_again(
+    TOGETHER,
+    Mistake(
+        "nan-for-length-0",
+        "A query with nothing to attend to gives NaN.",
+        "A softmax over nothing but -inf divides 0 by 0. Such a row has to give zeros.",
+        parts={"empty_row": lambda weights: weights},
+    ),
+    Mistake(
+        "uniform-for-length-0",
+        "A query with nothing to attend to gets the average of all values.",
+        "A finite fill makes all its scores equal, and softmax makes equal weights of them. Such a "
+        "row has to give zeros.",
+        parts={"fill": -1e9},
+    ),
+    Mistake(
+        "masked-scores-0",
+        "The scores of padding are set to 0.",
+        "exp(0) is 1: padding still gets a share of the attention.",
+        LENGTHS,
+        parts={"fill": 0.0},
+    ),
+    Mistake(
+        "one-key-too-many",
+        "Each query sees one key past its length.",
+        "Keys count from 0, so a length of 3 allows the keys 0, 1 and 2.",
+        LENGTHS,
+        parts={"keep": torch.le},
+    ),
+    Mistake(
+        "mask-as-long-as-queries",
+        "Your mask counts the positions of the queries.",
+        "It hides keys, so it needs a column for each key. In self-attention there are as many of "
+        "both, and nobody notices.",
+        parts={"positions": lambda q, k: torch.arange(q.shape[1])},
+    ),
+    Mistake(
+        "mask-inverted",
+        "Your queries see the padding and nothing else.",
+        "The mask is the wrong way round. Libraries differ in what True means.",
+        PROOF,
+        parts={"keep": torch.ge},
+    ),
+    Mistake(
+        "future-hidden",
+        "You hide the keys that come later: a causal mask.",
+        "That is for models that write text, and nobody asks for it here. A query sees all keys "
+        "that valid_lens lets it see, whatever their place.",
+        parts={"also": lambda scores: torch.ones(scores.shape[1:], dtype=torch.bool).tril()},
+    ),
+)
+
+MODULE_LENS = apart(
+    SPREAD + MASKS,
+    build_module,
+    "lengths-not-spread-over-own-mask",
+    "lengths-flattened",
+    "lengths-repeated-along-the-last-axis",
+    "lengths-repeated-and-tables-refused",
+    "lengths-divided",
+    "length-0-counts-as-1",
+)
+
+
+def _block_for_each_head(self, output):
+    d = output.shape[-1] // self.num_heads
+    blocks = torch.block_diag(*[output.new_ones(d, d)] * self.num_heads)
+    return nn.functional.linear(output, self.W_o.weight * blocks, self.W_o.bias)
+
+
+def _bias_for_each_head(self, output):
+    bias = 0.0 if self.W_o.bias is None else self.W_o.bias
+    return self.W_o(output) + (self.num_heads - 1) * bias
+
+
+HEADS = read_again(
+    TOGETHER,
+    Mistake(
+        "split-without-transpose",
+        "Your heads hold whole words: the split misses the swap of words and heads.",
+        "reshape deals numbers out word after word, so a head sees some words only.",
+        TRAP,
+        parts={"split": cut_words},
+    ),
+    Mistake(
+        "features-interleaved",
+        "Your heads take features in turn instead of neighbouring ones.",
+        "Head h owns the columns h·d to (h+1)·d of each projection.",
+        "Step 1: cut each word",
+        parts={"split": interleaved},
+    ),
+    Mistake(
+        "merge-without-transpose",
+        "You join the heads without swapping back: words are mixed up in the result.",
+        "Heads and features have to be neighbours before they become one axis.",
+        BACK,
+        parts={"merge": lambda X, H: X.reshape(X.shape[0] // H, X.shape[1], -1)},
+    ),
+    Mistake(
+        "heads-averaged",
+        "You add the heads up, or average them: what meets W_o is as wide as one head.",
+        "The heads stand side by side, num_heads times as wide. Added up, they cannot be told "
+        "apart.",
+        BACK,
+        parts={"merge": lambda X, H: X.unflatten(0, (-1, H)).mean(1)},
+    ),
+    Mistake(
+        "no-output-projection",
+        "You return the joined heads as they are: W_o is not used.",
+        "Without it the heads never meet: each keeps to its own features.",
+        parts={"finish": lambda self, output: output},
+    ),
+    Mistake(
+        "W_o-before-the-merge",
+        "W_o meets the heads one by one, before they are joined.",
+        "A head is num_heads times narrower than what W_o takes in. It waits for all heads of a "
+        "word side by side.",
+        parts={
+            "merge": lambda X, H: X,
+            "finish": lambda self, X: right_merge(self.W_o(X), self.num_heads),
+        },
+    ),
+    Mistake(
+        "W_o-block-for-each-head",
+        "You cut W_o into blocks, and each head meets one block: its features in, its features "
+        "out.",
+        "Then the heads never meet. Each feature of the output takes something from every head: "
+        "how many numbers does one row of W_o.weight have?",
+        parts={"finish": _block_for_each_head},
+    ),
+    Mistake(
+        "W_o-bias-for-each-head",
+        "The bias of W_o is in your output once for each head.",
+        "As a sum over the heads, each head meets its own part of the matrix. The bias belongs to "
+        "the sum: how many sums are there?",
+        parts={"finish": _bias_for_each_head},
+    ),
+)
+
+SCALES = read_again(
+    TOGETHER,
+    Mistake(
+        "scaled-by-all-heads",
+        "You divide the scores by the square root of num_hiddens, the width of all heads together.",
+        "The scale follows from the length of the vectors that are multiplied, and these are one "
+        "head's queries and keys.",
+        parts={"scale": lambda d, heads, **_: (d * heads) ** -0.5},
+    ),
+    Mistake(
+        "scaled-by-query-size",
+        "You divide the scores by the square root of the width of a query before it is projected.",
+        "The scale follows from the vectors that meet in a score. What has happened to the "
+        "queries by then?",
+        parts={"scale": lambda d, inputs, **_: inputs**-0.5},
+    ),
+    Mistake(
+        "scaled-by-number-of-heads",
+        "You divide the scores by the square root of the number of heads.",
+        "The scale follows from how many products are added up in one score: the width of a head.",
+        parts={"scale": lambda d, heads, **_: heads**-0.5},
+    ),
+    Mistake(
+        "scaled-by-keys",
+        "You divide the scores by the square root of the number of keys.",
+        "How far scores spread depends on how many products are added up in one score, not on how "
+        "many scores there are.",
+        parts={"scale": lambda d, keys, **_: keys**-0.5},
+    ),
+    Mistake(
+        "not-scaled",
+        "You do not scale the scores.",
+        "Without the scale their spread grows with the width, and softmax saturates (lesson 2).",
+        parts={"scale": lambda d, **_: 1.0},
+    ),
+    Mistake(
+        "divided-by-width",
+        "You divide the scores by the whole width of a head: by d, or by its root twice.",
+        "The spread of a score is √d, not d: dividing by more makes all weights nearly equal. Does "
+        "a function that you call scale already?",
+        parts={"scale": lambda d, **_: 1 / d},
+    ),
+    Mistake(
+        "multiplied-by-root",
+        "You multiply the scores by the square root of the width of a head.",
+        "Scores spread too far as they are. The scale is there to bring them closer together.",
+        parts={"scale": lambda d, **_: d**0.5},
+    ),
+    Mistake(
+        "softmax-over-queries",
+        "Your weights sum to 1 down the columns: the softmax runs over the queries.",
+        "Each query shares out one unit of attention among the keys, so each row sums to 1.",
+        parts={"axis": -2},
+    ),
+)
+
+MORE = read_again(
+    TOGETHER,
+    Mistake(
+        "no-dropout",
+        "dropout has no effect while training.",
+        "It drops attention weights: after the softmax, before the weighted sum.",
+        parts={"drop": lambda self, weights: weights},
+    ),
+    Mistake(
+        "dropout-in-eval",
+        "Weights are dropped in eval mode too.",
+        "A function drops whenever it is told to; only the module knows whether it is training.",
+        parts={
+            "drop": lambda self, weights: nn.functional.dropout(weights, self.drop.p, training=True)
+        },
+    ),
+    Mistake(
+        "dropout-before-the-softmax",
+        "You drop scores, before the softmax.",
+        "A score of 0 still gets a weight, so nothing is left out. With dropout=1 all keys would "
+        "weigh alike. It is weights that are dropped.",
+        parts={
+            "drop": lambda self, weights: weights,
+            "drop_scores": lambda self, scores: self.drop(scores),
+        },
+    ),
+    Mistake(
+        "dropout-on-the-output",
+        "You drop numbers of the result instead of attention weights.",
+        "With dropout=1 no value gets through, but the bias of W_o still does.",
+        parts={
+            "drop": lambda self, weights: weights,
+            "finish": lambda self, output: self.drop(self.W_o(output)),
+        },
+    ),
+    Mistake(
+        "queries-and-keys-swapped",
+        "Queries and keys have changed places.",
+        "W_q belongs to the queries, and each query has a row of scores.",
+        parts={"roles": ("W_k", "W_q", "W_v")},
+    ),
+    Mistake(
+        "queries-attend-to-themselves",
+        "Keys and values are made from the queries: the arguments keys and values have no effect.",
+        "In self-attention a caller passes the same tensor three times. It is the caller who "
+        "decides that.",
+        parts={"inputs": lambda queries, keys, values: (queries, queries, queries)},
+    ),
+    Mistake(
+        "values-from-keys",
+        "The values are made from the keys: the argument values has no effect.",
+        "What a word is found by and what it hands over may be different tensors. Each goes "
+        "through its own projection.",
+        parts={"inputs": lambda queries, keys, values: (queries, keys, keys)},
+    ),
+)
+
+MODULE = apart(
+    HEADS + SCALES + MODULE_LENS + MORE,
+    build_module,
+    "heads-averaged",
+    "W_o-before-the-merge",
+    "W_o-block-for-each-head",
+    "W_o-bias-for-each-head",
+    "scaled-by-number-of-heads",
+    "scaled-by-query-size",
+    "scaled-by-keys",
+    "multiplied-by-root",
+    "dropout-before-the-softmax",
+    "dropout-on-the-output",
+    "queries-attend-to-themselves",
+    "values-from-keys",
+)
+
+TASK = Task(
+    "04-MultiHeadAttention",
+    multihead.MultiHeadAttention,
+    module_cases,
+    run=run_module,
+    examine=examine_module,
+    returns=("the output",),
+    kind="class",
+    mistakes=MODULE,
+    build=build_module,
+    stages=module_stages,
+    uses=("04-transpose_qkv", "04-transpose_output", "04-spread_valid_lens"),
+    forbidden=(
+        "mha_course.multihead.MultiHeadAttention",
+        "d2l.torch.MultiHeadAttention",
+        *LIBRARY,
+    ),
+    number=4,
+)

@@ -1,0 +1,128 @@
+"""What runs of lesson 04's tasks beside the learner's code."""
+
+from operator import attrgetter
+
+import torch
+from torch import nn
+
+from mha_classroom.checks.modules import parameters_of, twins_among
+from mha_classroom.checks.task import AnswerError
+
+__all__ = ["run_loading", "run_module"]
+
+SIZES = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads")
+MATRICES = ("W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight")
+
+
+def run_module(answer, inputs):
+    """Make the learner's module, give it the case's weights, and run it.
+
+    With dropout, in eval mode and in training: dropout of 1 leaves nothing of the values there,
+    and with less the heads of a query are dropped or scaled up one by one. In training without
+    dropout the gradients are looked at too.
+    Raises: AnswerError if it is no module.
+    """
+    module = answer(*(inputs[size] for size in SIZES), inputs["dropout"], inputs["bias"])
+    if not isinstance(module, nn.Module):
+        raise AnswerError("MultiHeadAttention has to be a subclass of nn.Module.")
+    seen = {"parameters": parameters_of(module.double())}
+    if misfit(seen["parameters"], inputs):
+        return seen
+    _load(module, inputs)
+    arguments = [inputs[n] for n in ("queries", "keys", "values", "valid_lens") if n in inputs]
+    training = inputs.get("training", False)
+    seen["output"] = output = module.train(training)(*arguments)
+    seen["training"] = module.training
+    if module.training is not training:
+        return seen
+    if training:
+        seen["gradients"] = _gradients(output, module)
+    if inputs["dropout"]:
+        seen["in training"] = module.train()(*arguments)
+    if 0 < inputs["dropout"] < 1:
+        seen["again"] = module.eval()(*arguments)
+    return seen
+
+
+def _gradients(output, module):
+    if not output.requires_grad:
+        return {}
+    output.square().sum().backward()
+    return {name: module.get_parameter(name).grad for name in MATRICES}
+
+
+def misfit(parameters, inputs):
+    """What is wrong with a module's parameters, "" if every W_….weight and W_….bias fits."""
+    twins = twins_among(parameters)
+    if twins:
+        return twins
+    for name in parameters:
+        if name.endswith(".bias") and name.startswith("W_") and name not in inputs:
+            return f"With bias=False there is a parameter {name} all the same."
+    for name, wanted in inputs.items():
+        if not name.startswith("W_"):
+            continue
+        if name not in parameters:
+            listed = ", ".join(parameters) or "none at all"
+            return (
+                f"The module has no parameter {name}. Its parameters: {listed}. Four nn.Linear "
+                "named W_q, W_k, W_v, W_o are asked for, with a bias each if bias=True."
+            )
+        shape = parameters[name][0]
+        if shape != tuple(wanted.shape):
+            expected = f"expected {tuple(wanted.shape)} (nn.Linear keeps (out, in))"
+            return f"{name} has shape {shape}, {expected}."
+    return ""
+
+
+def _load(module, inputs):
+    """Copy every W_….weight and W_….bias among the inputs into the parameter of that name."""
+    with torch.no_grad():
+        for name, wanted in inputs.items():
+            if name.startswith("W_"):
+                attrgetter(name)(module).copy_(wanted)
+
+
+BEFORE = 0.5  # every number of attention before loading
+
+
+class FourProjections(nn.Module):
+    """The parameters of the course's `MultiHeadAttention`, which is all that loading needs."""
+
+    def __init__(self, num_hiddens, bias):
+        super().__init__()
+        for name in ("W_q", "W_k", "W_v", "W_o"):
+            linear = nn.Linear(num_hiddens, num_hiddens, bias=bias, dtype=torch.float64)
+            for parameter in linear.parameters():
+                nn.init.constant_(parameter, BEFORE)
+            setattr(self, name, linear)
+
+
+def run_loading(answer, inputs):
+    """Load a made reference with the learner's function; return what the two modules are then.
+
+    At last the numbers of reference become 0, which shows whether the two share memory.
+    """
+    bias = "in_proj_bias" in inputs
+    reference = nn.MultiheadAttention(
+        inputs["num_hiddens"], inputs["num_heads"], bias=bias, batch_first=True, dtype=torch.float64
+    )
+    attention = FourProjections(inputs["num_hiddens"], bias)
+    with torch.no_grad():
+        for name, parameter in reference.named_parameters():
+            parameter.copy_(inputs[name])
+    answer(attention, reference)
+    seen = {"attention": _state(attention), "reference": _state(reference)}
+    with torch.no_grad():
+        for parameter in reference.parameters():
+            parameter.zero_()
+    return seen | {"numbers in the end": _state(attention)["numbers"]}
+
+
+def _state(module):
+    parameters = dict(module.named_parameters())
+    return {
+        "numbers": {name: X.detach().clone() for name, X in parameters.items()},
+        "trainable": {name: X.requires_grad for name, X in parameters.items()},
+        "training": module.training,
+    }

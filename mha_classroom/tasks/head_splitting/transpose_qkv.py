@@ -1,0 +1,131 @@
+"""Task 4.1, transpose_qkv: each head gets its slice of every word."""
+
+import torch
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.task import Case, Mistake, Task
+from mha_course import multihead
+
+__all__ = ["TASK"]
+
+STEP_3 = "Step 3: batch and heads become one axis"
+TRAP = "The trap"
+
+
+def cut_words(X, H):
+    """The first words for head 0, and so on."""
+    return X.reshape(X.shape[0] * H, X.shape[1], -1)
+
+
+def interleaved(X, H):
+    """Features dealt out in turn."""
+    return X.reshape(*X.shape[:2], -1, H).permute(0, 3, 1, 2).flatten(0, 1)
+
+
+def right_split(X, H):
+    """A right split."""
+    return X.reshape(*X.shape[:2], H, -1).transpose(1, 2).flatten(0, 1)
+
+
+SPLIT = read_again(
+    TRAP,
+    Mistake(
+        "split-without-transpose",
+        "Your heads hold whole words: head 0 got the first words and never sees the last.",
+        "reshape deals the numbers out as they lie in memory, and there a word comes before the "
+        "next word. A head has to get its slice of every word.",
+        wrong=cut_words,
+    ),
+    Mistake(
+        "view-after-permute",
+        "You call view on a tensor whose axes were swapped.",
+        "view only describes numbers as they lie in memory, and after the swap they do not lie in "
+        "the order that you ask for. They have to be copied. Do not delete the swap: that silences "
+        "the error and mixes words up.",
+        wrong=lambda X, H: (
+            X.unflatten(-1, (H, -1)).transpose(1, 2).view(-1, X.shape[1], X.shape[2] // H)
+        ),
+    ),
+    Mistake(
+        "features-interleaved",
+        "Your heads take features in turn, like cards dealt to players: head 0 gets features "
+        "0, H, 2H and so on.",
+        "Each head owns neighbouring features, since the columns of its own narrow matrix stand "
+        "side by side in the wide one. Which of the two new axes comes first, head or feature?",
+        "Step 1: cut each word",
+        interleaved,
+    ),
+    Mistake(
+        "count-and-width-swapped",
+        "You cut each word into pieces of num_heads numbers, instead of into num_heads pieces.",
+        "Number of heads and width of a head changed places: with 2 heads a word of width 6 has "
+        "two pieces of 3, not three pieces of 2. Where the two are equal nobody notices.",
+        "Step 1: cut each word",
+        lambda X, H: X.reshape(*X.shape[:2], -1, H).transpose(1, 2).flatten(0, 1),
+    ),
+    Mistake(
+        "heads-before-batch",
+        "Your rows are ordered by head first, then by sequence.",
+        "The rows of one sequence belong together: all heads of sequence 0, then all of sequence "
+        "1. Lengths are spread in that order, so another order looks at other people's padding.",
+        STEP_3,
+        lambda X, H: torch.cat(X.chunk(H, -1), 0),
+    ),
+    Mistake(
+        "axes-not-joined",
+        "You return four axes, with the heads still on one of their own.",
+        "The numbers are where they should be. The task asks for batch and heads as one axis.",
+        STEP_3,
+        lambda X, H: X.unflatten(-1, (H, -1)).transpose(1, 2),
+    ),
+    Mistake(
+        "words-and-features-swapped",
+        "Words and features have changed places in each head: you return (B · H, d, L).",
+        "Attention multiplies (words, features) matrices: words before features.",
+        "Step 2: heads to the front",
+        lambda X, H: right_split(X, H).mT,
+    ),
+    Mistake(
+        "heads-beside-words",
+        "You joined batch and words instead of batch and heads.",
+        "Every word became a problem of its own, with the heads in place of words: attention would "
+        "compare the heads of one word. The axis of heads has to move before the first two axes "
+        "are joined.",
+        "Step 2: heads to the front",
+        lambda X, H: X.unflatten(-1, (H, -1)).flatten(0, 1),
+    ),
+)
+
+
+def _digits(num_words, num_hiddens):
+    """The lesson's example: 12 is word 1, feature 2."""
+    return (10 * torch.arange(num_words)[:, None] + torch.arange(num_hiddens)).double()
+
+
+def split_cases(draw):
+    """Cases for `transpose_qkv`."""
+    return [
+        Case("the lesson's example", {"X": _digits(3, 4)[None], "num_heads": 2}),
+        Case(
+            "2 sequences, 5 words, 3 heads of width 7", {"X": draw.normal(2, 5, 21), "num_heads": 3}
+        ),
+        Case("as many words as heads", {"X": draw.normal(2, 3, 15), "num_heads": 3}),
+        Case("one head", {"X": draw.normal(3, 2, 5), "num_heads": 1}),
+        Case("sequences of one word", {"X": draw.normal(3, 1, 6), "num_heads": 3}),
+        Case("heads of width 1", {"X": draw.normal(2, 4, 3), "num_heads": 3}),
+        Case("one word, one feature", {"X": draw.normal(1, 1, 1), "num_heads": 1}),
+        Case(
+            "X is a transposed tensor, so it is not contiguous",
+            {"X": draw.normal(3, 10, 7).transpose(1, 2), "num_heads": 5},
+        ),
+    ]
+
+
+TASK = Task(
+    "04-transpose_qkv",
+    multihead.transpose_qkv,
+    split_cases,
+    mistakes=SPLIT,
+    forbidden=("mha_course.multihead.transpose_qkv", "d2l.torch.transpose_qkv"),
+    number=1,
+)

@@ -1,0 +1,150 @@
+"""Task 5.5, cache_bytes: bytes of a KV cache."""
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, size
+from mha_course import counting
+
+__all__ = ["TASK"]
+
+
+def cache_cases(draw):
+    """Cases for `cache_bytes`: the first leaves the defaults alone."""
+    names = ("num_tokens", "num_layers", "num_kv_heads", "head_width")
+    more = ("bytes_per_number", "batch_size")
+    small = dict(zip(names, (5, 2, 4, 3), strict=True))
+    gpt2 = dict(zip(names, (1024, 12, 12, 64), strict=True))
+    return [
+        Case("the lesson's example", small),
+        Case("4 bytes a number", small | {"bytes_per_number": 4}),
+        Case("a batch of 7", small | {"bytes_per_number": 2, "batch_size": 7}),
+        Case("one layer, one head, one byte", dict.fromkeys(names, 1) | {"bytes_per_number": 1}),
+        Case("GPT-2 small, 1,024 words", gpt2),
+        Case("a long text", dict(zip(names, (32_769, 33, 9, 129), strict=True))),
+        Case("drawn at random", {name: size(draw, 2, 30) for name in (*names, *more)}),
+    ]
+
+
+KEPT = "What a model keeps while it writes"
+
+
+def build_cache(
+    kept=2,
+    words=lambda n: n,
+    layers=lambda m: m,
+    heads=lambda h: h,
+    size=lambda b: b,
+    batch=lambda B: B,
+    default=2,
+    unit=1,
+):
+    """Return an answer to `05-cache_bytes`, right unless a part is replaced."""
+
+    def cache_bytes(n, num_layers, num_kv_heads, head_width, bytes_per_number=default, B=1):
+        numbers = kept * words(n) * layers(num_layers) * heads(num_kv_heads) * head_width
+        return numbers * size(bytes_per_number) * batch(B) / unit
+
+    return cache_bytes
+
+
+CACHE = read_again(
+    KEPT,
+    Mistake(
+        "one-kept",
+        "You keep one of the two, keys or values.",
+        "The query of a new word is compared with the keys of all words so far, and then the "
+        "average is taken of something else. What does that need?",
+        parts={"kept": 1},
+    ),
+    Mistake(
+        "queries-kept",
+        "You keep queries as well.",
+        "Only the new word asks. Who would ever look at an old query again?",
+        parts={"kept": 3},
+    ),
+    Mistake(
+        "numbers-not-bytes",
+        "You count numbers.",
+        "In memory each of them takes several bytes, and one of the arguments says how many.",
+        parts={"size": lambda b: 1},
+    ),
+    Mistake(
+        "bits-not-bytes",
+        "You return bits.",
+        "Asked for are bytes, of 8 bits each.",
+        parts={"size": lambda b: 8 * b},
+    ),
+    Mistake(
+        "two-bytes-always",
+        "A number takes 2 bytes in your count, whatever bytes_per_number is.",
+        "2 is half precision. In single precision the same cache is larger.",
+        parts={"size": lambda b: 2},
+    ),
+    Mistake(
+        "four-bytes-always",
+        "A number takes 4 bytes in your count, whatever bytes_per_number is.",
+        "4 is single precision. The argument may say something else.",
+        parts={"size": lambda b: 4},
+    ),
+    Mistake(
+        "four-bytes-by-default",
+        "When nothing is said about bytes, you take 4.",
+        "A caller who does not name the argument means half precision. Compare your def line with "
+        "the one in the task.",
+        parts={"default": 4},
+    ),
+    Mistake(
+        "batch-ignored",
+        "You count one sequence, whatever batch_size is.",
+        "Each sequence of the batch has words of its own, and no two share what they keep.",
+        parts={"batch": lambda B: 1},
+    ),
+    Mistake(
+        "layers-ignored",
+        "You count one layer.",
+        "Every layer makes keys and values of what the layer below gave it, so every layer keeps "
+        "its own.",
+        parts={"layers": lambda m: 1},
+    ),
+    Mistake(
+        "heads-ignored",
+        "You count one KV head.",
+        "head_width is the width of one head, not of all of them together.",
+        parts={"heads": lambda h: 1},
+    ),
+    Mistake(
+        "one-word",
+        "You count what one word leaves behind.",
+        "A new word looks back at all words before it.",
+        parts={"words": lambda n: 1},
+    ),
+    Mistake(
+        "pairs-of-words",
+        "Your cache grows with the square of the number of words.",
+        "Pairs of words are met in the scores, and those are not kept. What does each word leave "
+        "behind, however many there are?",
+        parts={"words": lambda n: n * n},
+    ),
+    *(
+        Mistake(
+            f"divided-by-{unit}",
+            f"You divide by {unit:,}.",
+            "Asked for are bytes. They are whole numbers, and nobody has to ask which kilobyte or "
+            "megabyte you mean.",
+            KEPT,
+            parts={"unit": unit},
+        )
+        for unit in (1000, 1024, 1000**2, 1024**2)
+    ),
+)
+
+TASK = Task(
+    "05-cache_bytes",
+    counting.cache_bytes,
+    cache_cases,
+    returns=("the number of bytes",),
+    mistakes=CACHE,
+    build=build_cache,
+    forbidden=FORBIDDEN,
+    number=5,
+)

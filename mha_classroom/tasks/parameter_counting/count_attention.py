@@ -1,0 +1,154 @@
+"""Task 5.1, count_attention: parameters of a multi-head attention layer."""
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.task import Case, Mistake, Task
+
+__all__ = ["TASK"]
+
+
+def attention_cases(draw):
+    """Cases for `count_attention`."""
+    return [
+        Case("width 3, biases by default", {"num_hiddens": 3}),
+        Case("width 3, without biases", {"num_hiddens": 3, "bias": False}),
+        Case("width 7, with biases", {"num_hiddens": 7, "bias": True}),
+        Case("the lesson's layer without biases", {"num_hiddens": 512, "bias": False}),
+        Case("a width drawn at random", {"num_hiddens": size(draw, 8, 400)}),
+    ]
+
+
+def size(draw, low, high):
+    return int(draw.integers(low, high))
+
+
+FORBIDDEN = ("mha_course.counting",)
+HEADS = "Eight heads for the price of how many?"
+
+
+def build_attention(
+    matrices=4,
+    weights=lambda d: d * d,
+    biases=lambda matrices, d: matrices * d,
+    has_biases=bool,
+    default=True,
+    factor=1,
+):
+    """Return an answer to `05-count_attention`, right unless a part is replaced."""
+
+    def count_attention(num_hiddens, bias=default):
+        d = num_hiddens
+        return factor * (matrices * weights(d) + has_biases(bias) * biases(matrices, d))
+
+    return count_attention
+
+
+ATTENTION = read_again(
+    HEADS,
+    Mistake(
+        "biases-forgotten",
+        "You count the matrices and leave their biases out.",
+        "A bias is trained like any entry of a matrix, and with bias=True there are some. Every "
+        "output has one: how many outputs do the matrices have?",
+        parts={"biases": lambda matrices, d: 0},
+    ),
+    Mistake(
+        "bias-ignored",
+        "You count biases even when bias=False.",
+        "A layer that is made without biases has none to count. Where does your code look at the "
+        "argument bias?",
+        parts={"has_biases": lambda bias: True},
+    ),
+    Mistake(
+        "bias-inverted",
+        "Your biases are the wrong way round: counted with bias=False, left out with bias=True.",
+        "The argument says whether the layer has them.",
+        parts={"has_biases": lambda bias: not bias},
+    ),
+    Mistake(
+        "no-biases-by-default",
+        "When nothing is said about biases, you leave them out.",
+        "A caller who does not name the argument means a layer with biases. Compare your def line "
+        "with the one in the task.",
+        parts={"default": False},
+    ),
+    Mistake(
+        "output-projection-forgotten",
+        "You count three matrices.",
+        "W_q, W_k and W_v lead into the heads. Which matrix makes the layer's output of what comes "
+        "out of them?",
+        parts={"matrices": 3},
+    ),
+    Mistake(
+        "one-matrix-only",
+        "You count one matrix.",
+        "W_q, W_k, W_v and W_o have the same shape, and each has numbers of its own.",
+        parts={"matrices": 1, "factor": 1},
+    ),
+    Mistake(
+        "output-bias-forgotten",
+        "You count biases for W_q, W_k and W_v, and none for W_o.",
+        "W_o is a linear layer like the other three.",
+        parts={"biases": lambda matrices, d: min(matrices, 3) * d},
+    ),
+    Mistake(
+        "biases-of-one-matrix",
+        "You count the biases of a single matrix.",
+        "Each matrix that leads somewhere has its own. Which of yours go without, and why those?",
+        parts={"biases": lambda matrices, d: d},
+    ),
+    Mistake(
+        "one-bias-a-matrix",
+        "You count one number as the bias of a whole matrix.",
+        "A bias is a vector: no two outputs share a number.",
+        parts={"biases": lambda matrices, d: matrices},
+    ),
+    Mistake(
+        "sides-added",
+        "You add the two sides of a matrix.",
+        "A matrix has a number for every pair of an input and an output. Draw one of 3 by 3 and "
+        "count its entries.",
+        parts={"weights": lambda d: d + d},
+    ),
+    Mistake(
+        "outputs-only",
+        "You count one weight for each output of a matrix.",
+        "An output is a weighted sum of all inputs, so a whole column of weights belongs to it.",
+        parts={"weights": lambda d: d},
+    ),
+    *(
+        Mistake(
+            f"times-{heads}-heads",
+            f"You multiply by {heads} heads.",
+            f"The heads of a layer share its width: {heads} heads are each {heads} times "
+            "narrower. The lesson counts layers of 1 to 32 heads: what happens to their sum?",
+            HEADS,
+            parts={"factor": heads},
+        )
+        for heads in (8, 12)
+    ),
+    Mistake(
+        "every-head-full-width",
+        "You give each of 8 heads the full width.",
+        "Such a layer can be built, and it costs 8 times as much. In the layer that is used the "
+        "heads share the width: num_hiddens is what all of them have together.",
+        parts={"weights": lambda d: 8 * d * d, "biases": lambda matrices, d: 25 * d},
+    ),
+    Mistake(
+        "bytes-not-numbers",
+        "You return bytes, four for each number.",
+        "How many numbers there are does not depend on how they are stored, and half precision "
+        "stores the same layer in half the bytes. Asked for are the numbers.",
+        parts={"factor": 4},
+    ),
+)
+
+TASK = Task(
+    "05-count_attention",
+    build_attention(),
+    attention_cases,
+    returns=("the number of parameters",),
+    mistakes=ATTENTION,
+    build=build_attention,
+    forbidden=FORBIDDEN,
+    number=1,
+)

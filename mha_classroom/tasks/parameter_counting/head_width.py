@@ -1,0 +1,296 @@
+"""Task 5.6, head_width: the width of a head, or an error."""
+
+import numbers
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN
+from mha_classroom.tasks.parameter_counting.runs import (
+    OTHER,
+    REFUSALS,
+    Text,
+    divides,
+    is_meant,
+    message_of,
+    run_head_width,
+    short,
+)
+from mha_course import counting
+
+__all__ = ["TASK"]
+
+
+def width_cases(draw):
+    """Cases for `head_width`, those that divide and those that have to be refused."""
+    heads, width = (int(draw.integers(*ends)) for ends in ((3, 12), (21, 80)))
+
+    def case(num_hiddens, num_heads, name=None):
+        refused = ": to be refused" if num_hiddens % num_heads else ""
+        name = name or f"width {num_hiddens}, {num_heads} heads{refused}"
+        return Case(name, {"num_hiddens": num_hiddens, "num_heads": num_heads})
+
+    return [
+        case(12, 4),
+        case(10, 4),
+        case(4, 8),
+        case(7, 1, "one head"),
+        case(7, 7, "as many heads as features"),
+        case(45, 3, "an odd width, 3 heads"),
+        case(7, 2),
+        case(11, 4),
+        case(768, 10),
+        case(heads * width, heads, "drawn at random"),
+        case(heads * width + 1, heads, "drawn at random, to be refused"),
+    ]
+
+
+@total
+def examine_head_width(inputs, seen):
+    """A dict: the number, or where the heads do not divide the width what came and its message.
+
+    Raises: AnswerError if it refuses where the heads do divide the width.
+    """
+    num_hiddens, num_heads = inputs.values()
+    called = f"head_width({num_hiddens}, {num_heads})"
+    came = _refusal(seen, inputs) if "raised" in seen else _returned(seen)
+    if not divides(inputs):
+        message = message_of(seen["text"], inputs) if "raised" in seen else Text("no message")
+        return {called: came, f"the message of {called}": message}
+    if isinstance(came, Text):
+        raise AnswerError(
+            f"{called} gives {came!r}, though the heads do divide the width: {num_hiddens} shared "
+            f"by {num_heads} leaves nothing over."
+        )
+    return {called: came}
+
+
+def _refusal(seen, inputs):
+    """What a refusal is called."""
+    if not is_meant(seen, inputs):
+        raise AnswerError(f"head_width raises {seen['raised']}: {seen['text']}")
+    return Text(seen["raised"]) if seen["raised"] in REFUSALS else Text(OTHER, seen["raised"])
+
+
+def _returned(seen):
+    if seen["is an error"] is not False:
+        return Text("an error that is returned, not raised")
+    result = seen["returned"]
+    return Text("a text", f"the text {short(result)}") if isinstance(result, str) else result
+
+
+DIVIDE = "What has to divide what"
+HEADS = "Eight heads for the price of how many?"
+
+
+def _raising(kind):
+    def refuse(text):
+        raise kind(text)
+
+    return refuse
+
+
+def _returning(number):
+    return lambda text: number
+
+
+REFUSE = _raising(ValueError)
+
+
+def build_width(
+    refused=lambda d, h: d % h != 0,
+    refuse=REFUSE,
+    message="{h} heads, width {d}",
+    result=lambda d, h: d // h,
+):
+    """Return an answer to `05-head_width`, right unless a part is replaced."""
+
+    def head_width(num_hiddens, num_heads):
+        if refused(num_hiddens, num_heads):
+            return refuse(message.format(d=num_hiddens, h=num_heads))
+        return result(num_hiddens, num_heads)
+
+    return head_width
+
+
+def _refused_sometimes(inputs, value):
+    """Whether the width is right, or refused, or given as a number where it should be refused."""
+    d, h = inputs.values()
+    came, *message = value.values()
+    if isinstance(came, numbers.Real):
+        return d % h != 0 or came == d // h
+    return came == "a ValueError" and message == ["a message that names both numbers"]
+
+
+WIDTH = read_again(
+    DIVIDE,
+    Mistake(
+        "cut-silently",
+        "You refuse nothing: where the heads do not divide the width, you return a number all the "
+        "same.",
+        "4 heads of width 2 make 8. If the width is 10, two features belong to no head: W_q "
+        "computes them, nothing reads them, and no error says so.",
+        parts={"refused": lambda d, h: False},
+    ),
+    Mistake(
+        "fraction",
+        "You return a fraction where the heads do not divide the width.",
+        "No tensor has half a column. The mistake is only found where somebody builds one, far "
+        "from the two numbers that caused it.",
+        parts={"refused": lambda d, h: False, "result": lambda d, h: d / h},
+    ),
+    Mistake(
+        "rounded",
+        "You round to a whole number.",
+        "Heads of that width do not fill the layer, or do not fit into it: multiply your result by "
+        "the number of heads.",
+        parts={"refused": lambda d, h: False, "result": lambda d, h: round(d / h)},
+    ),
+    Mistake(
+        "rounded-up",
+        "You round up.",
+        "Heads of that width do not fit into the layer: multiply your result by the number of "
+        "heads.",
+        parts={"refused": lambda d, h: False, "result": lambda d, h: -(-d // h)},
+    ),
+    Mistake(
+        "asserted",
+        "You refuse with an assert.",
+        "It raises an AssertionError, and python -O skips it: the width is then cut silently. The "
+        "task names the error that is wanted.",
+        parts={"refuse": _raising(AssertionError)},
+    ),
+    Mistake(
+        "plain-exception",
+        "You raise a plain Exception.",
+        "Whoever wants to catch it has to catch everything else too. The task names the error "
+        "that is wanted.",
+        parts={"refuse": _raising(Exception)},
+    ),
+    Mistake(
+        "another-error",
+        "You refuse with another kind of error.",
+        "Whoever catches the one that the task names will miss yours. Errors have types for that: "
+        "the two numbers are numbers, only their values do not go together.",
+        parts={"refuse": _raising(TypeError)},
+    ),
+    Mistake(
+        "error-returned",
+        "You return the error.",
+        "To the caller it is a result like any other, and the program goes on with it. An error "
+        "stops the program only if it is raised.",
+        parts={"refuse": ValueError},
+    ),
+    Mistake(
+        "text-returned",
+        "You return a text that says what is wrong.",
+        "To the caller it is a result like any other, and the program goes on with it. An error "
+        "has to be raised.",
+        parts={"refuse": str},
+    ),
+    Mistake(
+        "nothing-returned",
+        "Where the heads do not divide the width, your function raises nothing and returns None.",
+        "A printed text does not stop the program, and no text at all tells nobody: the next line "
+        "calculates with None.",
+        parts={"refuse": lambda text: None},
+    ),
+    *(
+        Mistake(
+            f"{number}-returned",
+            f"Where the heads do not divide the width, your function returns {number}.",
+            "To the caller it is a width like any other, and the program goes on with it. An error "
+            "has to be raised.",
+            DIVIDE,
+            parts={"refuse": _returning(number)},
+        )
+        for number in (0, -1)
+    ),
+    Mistake(
+        "message-without-numbers",
+        "You refuse, and your message names neither number.",
+        "Whoever reads it may not know which width and how many heads your function was given: "
+        "they came from a file of settings, or another function.",
+        parts={"message": "the heads do not divide the width"},
+    ),
+    Mistake(
+        "message-with-the-width-only",
+        "You refuse, and your message names the width only.",
+        "Either of the two numbers may be the one to change. Whoever reads it needs the other one "
+        "as well, in digits.",
+        parts={"message": "width {d}"},
+    ),
+    Mistake(
+        "message-with-the-heads-only",
+        "You refuse, and your message names the number of heads only.",
+        "Either of the two numbers may be the one to change. Whoever reads it needs the other one "
+        "as well, in digits.",
+        parts={"message": "{h} heads"},
+    ),
+    Mistake(
+        "condition-inverted",
+        "You refuse where the heads do divide the width, and cut where they do not.",
+        "% gives what is left over. What is left over from 12 shared by 4, and what does an if "
+        "make of that number?",
+        parts={"refused": lambda d, h: d % h == 0},
+    ),
+    Mistake(
+        "remainder-of-the-wrong-division",
+        "You look at what is left over when the number of heads is divided by the width.",
+        "The width is what is shared out, and the heads are those who share it. Which of the two "
+        "has to stand on the left of %?",
+        parts={"refused": lambda d, h: h % d != 0},
+    ),
+    Mistake(
+        "only-too-many-heads-refused",
+        "You refuse only where there are more heads than features.",
+        "10 features for 4 heads are enough for everyone, and still cannot be shared evenly.",
+        parts={"refused": lambda d, h: h > d},
+    ),
+    Mistake(
+        "odd-widths-refused",
+        "You ask whether the width is even.",
+        "3 heads can share 45 features, and 4 heads cannot share 10. It depends on both numbers.",
+        parts={"refused": lambda d, h: d % 2 != 0},
+    ),
+    Mistake(
+        "refused-sometimes",
+        "Some widths that the heads cannot share you refuse, and others you do not.",
+        "Sharing works out or it does not: what is left over says which, whatever the two numbers "
+        "are otherwise.",
+        wrong=build_width(refused=lambda d, h: d % h % 2 != 0),
+        shows=_refused_sometimes,
+    ),
+    Mistake(
+        "full-width",
+        "You return the whole width.",
+        "Then every head would be as wide as the layer, and the layer would cost as many times as "
+        "much. The heads share the width.",
+        HEADS,
+        parts={"result": lambda d, h: d},
+    ),
+    Mistake(
+        "divided-the-wrong-way",
+        "You divide the number of heads by the width.",
+        "12 features for 4 heads: how many does each get?",
+        parts={"result": lambda d, h: h / d},
+    ),
+    Mistake(
+        "remainder-returned",
+        "You return what is left over.",
+        "% tells you whether the division works out. What each head gets is another number.",
+        parts={"result": lambda d, h: d % h},
+    ),
+)
+
+TASK = Task(
+    "05-head_width",
+    counting.head_width,
+    width_cases,
+    run=run_head_width,
+    examine=examine_head_width,
+    mistakes=WIDTH,
+    build=build_width,
+    forbidden=FORBIDDEN,
+    number=6,
+)

@@ -1,0 +1,168 @@
+"""Task 2.3, causal_mask: no word sees a later one."""
+
+import math
+
+import torch
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.task import Case, Mistake, Task
+
+__all__ = ["TASK"]
+
+
+def mask_cases(draw):
+    """Cases for `causal_mask`."""
+    return [Case(f"{n} step{'s' * (n > 1)}", {"num_steps": n}) for n in (3, 1, 2, 7, 16)]
+
+
+def causal_mask(num_steps):
+    """A right answer to `02-causal_mask`."""
+    return torch.ones(num_steps, num_steps, dtype=torch.bool).tril()
+
+
+FUTURE = "Hiding the future"
+OPPOSITE = "True means the opposite next door"
+AXES = "A mask with one axis too many, or too few"
+
+
+def _added(inverted=False):
+    """Whether a mask holds 0 where a word may look and, however large, less elsewhere."""
+
+    def shows(inputs, mask):
+        right = build_mask()(inputs["num_steps"])
+        if not torch.is_tensor(mask) or mask.shape != right.shape or not mask.is_floating_point():
+            return False
+        seen = ~right if inverted else right
+        return bool((mask[seen] == 0).all() and (mask[~seen] < -1).all())
+
+    return shows
+
+
+def build_mask(shift=0, turn=lambda mask: mask, form=lambda mask: mask):
+    """Return an answer to `02-causal_mask`, right unless a part is replaced."""
+    return lambda num_steps: form(
+        turn(torch.ones(num_steps, num_steps, dtype=torch.bool).tril(shift))
+    )
+
+
+MASK = read_again(
+    FUTURE,
+    Mistake(
+        "looks-ahead",
+        "Your words see themselves and what comes later: the triangle is on the wrong side.",
+        "Rows are queries. Word 0, in the first row, has nobody before it, so only its first "
+        "entry may be True.",
+        parts={"turn": lambda mask: mask.T},
+    ),
+    Mistake(
+        "mask-inverted",
+        "Your mask is True where a word may not look.",
+        "That is what nn.MultiheadAttention asks for. Here, as in PyTorch's function, True means "
+        "may attend.",
+        OPPOSITE,
+        parts={"turn": torch.logical_not},
+    ),
+    Mistake(
+        "next-word-visible",
+        "Each of your words sees the next one too.",
+        "That is one diagonal too many, and it is the word that a model is to predict: it would "
+        "copy the answer.",
+        parts={"shift": 1},
+    ),
+    Mistake(
+        "hides-itself",
+        "None of your words may look at itself.",
+        "Word t may see words 0 to t, itself included. Otherwise word 0 has nothing to look at, "
+        "and its softmax is over nothing.",
+        parts={"shift": -1},
+    ),
+    Mistake(
+        "all-visible",
+        "Your mask is True everywhere, so it hides nothing.",
+        "Word 0 would see how the sentence ends.",
+        parts={"turn": torch.ones_like},
+    ),
+    Mistake(
+        "nothing-visible",
+        "Your mask is False everywhere: no word may look at anything.",
+        "A tensor of zeros is a good start. Which of its places have to become True?",
+        parts={"turn": torch.zeros_like},
+    ),
+    Mistake(
+        "only-itself",
+        "Each of your words sees itself and nobody else.",
+        "Then nothing is gathered from anywhere: word t may look at all the words before it too.",
+        parts={"turn": lambda mask: torch.eye(len(mask), dtype=torch.bool)},
+    ),
+    Mistake(
+        "mask-of-floats",
+        "Your mask holds the numbers 0.0 and 1.0, not booleans.",
+        "PyTorch adds a mask of numbers to the scores, and then 1.0 and 0.0 hide nothing.",
+        OPPOSITE,
+        parts={"form": torch.Tensor.double},
+    ),
+    Mistake(
+        "mask-of-whole-numbers",
+        "Your mask holds the whole numbers 0 and 1, not booleans.",
+        "~ shows the difference: of True it makes False, of 1 it makes -2.",
+        OPPOSITE,
+        parts={"form": torch.Tensor.long},
+    ),
+    Mistake(
+        "mask-to-be-added",
+        "Your mask is one to be added to the scores: 0 where a word may look, a very low number "
+        "elsewhere.",
+        "It says the right thing in the other language. The task asks for booleans, True = may "
+        "attend.",
+        OPPOSITE,
+        lambda n: torch.zeros(n, n).masked_fill(~build_mask()(n), -math.inf),
+        shows=_added(),
+    ),
+    Mistake(
+        "mask-to-be-added-inverted",
+        "Your mask is one to be added to the scores, and it hides what a word may look at.",
+        "It says 0 where the task asks for False. Decide first which places hold True, then make "
+        "a tensor of booleans.",
+        OPPOSITE,
+        lambda n: torch.zeros(n, n).masked_fill(build_mask()(n), -math.inf),
+        shows=_added(inverted=True),
+    ),
+    Mistake(
+        "axis-for-the-batch",
+        "Your mask has three axes, one of them for the batch.",
+        "The numbers are right. The task asks for (num_steps, num_steps): the same mask serves "
+        "every sequence.",
+        AXES,
+        parts={"form": lambda mask: mask[None]},
+    ),
+    Mistake(
+        "compared-without-an-axis",
+        "You compare the positions with themselves, one by one, and get a row of True.",
+        "Every query is to be compared with every key. For that the queries need to run along "
+        "another axis than the keys.",
+        AXES,
+        lambda n: torch.arange(n) <= torch.arange(n),
+    ),
+    Mistake(
+        "lengths-for-mask",
+        "You return how many words each may see, not which.",
+        "As lengths that is right: word t sees t + 1 words. The mask says it entry by entry, in a "
+        "square.",
+        wrong=lambda n: torch.arange(1, n + 1),
+    ),
+    Mistake(
+        "always-the-same-size",
+        "Your mask is 3 by 3 whatever num_steps is.",
+        "The task's argument says how many words there are.",
+        wrong=lambda n: build_mask()(3),
+    ),
+)
+
+TASK = Task(
+    "02-causal_mask",
+    causal_mask,
+    mask_cases,
+    mistakes=MASK,
+    build=build_mask,
+    number=3,
+)

@@ -1,0 +1,587 @@
+"""Task 2.2, masked_softmax: softmax over the keys that may be seen."""
+
+import math
+
+import torch
+
+from mha_classroom.checks.combining import apart, read_again
+from mha_classroom.checks.task import Case, Mistake, Task
+from mha_course import attention
+
+__all__ = ["TASK"]
+
+
+def softmax_cases(draw):
+    """Cases for `masked_softmax`."""
+
+    def case(name, sizes, valid_lens=None):
+        inputs = {"scores": draw.normal(*sizes, scale=2.0)}
+        if valid_lens is not None:
+            inputs["valid_lens"] = torch.as_tensor(valid_lens)
+        return Case(name, inputs)
+
+    by_hand = {
+        "scores": torch.tensor([[[1, 2, 5], [2, 2, 4]], [[1, 2, 5], [4, 4, 8]]]).double().log(),
+        "valid_lens": torch.tensor([2, 3]),
+    }
+    large = draw.normal(4, 2, 4)
+    large[0] += torch.tensor([-1000, -1000, 1000, 1000])
+    large[1] += torch.tensor([1000, 1000, 1000, -1000])
+    large[2] += torch.tensor([0, 0, 0, 1000])
+    some_large = {"scores": large, "valid_lens": torch.tensor([2, 3, 3, 4])}
+    return [
+        Case("lengths 2 and 3; exp of the scores: 1 2 5, 2 2 4, 1 2 5, 4 4 8", by_hand),
+        case("valid_lens=None", (2, 3, 5)),
+        case("3 sequences of unequal length", (3, 5, 7), [6, 2, 4]),
+        case("one length a query", (2, 3, 7), [[1, 4, 7], [5, 2, 3]]),
+        case("as many sequences as queries", (3, 3, 5), [5, 1, 3]),
+        case("as many sequences as queries and keys", (3, 3, 3), [[1, 3, 2], [2, 2, 1], [3, 1, 1]]),
+        case("a sequence of length 0", (3, 2, 5), [5, 0, 1]),
+        case("a query of length 0", (2, 3, 5), [[2, 0, 4], [0, 3, 5]]),
+        case("as many queries as keys", (2, 5, 5), draw.lengths(2, 5)),
+        Case("scores near 1000 and -1000", some_large),
+        case("one query, one key, of length 0", (1, 1, 1), [0]),
+        case("one key", (1, 3, 1), [1]),
+        case("one query", (3, 1, 4), [4, 1, 2]),
+        case("only lengths of 0, in int32", (2, 3, 5), torch.tensor([0, 0], dtype=torch.int32)),
+        Case("transposed", {"scores": draw.normal(2, 7, 3).mT, "valid_lens": torch.tensor([4, 7])}),
+    ]
+
+
+PADDING = "Hiding padding"
+
+
+def _naive(scores, mask, axis):
+    e = scores.masked_fill(~mask, -math.inf).exp()
+    return e / e.sum(axis, keepdim=True)
+
+
+def _naive_then_masked(scores, mask, axis):
+    e = scores.exp() * mask
+    return e / e.sum(axis, keepdim=True)
+
+
+def _zeros_for_nan(scores, mask, axis):
+    return _naive_then_masked(scores, mask, axis).nan_to_num(0.0)
+
+
+def _one_maximum(scores, mask, axis):
+    return _naive(scores - scores.masked_fill(~mask, -math.inf).max(), mask, axis)
+
+
+def _everywhere(hide):
+    """Parts for a softmax that is another one without lengths too."""
+
+    def without_lengths(scores, axis):
+        return hide(scores, torch.ones_like(scores, dtype=torch.bool), axis)
+
+    return {"hide": hide, "without_lengths": without_lengths}
+
+
+NAIVE_EXP = Mistake(
+    "naive-exp",
+    "Large scores give NaN: you take exp of the scores as they are.",
+    "exp(1000) is more than a float64 can hold, and exp(-1000) is 0, so in the end it divides "
+    "inf by inf or 0 by 0. A softmax stays the same if one number is taken off a whole row. "
+    "Which number keeps exp in bounds?",
+    PADDING,
+    parts=_everywhere(_naive),
+)
+
+OTHER_SHARES = read_again(
+    PADDING,
+    Mistake(
+        "naive-exp-then-masked",
+        "Large scores give NaN: you take exp of the scores as they are, and mask what comes out.",
+        "exp(1000) is more than a float64 can hold, and inf times the 0 of a mask is NaN. A "
+        "softmax stays the same if one number is taken off a whole row. Which keeps exp in bounds?",
+        parts=_everywhere(_naive_then_masked),
+    ),
+    Mistake(
+        "naive-exp-nan-to-zeros",
+        "Where scores are large, whole rows are empty: you take exp of the scores as they are, and "
+        "turn the NaN that comes of it into zeros.",
+        "Zeros are for rows with nothing to attend to. These have keys to attend to; exp(1000) is "
+        "only more than a float64 can hold. A softmax stays the same if one number is taken off "
+        "a whole row. Which keeps exp in bounds?",
+        parts=_everywhere(_zeros_for_nan),
+    ),
+    Mistake(
+        "one-maximum-for-the-table",
+        "Rows of scores near -1000 give NaN: you subtract the largest score of the whole tensor.",
+        "Next to a 1000 elsewhere, their exp is 0 from end to end, and 0 is divided by 0. Each row "
+        "is a softmax of its own.",
+        parts=_everywhere(_one_maximum),
+    ),
+    Mistake(
+        "divided-by-the-sum",
+        "You divide the scores by their sum, without exp.",
+        "Scores may be negative, and shares may not. exp makes every number positive first.",
+        parts=_everywhere(lambda s, m, axis: s * m / (s * m).sum(axis, keepdim=True)),
+    ),
+    Mistake(
+        "not-divided-by-the-sum",
+        "You take exp of the scores and stop there.",
+        "These numbers are positive, and 0 where a key is hidden. They do not sum to 1 yet; and "
+        "exp(1000) is more than a float64 can hold.",
+        parts=_everywhere(lambda s, m, axis: s.exp() * m),
+    ),
+    Mistake(
+        "sigmoid",
+        "You use a sigmoid: each weight is decided alone, and rows do not sum to 1.",
+        "Attention is a weighted average: what one key gains the others lose.",
+        parts=_everywhere(lambda s, m, axis: s.sigmoid() * m),
+    ),
+)
+
+
+def late(scores, mask, axis):
+    """Hide after the softmax."""
+    return scores.softmax(axis) * mask
+
+
+def _renormalised(least):
+    def hide(scores, mask, axis):
+        weights = late(scores, mask, axis)
+        return weights / weights.sum(axis, keepdim=True).clamp(min=least)
+
+    return hide
+
+
+def _largest_of_all(least):
+    def hide(scores, mask, axis):
+        powers = (scores - scores.amax(axis, keepdim=True)).exp() * mask
+        return powers / powers.sum(axis, keepdim=True).clamp(min=least)
+
+    return hide
+
+
+MASK_AFTER_SOFTMAX = Mistake(
+    "mask-after-softmax",
+    "You hide after the softmax, so rows with hidden keys do not sum to 1.",
+    "When the softmax divided, padding was still in the sum, and no later step is sure to mend "
+    "that: a hidden score can be so large that nothing is left for the others. What has to happen "
+    "before the softmax, so that it never sees the padding?",
+    PADDING,
+    parts={"hide": late},
+)
+
+HAD_A_SAY = read_again(
+    PADDING,
+    Mistake(
+        "hidden-keys-had-a-say",
+        "Next to hidden scores that are far larger, your rows turn into NaN: hidden keys have a "
+        "say, in a softmax that comes before the hiding or in the largest score that is taken off.",
+        "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
+        "leaves exp(-2000) for the real keys, which is 0, and then 0 is divided by 0. At which "
+        "step are hidden keys looked at for the last time?",
+        parts={"hide": _renormalised(0.0)},
+    ),
+    Mistake(
+        "hidden-keys-had-a-say-safely",
+        "Next to hidden scores that are far larger, your rows stay empty: hidden keys have a say, "
+        "in a softmax that comes before the hiding or in the largest score that is taken off.",
+        "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
+        "leaves nothing for the real keys, although they should share 1. That you avoid dividing "
+        "by 0 only hides it. At which step are hidden keys looked at for the last time?",
+        parts={"hide": _renormalised(1e-12)},
+    ),
+    Mistake(
+        "largest-of-hidden-keys",
+        parts={"hide": _largest_of_all(0.0)},
+        twin="hidden-keys-had-a-say",
+    ),
+    Mistake(
+        "largest-of-hidden-keys-safely",
+        parts={"hide": _largest_of_all(1e-12)},
+        twin="hidden-keys-had-a-say-safely",
+    ),
+)
+
+NOTHING = "Nothing to attend to"
+AXES = "A mask with one axis too many, or too few"
+OPPOSITE = "True means the opposite next door"
+
+
+def compare(holds, shift=0):
+    """A mask from keys and lengths: True where holds(index of the key, length + shift)."""
+
+    def see(scores, lens):
+        lens = lens[:, None] if lens.dim() == 1 else lens
+        return holds(torch.arange(scores.shape[-1]), lens[:, :, None] + shift)
+
+    return see
+
+
+LENGTHS = read_again(
+    PADDING,
+    Mistake(
+        "one-key-too-many",
+        "Each query sees one key past its length.",
+        "Keys count from 0, so with a length of 3 the keys 0, 1 and 2 are real. Which comparison "
+        "still lets key 3 in?",
+        parts={"see": compare(torch.le)},
+    ),
+    Mistake(
+        "one-key-too-few",
+        "The last real key of each sequence gets nothing.",
+        "A length of 3 means three real keys: 0, 1 and 2. One of them is hidden here.",
+        parts={"see": compare(torch.lt, shift=-1)},
+    ),
+    Mistake(
+        "mask-inverted",
+        "Your queries attend to the padding and to nothing else.",
+        "The mask is the wrong way round. What does True mean where you make it, and what where "
+        "you use it? masked_fill, for one, overwrites where its mask is True.",
+        OPPOSITE,
+        parts={"see": compare(torch.ge)},
+    ),
+    Mistake(
+        "lengths-ignored",
+        "valid_lens has no effect: the padding gets its share like any word.",
+        "Keys past a length are there only to fill the box. Attention to them is attention to "
+        "nothing that was said.",
+        parts={"see": lambda scores, lens: torch.ones_like(scores, dtype=torch.bool)},
+    ),
+    Mistake(
+        "queries-hidden-for-keys",
+        "With one length a sequence, you hide the queries past it, not the keys: the queries that "
+        "are left still attend to padding.",
+        "Rows are queries, columns keys. A length says how many keys there are to look at, for "
+        "every query of the sequence. Along which axis do your positions run?",
+        parts={
+            "see": lambda scores, lens: (
+                (torch.arange(scores.shape[1]) < lens[:, None])[:, :, None]
+                if lens.dim() == 1
+                else compare(torch.lt)(scores, lens)
+            )
+        },
+    ),
+    Mistake(
+        "lengths-repeated-as-a-whole",
+        "With one length a sequence, the rows get the wrong ones: 2, 3 became 2, 3, 2, 3.",
+        "repeat lays the whole tensor down again. All queries of sequence 0 come first, and every "
+        "one of them needs the length of sequence 0.",
+        AXES,
+        parts={
+            "see": lambda scores, lens: compare(torch.lt)(
+                scores,
+                lens.repeat(scores.shape[1]).view(scores.shape[:2]) if lens.dim() == 1 else lens,
+            )
+        },
+    ),
+    Mistake(
+        "no-axis-for-queries",
+        "Your mask has the shape (B, S), and query i of every sequence gets the length of "
+        "sequence i.",
+        "PyTorch lines shapes up from the right, so next to scores (B, L, S) the B of your mask "
+        "stands under L. Where B and L differ that is an error; where they agree, nothing "
+        "warns you.",
+        AXES,
+        parts={
+            "see": lambda scores, lens: (
+                torch.arange(scores.shape[-1])
+                < (lens[:, None] if lens.dim() == 1 else lens[..., None])
+            )
+        },
+    ),
+    Mistake(
+        "one-axis-too-many",
+        "Your mask has four axes, and so has your result: every sequence under the lengths of "
+        "every sequence.",
+        "Masks with an axis for heads are (B, 1, 1, S). Scores are (B, L, S) here: count the axes "
+        "from the right, and see which one the batch of your mask falls on.",
+        AXES,
+        parts={"see": lambda scores, lens: compare(torch.lt)(scores, lens)[:, None]},
+    ),
+)
+
+MORE_LENGTHS = read_again(
+    NOTHING,
+    Mistake(
+        "length-0-counts-as-1",
+        "You turn lengths of 0 into 1.",
+        "That keeps NaN away, and makes a query without any real key attend to padding. Its row "
+        "has to be zeros.",
+        parts={"see": lambda scores, lens: compare(torch.lt)(scores, lens.clamp(min=1))},
+    ),
+    Mistake(
+        "longest-for-all",
+        "Every row gets the length of the longest.",
+        "In a batch some sequences are shorter, and their padding is hidden only if each row is "
+        "compared with its own length.",
+        PADDING,
+        parts={
+            "see": lambda scores, lens: compare(torch.lt)(scores, lens.max().expand(len(scores)))
+        },
+    ),
+    Mistake(
+        "one-length-for-all-queries",
+        "With one length a query, you use the first for the whole sequence.",
+        "Lengths of shape (B, L) are there so that queries of one sequence may see different "
+        "numbers of keys, as in causal attention.",
+        parts={
+            "see": lambda scores, lens: compare(torch.lt)(
+                scores, lens if lens.dim() == 1 else lens[:, 0]
+            )
+        },
+    ),
+    Mistake(
+        "keys-counted-from-the-end",
+        "You keep the last keys of each row and hide the first.",
+        "Padding stands at the end of a sequence: a length of 2 means that keys 0 and 1 are real.",
+        PADDING,
+        parts={
+            "see": lambda scores, lens: compare(torch.ge)(scores, scores.shape[-1] - lens),
+        },
+    ),
+    Mistake(
+        "lengths-of-sequences-only",
+        "It works with one length a sequence, and raises with one length a query.",
+        "Lengths come as (B,) or as (B, L). Next to scores (B, L, S), which axes of size 1 does "
+        "the one need, and which the other?",
+        AXES,
+        parts={"see": lambda s, lens: torch.arange(s.shape[-1]) < lens[:, None, None]},
+    ),
+    Mistake(
+        "lengths-of-queries-only",
+        "It works with one length a query, and raises with one length a sequence.",
+        "Lengths come as (B,) or as (B, L). A tensor with one axis cannot be indexed as if it had "
+        "two: it has to get the axis of queries first.",
+        AXES,
+        parts={"see": lambda s, lens: torch.arange(s.shape[-1]) < lens[:, :, None]},
+    ),
+)
+
+
+def filled(fill, zeros_last=False):
+    """Hide before the softmax, by writing a number over the scores."""
+
+    def hide(scores, mask, axis):
+        weights = scores.masked_fill(~mask, fill).softmax(axis)
+        return weights * mask if zeros_last else weights
+
+    return hide
+
+
+right_mask = compare(torch.lt)
+hidden_before = filled(-math.inf)
+
+
+def _only_hidden(scores, valid_lens=None):
+    if valid_lens is None:
+        return scores.clone()
+    return scores.masked_fill(~right_mask(scores, valid_lens), -math.inf)
+
+
+def _shows_only_hidden(inputs, result):
+    scores = inputs["scores"]
+    if not torch.is_tensor(result) or result.shape != scores.shape:
+        return False
+    if "valid_lens" not in inputs:
+        return any(torch.allclose(result, X) for X in (scores, scores.softmax(-1)))
+    mask = right_mask(scores, inputs["valid_lens"]).expand_as(scores)
+    return bool((result[mask] == scores[mask]).all() and (result[~mask] < -1e3).all())
+
+
+def _in_place(scores, mask, axis):
+    scores[~mask.expand_as(scores)] = -math.inf
+    return scores.softmax(axis)
+
+
+def build_masked_softmax(
+    see=right_mask,
+    hide=hidden_before,
+    axis=-1,
+    empty=lambda count: 0.0,
+    finish=lambda weights: weights,
+    without_lengths=torch.softmax,
+):
+    """Return an answer to `02-masked_softmax`, right unless a part is replaced.
+
+    see: a mask from scores and lengths. hide: weights from scores, a mask and the axis. empty:
+    what all that has nothing to share in gets, from how many share. finish: the last step.
+    without_lengths: weights from scores and the axis where valid_lens is None.
+    """
+
+    def masked_softmax(scores, valid_lens=None):
+        if valid_lens is None:
+            return finish(without_lengths(scores, axis))
+        mask = see(scores, valid_lens)
+        weights = hide(scores, mask, axis)
+        nothing = ~mask.any(axis, keepdim=True)
+        return finish(weights.masked_fill(nothing, empty(scores.shape[axis])))
+
+    return masked_softmax
+
+
+HIDING = read_again(
+    PADDING,
+    MASK_AFTER_SOFTMAX,
+    Mistake(
+        "masked-scores-0",
+        "You set the scores of hidden keys to 0, or next to 0, and they still get weight.",
+        "exp(0) is 1: a score of 0 counts like any other, and above every negative one. "
+        "Which score has an exp of 0?",
+        parts={"hide": filled(0.0)},
+    ),
+    Mistake(
+        "masked-scores-0-then-zeros",
+        "You set the scores of hidden keys to 0, and at the end their weights: the rows do not "
+        "sum to 1.",
+        "With a score of 0 a hidden key adds exp(0) = 1 to the sum that the softmax divides by. "
+        "The zeros at the end do not take that back.",
+        parts={"hide": filled(0.0, zeros_last=True)},
+    ),
+    Mistake(
+        "mask-of-ones-added",
+        "You add a mask of ones and zeros to the scores.",
+        "That makes what may be seen a little louder and hides nothing: a difference of 1 is a "
+        "factor of e. What has to be added to a score so that its exp is 0?",
+        OPPOSITE,
+        parts={"hide": lambda s, m, axis: (s + m.double()).softmax(axis)},
+    ),
+    Mistake(
+        "nan-for-length-0",
+        "A query with nothing to attend to gives NaN.",
+        "All its scores are -inf, so the softmax divides 0 by 0. Such a query learns nothing, and "
+        "its row has to say so: zeros.",
+        NOTHING,
+        parts={"empty": lambda count: math.nan},
+    ),
+    Mistake(
+        "uniform-for-length-0",
+        "A query with nothing to attend to spreads its weight evenly over the padding.",
+        "A finite fill makes all its scores equal, and equal scores get equal weights. No NaN "
+        "warns you, but its output is an average of padding. Such a row has to be zeros.",
+        NOTHING,
+        parts={"empty": lambda count: 1 / count},
+    ),
+    Mistake(
+        "softmax-over-queries",
+        "Your weights sum to 1 down the columns: the softmax runs over the queries.",
+        "Each query shares out one unit of attention among the keys, so each row sums to 1. "
+        "Which axis of (B, L, S) are the keys?",
+        parts={"axis": -2},
+    ),
+    NAIVE_EXP,
+)
+
+FILLS = read_again(
+    NOTHING,
+    Mistake(
+        "fill-not-low-enough",
+        "Your fill is not low enough: next to scores near -1000, hidden keys get all the weight.",
+        "-100 is low among scores around 0, and high among scores around -1000. Is there a number "
+        "that is below every score there can be?",
+        parts={"hide": filled(-100.0)},
+    ),
+    Mistake(
+        "fill-not-low-enough-then-zeros",
+        "Your fill is not low enough: next to scores near -1000 hidden keys get all the weight, "
+        "and once you write zeros over them the row is empty.",
+        "-100 is low among scores around 0, and high among scores around -1000. Is there a number "
+        "that is below every score there can be?",
+        parts={"hide": filled(-100.0, zeros_last=True)},
+    ),
+)
+
+HALF = read_again(
+    PADDING,
+    Mistake(
+        "scores-returned",
+        "You return the scores as they are.",
+        "A row of weights adds up to 1 and has zeros for what is hidden. Two things are to be done "
+        "with the scores: hide, and share out.",
+        wrong=lambda scores, valid_lens=None: scores.clone(),
+    ),
+    Mistake(
+        "hidden-and-no-more",
+        "Half of the way: you write low numbers over the scores of hidden keys and return that.",
+        "Hidden scores are hidden well. What is still missing makes shares of the scores: numbers "
+        "from 0 to 1, and 1 in each row.",
+        wrong=_only_hidden,
+        shows=_shows_only_hidden,
+    ),
+)
+
+_ALL = read_again(
+    PADDING,
+    *HALF,
+    *LENGTHS,
+    *MORE_LENGTHS,
+    *HIDING,
+    *OTHER_SHARES,
+    Mistake(
+        "masked-scores-1e-9",
+        parts={"hide": filled(1e-9)},
+        twin="masked-scores-0",
+    ),
+    *FILLS,
+    *HAD_A_SAY,
+    Mistake(
+        "zero-times-infinity",
+        "You multiply a mask of zeros and ones by -inf, and 0 times infinity is NaN.",
+        "The 0 was meant to leave a score as it is. Look for another way to put a very low number "
+        "in some places and leave the others alone.",
+        NOTHING,
+        parts={
+            "hide": lambda s, m, axis: (s + (~m).double() * -math.inf).softmax(axis),
+            "empty": lambda count: math.nan,
+        },
+    ),
+    Mistake(
+        "scores-changed-in-place",
+        "You write into the caller's scores: after the call they are gone.",
+        "Whoever calls may still need them, for a second mask or a picture. X[...] = and functions "
+        "whose names end in _ write into the tensor they are given.",
+        NOTHING,
+        parts={"hide": _in_place},
+    ),
+    Mistake(
+        "softmax-over-the-batch",
+        "Your softmax runs over the sequences of the batch.",
+        "Sequences in a batch have nothing to do with each other. F.softmax without dim takes the "
+        "first of three axes. Which one are the keys?",
+        parts={"axis": 0},
+    ),
+    Mistake(
+        "logarithm-of-the-weights",
+        "You return the logarithms of the weights.",
+        "They are to be multiplied with values, so they have to be shares: from 0 to 1, and 1 in "
+        "all. log_softmax is for losses.",
+        parts={"finish": torch.log},
+    ),
+)
+
+SOFTMAX = apart(
+    _ALL,
+    build_masked_softmax,
+    "one-axis-too-many",
+    "keys-counted-from-the-end",
+    "length-0-counts-as-1",
+    "longest-for-all",
+    "lengths-of-queries-only",
+    "naive-exp-nan-to-zeros",
+    "one-maximum-for-the-table",
+    "divided-by-the-sum",
+    "not-divided-by-the-sum",
+    "sigmoid",
+    "fill-not-low-enough-then-zeros",
+    "zero-times-infinity",
+    "logarithm-of-the-weights",
+)
+
+TASK = Task(
+    "02-masked_softmax",
+    attention.masked_softmax,
+    softmax_cases,
+    mistakes=SOFTMAX,
+    build=build_masked_softmax,
+    forbidden=(
+        "mha_course.attention.masked_softmax",
+        "mha_course.attention.length_mask",
+        "d2l.torch.masked_softmax",
+    ),
+    number=2,
+)

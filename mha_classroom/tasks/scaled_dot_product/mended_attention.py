@@ -1,0 +1,259 @@
+"""Task 2.5, mended_attention: a causal attention that leaks, mended."""
+
+import math
+from functools import partial
+
+import torch
+
+from mha_classroom.checks.combining import apart, only, read_again, without
+from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.tasks.scaled_dot_product.causal_mask import build_mask, causal_mask
+from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
+    FILLS,
+    HAD_A_SAY,
+    NAIVE_EXP,
+    OTHER_SHARES,
+    filled,
+    late,
+)
+from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import (
+    FINISHED,
+    HIDES_OTHERS,
+    RESULTS,
+    SELDOM,
+    attention_stages,
+    build_attention,
+    make_qkv,
+)
+from mha_classroom.tasks.scaled_dot_product.scaled_scores import SCALES, make_batch
+from mha_course import attention
+
+__all__ = ["TASK"]
+
+
+def mending_cases(draw):
+    """Cases for `mended_attention`."""
+    by_hand = {
+        "queries": make_batch([[2, 0, 0, 0]] * 3),
+        "keys": torch.cat([make_batch([[1], [2], [5]]).log(), torch.zeros(1, 3, 3)], dim=-1),
+        "values": make_batch([[24], [12], [8]]),
+    }
+    loud = make_qkv(draw, 2, 5, 5, 3, 2)
+    loud["keys"][:, -1] = 1000 * loud["queries"][:, 0]  # so word 0 would look at nothing else
+    large = {
+        "queries": make_batch([[40], [-40], [40]]).repeat(2, 1, 1),
+        "keys": torch.cat([make_batch([[40], [38], [-40]]), make_batch([[40], [38], [39]])]),
+        "values": draw.normal(2, 3, 2),
+    }
+    return [
+        Case("every query likes the keys 1 : 2 : 5", by_hand),
+        Case("2 sequences of 5 words, d_k = 7, d_v = 3", make_qkv(draw, 2, 5, 5, 7, 3)),
+        Case("one word", make_qkv(draw, 2, 1, 1, 3, 5)),
+        Case("all sizes 3", make_qkv(draw, 3, 3, 3, 3, 3)),
+        Case("scores of 1600, 1520 and -1600, with both signs", large),
+        Case("a last key with scores in the thousands", loud),
+    ]
+
+
+def mended_attention(queries, keys, values):
+    """A right answer to `02-mended_attention`."""
+    mask = causal_mask(queries.shape[1])
+    return attention.scaled_dot_product_attention(queries, keys, values, mask=mask)
+
+
+FUTURE = "Hiding the future"
+OPPOSITE = "True means the opposite next door"
+AXES = "A mask with one axis too many, or too few"
+LEAK = "Does it see the future?"
+PADDING = "Hiding padding"
+NOTHING = "Nothing to attend to"
+
+
+def build_mended(**parts):
+    """Return an answer to `02-mended_attention`, right unless a part is replaced."""
+    attend = build_attention(**parts)
+
+    def mended_attention(queries, keys, values):
+        steps = torch.arange(1, keys.shape[1] + 1).repeat(len(keys), 1)
+        return attend(queries, keys, values, steps)
+
+    return mended_attention
+
+
+def _triangle(shift=0, turn=lambda mask: mask):
+    return lambda scores, lens: build_mask(shift, turn)(scores.shape[-1])[None]
+
+
+def _next_word_left_in_the_sum(scores, mask, axis):
+    wider = build_mask(shift=1)(scores.shape[-1])
+    return filled(-math.inf)(scores, wider, axis) * mask
+
+
+def _by_count(scores, mask, axis):
+    return late(scores, mask, axis) / mask.sum(axis, keepdim=True)
+
+
+LOUD = (
+    *HAD_A_SAY,
+    *FILLS,
+    NAIVE_EXP,
+    *only(OTHER_SHARES, "naive-exp-then-masked", "naive-exp-nan-to-zeros"),
+    *only(OTHER_SHARES, "one-maximum-for-the-table"),
+)
+
+_ALL = read_again(
+    FUTURE,
+    Mistake(
+        "next-word-visible",
+        "Each word still sees the next one: the weights right of the diagonal are not 0.",
+        "It is the very word that a model is to predict. Which diagonal is the first that has to "
+        "be hidden?",
+        parts={"see": _triangle(shift=1)},
+    ),
+    Mistake(
+        "mask-after-softmax",
+        "You hide after the softmax, as the leaky function does: its rows do not sum to 1.",
+        "Later words get no weight, but when the softmax divided they were in the sum. Change a "
+        "later word, and the earlier outputs move. Dividing once more is no cure where a later "
+        "score is far larger than the others.",
+        LEAK,
+        parts={"hide": late},
+    ),
+    Mistake(
+        "next-word-in-the-sum",
+        "The weights of later words are 0, but the softmax still divided by a sum with the next "
+        "word in it.",
+        "You hide twice, and the mask before the softmax is one diagonal too wide. Zeros written "
+        "later do not take a word out of the sum.",
+        LEAK,
+        parts={"hide": _next_word_left_in_the_sum},
+    ),
+    Mistake(
+        "divided-by-count",
+        "After hiding you divide each row by the number of words that it sees.",
+        "The rows are to sum to 1, and what is missing in a row depends on its scores, not only on "
+        "how many words are hidden. What should the softmax have seen, so that nothing is missing?",
+        LEAK,
+        parts={"hide": _by_count},
+    ),
+    Mistake(
+        "hides-itself-nan",
+        "You hide the diagonal too: word 0 has nothing to look at, and its row is NaN.",
+        "Word t may see words 0 to t, itself included.",
+        parts={"see": _triangle(shift=-1), "empty": lambda count: math.nan},
+    ),
+    Mistake(
+        "hides-itself",
+        "You hide the diagonal too: no word sees itself, and word 0 gets zeros.",
+        "Word t may see words 0 to t, itself included.",
+        parts={"see": _triangle(shift=-1)},
+    ),
+    Mistake(
+        "hides-itself-uniform",
+        "You hide the diagonal too. Word 0 has nothing to look at, its scores are all the same "
+        "low number, and so it looks at every later word alike.",
+        "Word t may see words 0 to t, itself included.",
+        parts={"see": _triangle(shift=-1), "empty": lambda count: 1 / count},
+    ),
+    Mistake(
+        "mask-inverted",
+        "Your words see what comes later and nothing else; the last one has nothing to look at.",
+        "The mask is the wrong way round. masked_fill overwrites where its mask is True: is that "
+        "where a word may look in your mask, or where it may not?",
+        OPPOSITE,
+        parts={"see": _triangle(turn=torch.logical_not), "empty": lambda count: math.nan},
+    ),
+    Mistake(
+        "mask-inverted-uniform",
+        "Your words see what comes later and nothing else; the last one, left with nothing, looks "
+        "at all alike.",
+        "The mask is the wrong way round. masked_fill overwrites where its mask is True: is that "
+        "where a word may look in your mask, or where it may not?",
+        OPPOSITE,
+        parts={"see": _triangle(turn=torch.logical_not), "empty": lambda count: 1 / count},
+    ),
+    Mistake(
+        "looks-ahead",
+        "Your words see themselves and what comes later: the triangle is on the wrong side.",
+        "Rows are queries, columns keys: word 0, in the first row, may see only itself.",
+        parts={"see": _triangle(turn=lambda mask: mask.T)},
+    ),
+    Mistake(
+        "all-visible",
+        "Nothing is hidden: word 0 sees how the sentence ends.",
+        "Causal means that output t depends on words 0 to t and on nothing later.",
+        parts={"see": _triangle(turn=torch.ones_like)},
+    ),
+    Mistake(
+        "masked-scores-0",
+        "You set the scores of later words to 0, and they still get weight.",
+        "exp(0) is 1: a score of 0 counts like any other. Which score has an exp of 0?",
+        PADDING,
+        parts={"hide": filled(0.0)},
+    ),
+    Mistake(
+        "mask-of-ones-added",
+        "You add a mask of ones and zeros to the scores.",
+        "That makes what may be seen a little louder and hides nothing. What has to be added to a "
+        "score so that its exp is 0?",
+        OPPOSITE,
+        parts={"hide": lambda s, m, axis: (s + m.double()).softmax(axis)},
+    ),
+    Mistake(
+        "zero-times-infinity",
+        "You multiply a mask of zeros and ones by -inf, and 0 times infinity is NaN.",
+        "The 0 was meant to leave a score as it is. Look for another way to put a very low number "
+        "in some places and leave the others alone.",
+        NOTHING,
+        parts={"hide": lambda s, m, axis: (s + (~m).double() * -math.inf).softmax(axis)},
+    ),
+    Mistake(
+        "softmax-over-queries",
+        "Your weights sum to 1 down the columns: the softmax runs over the queries.",
+        "Each word shares out one unit of attention among the words that it may see, so each row "
+        "sums to 1.",
+        PADDING,
+        parts={"axis": -2},
+    ),
+    Mistake(
+        "lengths-of-sequences",
+        "You pass the lengths 1, 2, 3 … as one length a sequence, and they are one a query.",
+        "Lengths of shape (B,) belong to the sequences of the batch. Those that say how far each "
+        "query sees have the shape (B, L).",
+        AXES,
+        parts={"see": lambda scores, lens: torch.arange(scores.shape[-1]) < lens[0, :, None, None]},
+    ),
+    *without(SCALES, *SELDOM),
+    *RESULTS,
+    *LOUD,
+)
+
+MENDED = apart(
+    _ALL,
+    build_mended,
+    *HIDES_OTHERS,
+    *(mistake.id for mistake in LOUD if mistake.id != "hidden-keys-had-a-say"),
+    "next-word-in-the-sum",
+    "divided-by-count",
+    "zero-times-infinity",
+    "lengths-of-sequences",
+)
+
+TASK = Task(
+    "02-mended_attention",
+    mended_attention,
+    mending_cases,
+    returns=("output", "weights"),
+    mistakes=MENDED,
+    build=build_mended,
+    stages=partial(attention_stages, mended_attention),
+    since=2,  # scores of any size
+    uses=(
+        "02-scaled_scores",
+        "02-masked_softmax",
+        "02-causal_mask",
+        "02-scaled_dot_product_attention",
+    ),
+    forbidden=FINISHED,
+    number=5,
+)

@@ -1,0 +1,316 @@
+"""Task 2.4, scaled_dot_product_attention: scores, weights, averages."""
+
+import math
+from functools import partial
+
+import torch
+
+from mha_classroom.checks.combining import apart, read_again, without
+from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
+    FILLS,
+    HAD_A_SAY,
+    HIDING,
+    LENGTHS,
+    build_masked_softmax,
+    late,
+)
+from mha_classroom.tasks.scaled_dot_product.scaled_scores import (
+    SCALES,
+    make_batch,
+    not_scaled,
+    pairs,
+    right_scale,
+    score_stages,
+)
+from mha_course import attention
+
+__all__ = ["TASK"]
+
+
+def make_qkv(draw, batch, num_queries, num_keys, d_k, d_v):
+    """Random queries, keys and values of these sizes, by name."""
+    return {
+        "queries": draw.normal(batch, num_queries, d_k),
+        "keys": draw.normal(batch, num_keys, d_k),
+        "values": draw.normal(batch, num_keys, d_v),
+    }
+
+
+FINISHED = (
+    "mha_course.attention.scaled_dot_product_attention",
+    "mha_course.attention.DotProductAttention",
+    "d2l.torch.DotProductAttention",
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch._scaled_dot_product_attention_math",
+    "torch._scaled_dot_product_flash_attention_for_cpu",
+    "torch.nn.modules.activation.MultiheadAttention",
+    "torch.nn.functional.multi_head_attention_forward",
+)
+
+
+def attention_cases(draw):
+    """Cases for `scaled_dot_product_attention`."""
+
+    def case(name, *sizes, valid_lens=None):
+        inputs = make_qkv(draw, *sizes)
+        if valid_lens is not None:
+            inputs["valid_lens"] = torch.tensor(valid_lens)
+        return Case(name, inputs)
+
+    shares = make_batch([[1, 0], [2, 0], [5, 0]]).log().nan_to_num(neginf=0.0)  # exp: 1, 2, 5
+    by_hand = {
+        "queries": make_batch([[2, 0, 0, 0], [0, 0, 0, 0]]),
+        "keys": torch.cat([shares, torch.zeros_like(shares)], dim=-1),
+        "values": make_batch([[24, 0], [0, 12], [0, 24]]),
+    }
+    with_lengths = {
+        "queries": make_batch([[2**0.5, 0], [0, 0]]).repeat(2, 1, 1),
+        "keys": shares.repeat(2, 1, 1),
+        "values": by_hand["values"].repeat(2, 1, 1),
+        "valid_lens": torch.tensor([2, 3]),
+    }
+    large = {
+        "queries": make_batch([[30], [-30]]).repeat(3, 1, 1),
+        "keys": make_batch([[30], [10], [-30]]).repeat(3, 1, 1),
+        "values": draw.normal(3, 3, 5),
+        "valid_lens": torch.tensor([2, 3, 2]),
+    }
+    large["keys"][2] = torch.tensor([[30.0], [29], [28]])  # hidden scores like those that are not
+    close = {
+        "queries": make_batch([[100]]),
+        "keys": make_batch([[10], [9.99]]),
+        "values": make_batch([[0], [1]]),
+    }
+    return [
+        Case("query 0 likes the keys 1 : 2 : 5, query 1 all alike", by_hand),
+        Case("the same in 2 sequences of width 2, with lengths 2 and 3", with_lengths),
+        case("2 sequences, 3 queries, 5 keys, d_k = 7, d_v = 11", 2, 3, 5, 7, 11),
+        case("sequences of unequal length", 2, 5, 5, 3, 7, valid_lens=[5, 2]),
+        case("one length a query", 2, 3, 7, 5, 2, valid_lens=[[1, 4, 7], [5, 2, 3]]),
+        case("all sizes 3", 3, 3, 3, 3, 3, valid_lens=[2, 3, 1]),
+        case("a sequence of length 0", 3, 2, 5, 7, 3, valid_lens=[5, 0, 1]),
+        case("a query of length 0", 2, 3, 5, 2, 7, valid_lens=[[2, 0, 4], [0, 3, 5]]),
+        Case("scores up to 900 in size", large),
+        Case("scores 1000 and 999", close),
+        case("one query, values of width 1", 2, 1, 5, 3, 1, valid_lens=[5, 2]),
+        case("one key", 2, 3, 1, 5, 2),
+    ]
+
+
+def scaled_dot_product_attention(queries, keys, values, valid_lens=None):
+    """A right answer to `02-scaled_dot_product_attention`, free to stand in for it in 2.5."""
+    weights = attention.dot_product_weights(queries, keys, valid_lens, None)
+    return weights @ values, weights
+
+
+def attention_stages(attend, inputs):
+    """What a right attention computes on the way."""
+    output, weights = attend(**inputs)
+    return score_stages(inputs) | {"the weights": weights, "the weighted sums": output}
+
+
+SHOUT = "Wide vectors shout"
+VANISH = "What does vanish"
+SCORE = "Scaled scores"
+PADDING = "Hiding padding"
+TOGETHER = "Put together"
+
+# Whoever makes one of these makes it in `scaled_scores`.
+SELDOM = (
+    "divided-by-twice-the-width",
+    "divided-by-root-of-queries",
+    "multiplied-by-root",
+    "width-of-the-example",
+    "root-cut-to-whole",
+    "root-rounded",
+)
+
+
+def build_attention(
+    product=pairs,
+    scale=right_scale,
+    settle=lambda weights, queries: weights,
+    used=lambda softmax, raw, scores, weights: weights,
+    shown=lambda softmax, raw, scores, weights: weights,
+    weigh=lambda weights, keys, values: weights @ values,
+    give=lambda output, weights: (output, weights),
+    **softmax_parts,
+):
+    """Return an answer to `02-scaled_dot_product_attention`, right unless a part is replaced.
+
+    settle: what happens to the weights. used, shown: those that make the output and those that
+    are returned, from a masked softmax, the scores before and after scaling, and the weights.
+    """
+    masked_softmax = build_masked_softmax(**softmax_parts)
+
+    def attention(queries, keys, values, valid_lens=None):
+        def softmax(scores):
+            return settle(masked_softmax(scores, valid_lens), queries)
+
+        raw = product(queries, keys)
+        scores = scale(raw, queries, keys, values)
+        made = softmax, raw, scores, softmax(scores)
+        return give(weigh(used(*made), keys, values), shown(*made))
+
+    return attention
+
+
+def _unmasked(softmax, raw, scores, weights):
+    return scores.softmax(-1)
+
+
+RESULTS = read_again(
+    TOGETHER,
+    Mistake(
+        "output-only",
+        "You return the output alone.",
+        "The weights are asked for too: they say which keys each output was made from.",
+        parts={"give": lambda output, weights: output},
+    ),
+    Mistake(
+        "weights-only",
+        "Half of the way: you return the weights alone.",
+        "They say how much of each value is wanted. The output is asked for too: what comes of "
+        "the values under these weights?",
+        parts={"give": lambda output, weights: weights},
+    ),
+    Mistake(
+        "results-swapped",
+        "You return the weights first and the output second.",
+        "Whoever calls unpacks them as output, weights.",
+        parts={"give": lambda output, weights: (weights, output)},
+    ),
+    Mistake(
+        "output-of-unmasked-weights",
+        "Your weights are right, but the output is not made from them: it still has what they "
+        "hide in it.",
+        "The output is the weighted sum under the very weights that you return. Is there an "
+        "earlier tensor that you multiply with the values?",
+        parts={"used": _unmasked},
+    ),
+    Mistake(
+        "unmasked-weights-returned",
+        "Your output is right, but the weights that you return are from before the hiding.",
+        "Whoever looks at them would think that hidden words were attended to.",
+        parts={"shown": _unmasked},
+    ),
+    Mistake(
+        "unscaled-weights-returned",
+        "Your output is right, but the weights that you return are those of scores without the "
+        "scale.",
+        "They would not say which keys the output was made from.",
+        parts={"shown": lambda softmax, raw, scores, weights: softmax(raw)},
+    ),
+    Mistake(
+        "scores-returned",
+        "Your output is right, but in place of the weights you return the scores.",
+        "Weights are shares of 1. A score says nothing before the softmax has compared it with the "
+        "other scores of its row.",
+        parts={"shown": lambda softmax, raw, scores, weights: scores},
+    ),
+    Mistake(
+        "scaled-after-softmax",
+        "You divide the weights by √d_k, not the scores: rows sum to less than 1.",
+        "The softmax has seen the large scores and made its pick. Scaling is to keep it from that.",
+        VANISH,
+        parts={"scale": not_scaled, "settle": lambda weights, q: weights / q.shape[-1] ** 0.5},
+    ),
+    Mistake(
+        "softmax-twice",
+        "You take a softmax of the scores, and then a softmax of that.",
+        "After the first all numbers lie between 0 and 1, so the second makes nearly equal weights "
+        "of them.",
+        parts={"scale": lambda s, q, k, v: (s / q.shape[-1] ** 0.5).softmax(-1)},
+    ),
+    Mistake(
+        "weights-transposed",
+        "You turn the weights before you multiply them with the values.",
+        "Row i of the weights is for query i and goes along the keys, and each key has its value. "
+        "They fit as they are.",
+        parts={"weigh": lambda weights, keys, values: weights.mT @ values},
+    ),
+    Mistake(
+        "weights-times-values",
+        "You multiply weights and values entry by entry.",
+        "An output is a weighted sum: for each query, over all keys. Which product adds up?",
+        parts={"weigh": lambda weights, keys, values: weights * values},
+    ),
+    Mistake(
+        "keys-averaged",
+        "You average the keys, not the values.",
+        "Keys are what is compared with the query; values are what it takes home.",
+        parts={"weigh": lambda weights, keys, values: weights @ keys},
+    ),
+    Mistake(
+        "queries-and-keys-swapped",
+        "Queries and keys have changed places in the product.",
+        "Row i is for query i, which shares out its attention along its row. With as many queries "
+        "as keys the shape does not tell.",
+        SCORE,
+        parts={"product": lambda q, k: k @ q.mT},
+    ),
+)
+
+_ALL = (
+    *without(SCALES, *SELDOM),
+    Mistake(
+        "divided-by-root-of-value-width",
+        "You divide by the root of the values' width, √d_v.",
+        "Values have no part in a score. How large a score gets depends on the width of the "
+        "vectors that are multiplied.",
+        SHOUT,
+        parts={"scale": lambda s, q, k, v: s / math.sqrt(v.shape[-1])},
+    ),
+    *without(LENGTHS, "no-axis-for-queries"),
+    *HIDING,
+    *HAD_A_SAY,
+    *FILLS,
+    *RESULTS,
+    Mistake(
+        "values-hidden",
+        "You write zeros over the values of padding, and leave its weights.",
+        "What it adds to the output is gone, but it keeps its share, and the others get too "
+        "little: the weights of the real keys have to sum to 1.",
+        PADDING,
+        parts={"hide": late, "shown": _unmasked},
+    ),
+)
+
+HIDES_OTHERS = (
+    "root-of-a-number-by-torch",
+    "output-only",
+    "weights-only",
+    "results-swapped",
+    "scaled-after-softmax",
+    "softmax-twice",
+    "weights-transposed",
+    "weights-times-values",
+    "keys-averaged",
+    "queries-and-keys-swapped",
+)
+
+ATTENTION = apart(
+    _ALL,
+    build_attention,
+    *HIDES_OTHERS,
+    "queries-hidden-for-keys",
+    "lengths-repeated-as-a-whole",
+    "one-axis-too-many",
+    "naive-exp",
+    *(mistake.id for mistake in (*HAD_A_SAY, *FILLS)),
+    "values-hidden",
+)
+
+TASK = Task(
+    "02-scaled_dot_product_attention",
+    scaled_dot_product_attention,
+    attention_cases,
+    returns=("output", "weights"),
+    mistakes=ATTENTION,
+    build=build_attention,
+    stages=partial(attention_stages, scaled_dot_product_attention),
+    uses=("02-scaled_scores", "02-masked_softmax"),
+    forbidden=FINISHED,
+    number=4,
+)

@@ -1,0 +1,234 @@
+"""Task 7.2, entropy: how broadly a query looks."""
+
+import math
+
+import torch
+
+from mha_classroom.checks.combining import read_again, same
+from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
+from mha_course.explorer import heads
+
+__all__ = ["TASK"]
+
+
+def entropy_cases(draw):
+    """Cases for `entropy`: weights of 0, of almost 0, one key, ranks 2 to 5, L = S and not."""
+    small = table([0.25, 0.25, 0.25, 0.25], [0.5, 0, 0.5, 0], [0, 0, 1, 0])
+    holes = random_weights(draw, 2, 3, 5, 7) * (draw.normal(2, 3, 5, 7) > -0.5)
+    holes[..., 0] += 0.1
+    tiny = random_weights(draw, 3, 5, 61)
+    tiny[..., ::2] = 3e-9
+    tiny[..., 1::4] = 3e-7
+    return [
+        Case("3 queries, 4 keys", {"weights": small}),
+        Case("2 sentences, 3 heads", {"weights": random_weights(draw, 2, 3, 5, 7)}),
+        Case("as many queries as keys", {"weights": random_weights(draw, 3, 5, 5)}),
+        Case("many weights are 0", {"weights": holes / holes.sum(dim=-1, keepdim=True)}),
+        Case("a causal mask", {"weights": _causal(draw, 2, 7)}),
+        Case("many weights are almost 0", {"weights": tiny / tiny.sum(dim=-1, keepdim=True)}),
+        Case("one key", {"weights": torch.ones(2, 3, 1, dtype=torch.float64)}),
+        Case("one query", {"weights": random_weights(draw, 2, 1, 5)}),
+        Case("97 keys", {"weights": random_weights(draw, 3, 97, scale=0.3)}),
+        Case("sharp heads", {"weights": random_weights(draw, 2, 5, 11, scale=300.0)}),
+        Case("all axes equal", {"weights": random_weights(draw, 3, 3, 3, 3)}),
+        Case("layers too", {"weights": random_weights(draw, 2, 1, 3, 5, 7)}),
+        Case(
+            "weights are not contiguous",
+            {"weights": random_weights(draw, 3, 2, 5, 7).transpose(0, 1)},
+        ),
+    ]
+
+
+def _causal(draw, *shape):
+    scores = draw.normal(*shape, shape[-1])
+    return scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf).softmax(dim=-1)
+
+
+ENTROPY_SECTION = "How widely a head looks"
+ROWS = "Rows ask, columns are asked"
+
+
+def _logs(weights):
+    """The logarithm, 0 where the weight is 0: there it does not count."""
+    return torch.where(weights > 0, weights, 1.0).log()
+
+
+def build_entropy(
+    before=same,
+    logarithm=_logs,
+    factor=same,
+    total=lambda terms: -terms.sum(dim=-1),
+    unit=1.0,
+    finish=lambda entropies, weights: entropies,
+):
+    """Return an answer to `07-entropy`, right unless a part is replaced.
+
+    before: what is done to the weights first. logarithm: of them. factor: what it is multiplied
+    by, from the weights. total: from the products to one number a query. unit: a last factor.
+    finish: of the entropies, given the weights.
+    """
+
+    def entropy(weights):
+        weights = before(weights)
+        return finish(total(factor(weights) * logarithm(weights)) * unit, weights)
+
+    return entropy
+
+
+def _added(size):
+    return Mistake(
+        f"added-1e-{size}",
+        "You add a small number to every weight before the logarithm.",
+        "That keeps 0 · ln 0 from becoming NaN, but it moves every other term a little, too, and "
+        "with many keys that adds up. 0 · ln 0 needs an answer of its own: which one?",
+        ENTROPY_SECTION,
+        parts={"logarithm": lambda weights: (weights + 10.0**-size).log()},
+    )
+
+
+ENTROPY = read_again(
+    ENTROPY_SECTION,
+    Mistake(
+        "nan-for-a-weight-of-0",
+        "A weight of 0 makes the whole row NaN.",
+        "ln 0 is -inf, and 0 · (-inf) is not a number. What does w · ln w come to when w shrinks "
+        "to 0? Try .1, .001, .00001.",
+        parts={"logarithm": torch.log},
+    ),
+    Mistake(
+        "nan-made-0",
+        "You replace the NaN after the sum: every row with a weight of 0 gets entropy 0.",
+        "By then its other terms are lost, too. It is each single term that needs an answer where "
+        "the weight is 0.",
+        wrong=lambda weights: torch.nan_to_num(-(weights * weights.log()).sum(dim=-1)),
+    ),
+    _added(9),
+    _added(10),
+    _added(8),
+    _added(6),
+    Mistake(
+        "weights-cut-off",
+        "You leave very small weights out, or make them larger, and not only those that are 0.",
+        "Small weights count as well, each a little. Only 0 itself needs an answer of its own.",
+        parts={"logarithm": lambda weights: weights.clamp(min=1e-6).log()},
+    ),
+    Mistake(
+        "base-2",
+        "You take the logarithm to base 2.",
+        "That is entropy in bits. The task asks for the natural logarithm, so that equal weights "
+        "on S keys give ln S.",
+        parts={"unit": 1 / math.log(2)},
+    ),
+    Mistake(
+        "base-10",
+        "You take the logarithm to base 10.",
+        "The task asks for the natural logarithm, so that equal weights on S keys give ln S.",
+        parts={"unit": 1 / math.log(10)},
+    ),
+    Mistake(
+        "divided-by-the-largest",
+        "You divide by the largest entropy that is possible, ln S.",
+        "That is a good way to compare sentences of unequal length, and the lesson does it "
+        "afterwards. The task asks for the entropy itself. (With one key you divide by 0.)",
+        parts={"finish": lambda entropies, weights: entropies / math.log(weights.shape[-1])},
+    ),
+    Mistake(
+        "no-minus-sign",
+        "Your entropies are negative.",
+        "The logarithm of a weight is at most 0. What turns the sum round?",
+        parts={"total": lambda terms: terms.sum(dim=-1)},
+    ),
+    Mistake(
+        "mean-over-keys",
+        "You average over the keys where they have to be added up.",
+        "Every weight w adds its own w · ln w. Averaged, four equal weights would count as less "
+        "than two.",
+        parts={"total": lambda terms: -terms.mean(dim=-1)},
+    ),
+    Mistake(
+        "over-the-queries",
+        "You add up down the columns, over the queries.",
+        "A row is one query's unit of attention, and the entropy says how widely it is spread. A "
+        "column mixes shares of different queries. With L = S no shape shows it.",
+        ROWS,
+        parts={"total": lambda terms: -terms.sum(dim=-2)},
+    ),
+    Mistake(
+        "over-the-whole-table",
+        "You add up over the queries as well.",
+        "Each query spreads its own attention: one number for each of them.",
+        parts={"total": lambda terms: -terms.sum(dim=(-2, -1))},
+    ),
+    Mistake(
+        "one-number-in-all",
+        "You add up everything: one number in all.",
+        "Each query of each head spreads its own attention. (Picking with weights[weights > 0] "
+        "forgets which row a number is from.)",
+        parts={"total": lambda terms: -terms.sum()},
+    ),
+    Mistake(
+        "axis-kept",
+        "Your result has an axis of length 1 at its end.",
+        "The numbers are right. The keys are gone, and so is their axis: (..., L).",
+        parts={"total": lambda terms: -terms.sum(dim=-1, keepdim=True)},
+    ),
+    Mistake(
+        "mean-of-the-queries",
+        "You average the entropies of the queries.",
+        "That is the next step, and it is the caller's: the task asks for one number for each "
+        "query.",
+        wrong=lambda weights: torch.special.entr(weights).sum(dim=-1).mean(dim=-1),
+    ),
+    Mistake(
+        "number-of-tokens",
+        "You return exp of the entropy.",
+        "That is the number of tokens that would spread as widely, a good way to say it aloud. The "
+        "task asks for the entropy itself.",
+        parts={"finish": lambda entropies, weights: entropies.exp()},
+    ),
+    Mistake(
+        "weights-forgotten",
+        "You add up the logarithms, each as often as any other.",
+        "A key that gets nothing must count nothing. How much does each logarithm count?",
+        parts={"factor": torch.ones_like},
+    ),
+    Mistake(
+        "softmax-again",
+        "You apply softmax to the weights.",
+        "They are weights already: each row sums to 1. A second softmax makes them almost equal, "
+        "and every head looks broad.",
+        parts={"before": lambda weights: weights.softmax(dim=-1)},
+    ),
+    Mistake(
+        "log-softmax",
+        "You take log_softmax of the weights as their logarithm.",
+        "log_softmax wants scores. These are weights, and their logarithm is a plain log.",
+        parts={"logarithm": lambda weights: weights.log_softmax(dim=-1)},
+    ),
+    Mistake(
+        "largest-weight-only",
+        "Your number depends on the largest weight of the row alone.",
+        "Two rows with the same largest weight may spread the rest widely or not at all. The sum "
+        "goes over all keys.",
+        wrong=lambda weights: -weights.amax(dim=-1).log(),
+    ),
+    Mistake(
+        "squares",
+        "You subtract the sum of the squares from 1.",
+        "That measures spread as well (Gini's index). The task asks for the entropy, with a "
+        "logarithm.",
+        wrong=lambda weights: 1 - weights.square().sum(dim=-1),
+    ),
+)
+
+TASK = Task(
+    "07-entropy",
+    heads.entropy,
+    entropy_cases,
+    tolerance=1e-9,  # a small number that is added to every weight shows
+    forbidden=FORBIDDEN,
+    mistakes=ENTROPY,
+    build=build_entropy,
+    number=2,
+)

@@ -1,0 +1,231 @@
+"""Task 7.4, find_head: the head with the largest score."""
+
+import numpy as np
+import torch
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
+from mha_classroom.tasks.seeing_attention.offset_score import HARMLESS, HEADS, PAIRS, build_offset
+from mha_course.explorer import heads
+
+__all__ = ["TASK"]
+
+
+def find_cases(draw):
+    """Cases for `find_head`: the head sits anywhere, and rivals are strong elsewhere."""
+
+    def case(name, layers, num_heads, length, offset, *rivals):
+        weights = random_weights(draw, layers, num_heads, length, length, scale=0.5)
+        layer, head = int(draw.integers(0, layers - 1)), int(draw.integers(0, num_heads - 1))
+        _look(weights[layer, head], offset, 0.8)
+        for rival in rivals:  # another offset, looked at even more firmly by the next head
+            head = (head + 1) % num_heads
+            layer = (layer + 1) % layers
+            _look(weights[layer, head], rival, 0.9)
+        return Case(name, {"weights": weights, "offset": offset})
+
+    # Two tokens: the first column of each head is what the two queries give to token 0.
+    to_first = table([0.6, 0.2], [0.9, 0.4], [0.7, 0.3], [0.5, 0.8], [0.2, 0.7], [0.8, 0.1])
+    small = torch.stack([to_first, 1 - to_first], dim=-1).view(2, 3, 2, 2)
+    return [
+        Case("2 layers, 3 heads, 2 tokens", {"weights": small, "offset": -1}),
+        case("the token before", 3, 5, 7, -1, 1, 0),
+        case("the token after", 5, 2, 7, 1, -1, 0),
+        case("2 back", 2, 7, 5, -2, 2, -1),
+        case("each token itself", 3, 2, 5, 0, 1, -1),
+        case("as many layers as heads as tokens", 5, 5, 5, 1, -1, 0, 2),
+        case("one layer", 1, 7, 5, -1, 1, 0),
+        case("one head a layer", 7, 1, 5, 3, -3, 0),
+        case("one pair of 3 tokens", 2, 5, 3, -2, 1, 0),
+        case("one pair of 5 tokens", 5, 3, 5, 4, -1, 0),
+        _hidden(draw, -1),
+        _hidden(draw, 1),
+        Case("no head stands out", {"weights": random_weights(draw, 5, 3, 11, 11), "offset": 2}),
+        Case("no head stands out", {"weights": random_weights(draw, 3, 7, 13, 13), "offset": -1}),
+    ]
+
+
+def _look(weights, offset, strength):
+    """Let one head (L, L) put this share of its weight at the offset, in place."""
+    length = len(weights)
+    queries = torch.arange(max(0, -offset), min(length, length - offset))
+    weights[queries] *= 1 - strength
+    weights[queries, queries + offset] += strength
+
+
+def _hidden(draw, offset):
+    """The best head is the only good one of its layer, and of its number in other layers.
+
+    On average another layer is better, and another number; the head where these two meet is poor.
+    One more head has the largest single weight at the offset, and nothing else there.
+    """
+    weights = random_weights(draw, 3, 5, 7, 7, scale=0.5)
+    best, good, third = draw.normal(3).argsort().tolist()
+    mine, common, single, *_ = draw.normal(5).argsort().tolist()
+    away = -offset
+    for head in range(5):
+        _look(weights[best, head], away, 0.9)
+        _look(weights[good, head], away if head in (mine, common) else offset, 0.5)
+    _look(weights[third, mine], away, 0.9)
+    for layer, head, strength in ((best, mine, 0.95), (third, common, 0.85), (best, common, 0.4)):
+        weights[layer, head] = random_weights(draw, 7, 7, scale=0.5)
+        _look(weights[layer, head], offset, strength)
+    weights[third, single, 3] = 0
+    weights[third, single, 3, 3 + offset] = 1
+    return Case("a sharp head among poor ones", {"weights": weights, "offset": offset})
+
+
+@total
+def examine_find(inputs, place):
+    """The result of `find_head`; a tensor or array of two numbers is as good."""
+    if isinstance(place, np.ndarray) and place.shape == (2,):
+        return tuple(place.tolist())
+    if torch.is_tensor(place) and place.shape == (2,):
+        return tuple(place.tolist())
+    return place
+
+
+def _place(scores, weights):
+    return divmod(scores.argmax().item(), scores.shape[1])
+
+
+def build_find(choose=_place, finish=lambda layer, head, scores: (layer, head), **scoring):
+    """Return an answer to `07-find_head`, right unless a part is replaced.
+
+    choose: layer and head, from the scores (layers, H) and the weights. finish: what is returned.
+    Other parts are those of `build_offset`.
+    """
+    score = build_offset(**scoring)
+
+    def find_head(weights, offset):
+        scores = score(weights, offset)
+        return finish(*choose(scores, weights), scores)
+
+    return find_head
+
+
+def _average_layer(scores, weights):
+    layer = scores.mean(dim=1).argmax().item()
+    return layer, scores[layer].argmax().item()
+
+
+def _average_head(scores, weights):
+    head = scores.mean(dim=0).argmax().item()
+    return scores[:, head].argmax().item(), head
+
+
+def _apart(scores, weights):
+    return scores.mean(dim=1).argmax().item(), scores.mean(dim=0).argmax().item()
+
+
+FIND = read_again(
+    HEADS,
+    *(
+        Mistake(id, did, why, section, parts=parts)
+        for id, did, why, section, parts in PAIRS
+        if id not in HARMLESS
+    ),
+    Mistake(
+        "flat-index",
+        "You return one number: the head's place in the flattened table.",
+        "argmax looks at a table as at one long row. Layer and head are the two coordinates of "
+        "that place: how many heads are there in a layer, and how many are left over?",
+        parts={"finish": lambda layer, head, scores: layer * scores.shape[1] + head},
+    ),
+    Mistake(
+        "head-before-layer",
+        "You return (head, layer).",
+        "The layer comes first, as in the weights. Both are small numbers, and nothing else tells "
+        "them apart.",
+        parts={"finish": lambda layer, head, scores: (head, layer)},
+    ),
+    Mistake(
+        "counted-from-1",
+        "You count layers and heads from 1.",
+        "Some papers do. In the course they are counted from 0, so that weights[layer, head] is "
+        "the head that was found.",
+        parts={"finish": lambda layer, head, scores: (layer + 1, head + 1)},
+    ),
+    Mistake(
+        "score-returned-too",
+        "You return the score as well.",
+        "It is good to know. The task asks for layer and head.",
+        parts={"finish": lambda layer, head, scores: (layer, head, scores[layer, head])},
+    ),
+    Mistake(
+        "divided-by-layers",
+        "You divide the place in the flattened table by the number of layers.",
+        "The flat row has all heads of layer 0 first, then all of layer 1. After how many places "
+        "does a new layer begin?",
+        parts={"choose": lambda scores, weights: divmod(scores.argmax().item(), len(scores))},
+    ),
+    Mistake(
+        "divided-by-12",
+        "You divide the place in the flattened table by 12.",
+        "The lesson's model has 12 heads in a layer. Another one has another number, and the "
+        "weights tell you which.",
+        parts={"choose": lambda scores, weights: divmod(scores.argmax().item(), 12)},
+    ),
+    Mistake(
+        "smallest-score",
+        "You return the head that looks least at this offset.",
+        "The task asks for the one with the largest score.",
+        parts={"choose": lambda scores, weights: _place(-scores, weights)},
+    ),
+    Mistake(
+        "heads-averaged-first",
+        "You choose the layer by the average of its heads, and then the best head in it.",
+        "One sharp head among broad ones disappears in the average. The largest of all scores is "
+        "asked for, wherever it is.",
+        parts={"choose": _average_layer},
+    ),
+    Mistake(
+        "layers-averaged-first",
+        "You choose the head's number by its average over the layers, and then the best layer.",
+        "Head 2 of one layer has nothing to do with head 2 of another. The largest of all scores "
+        "is asked for, wherever it is.",
+        parts={"choose": _average_head},
+    ),
+    Mistake(
+        "layer-and-head-apart",
+        "You choose layer and head one without the other, each by an average.",
+        "The best layer on average and the best number on average need not meet in a good head. "
+        "The largest of all scores is asked for.",
+        parts={"choose": _apart},
+    ),
+    Mistake(
+        "first-layer-only",
+        "You look in layer 0 only.",
+        "The head may be in any layer.",
+        parts={"choose": lambda scores, weights: (0, scores[0].argmax().item())},
+    ),
+    Mistake(
+        "last-layer-only",
+        "You look in the last layer only.",
+        "The head may be in any layer.",
+        parts={
+            "choose": lambda scores, weights: (len(scores) - 1, scores[-1].argmax().item()),
+        },
+    ),
+    Mistake(
+        "best-head-of-each-layer",
+        "You return the best head of every layer.",
+        "One of them is the best of all.",
+        wrong=lambda weights, offset: build_offset()(weights, offset).argmax(dim=1),
+    ),
+)
+
+TASK = Task(
+    "07-find_head",
+    heads.find_head,
+    find_cases,
+    examine=examine_find,
+    returns=("the layer", "the head"),
+    forbidden=FORBIDDEN,
+    mistakes=FIND,
+    build=build_find,
+    uses=("07-offset_score",),
+    number=4,
+)

@@ -1,0 +1,431 @@
+"""Task 7.1, most_attended: the tokens that a head looks at most."""
+
+import numbers
+
+import numpy as np
+import torch
+
+from mha_classroom.checks.combining import read_again, same
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.tasks.seeing_attention.runs import run_attended
+from mha_course.explorer import heads
+
+__all__ = ["TASK"]
+
+
+def random_weights(draw, *shape, scale=2.0):
+    """Weights as softmax makes them, (..., L, S)."""
+    return draw.normal(*shape, scale=scale).softmax(dim=-1)
+
+
+def table(*rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def attended_cases(draw):
+    """Cases for `most_attended`: equal words, equal means, every k, one token."""
+
+    def case(name, tokens, weights=None, **options):
+        weights = random_weights(draw, len(tokens), len(tokens)) if weights is None else weights
+        # The tokens of a short text stand in the name, since a list is shown by its length only.
+        name = f"{name}, tokens {' '.join(tokens)}" if len(tokens) < 9 else name
+        return Case(name, {"weights": weights, "tokens": tokens, **options})
+
+    def words(count):
+        return [f"w{place}" for place in draw.normal(count).argsort().tolist()]
+
+    small = table(
+        [0.4, 0.1, 0.4, 0.1], [0.2, 0.1, 0.6, 0.1], [0.1, 0.2, 0.5, 0.2], [0.3, 0.1, 0.3, 0.3]
+    )
+    even = torch.full((4, 4), 0.25, dtype=torch.float64)
+    steps = table([1, 2, 1, 4, 2, 4, 1, 1]).expand(8, 8) / 16
+    twice = ["the", "cat", "saw", "the", "dog"]
+    return [
+        case("no k given", ["[CLS]", "the", "cat", "[SEP]"], small),
+        case("a word that stands there twice", twice, _often_twice(), k=2),
+        case("equal weights everywhere", ["[CLS]", "the", "cat", "[SEP]"], even, k=2),
+        case("some means are equal", words(8), steps, k=5),
+        case("k = 1", words(7), k=1),
+        case("as many as there are", words(5), k=5),
+        case("more than there are", words(3), k=7),
+        case("one token", ["hello"], k=2),
+        case("13 tokens, no k given", words(13)),
+        case("17 tokens, many equal", words(17), _many_equal(17), k=11),
+        case("[CLS] gets most", ["[CLS]", *words(9), "[SEP]"], _parked(draw, 11), k=4),
+        case("the same words again and again", twice * 3, k=6),
+        case("weights are not contiguous", words(7), random_weights(draw, 7, 7).T.contiguous().T),
+    ]
+
+
+def _often_twice():
+    """Both places of the same word are among the first two, the later one ahead."""
+    return table(
+        [0.3, 0.1, 0.1, 0.4, 0.1],
+        [0.2, 0.1, 0.2, 0.4, 0.1],
+        [0.4, 0.1, 0.1, 0.3, 0.1],
+        [0.3, 0.2, 0.1, 0.3, 0.1],
+        [0.3, 0.1, 0.1, 0.3, 0.2],
+    )
+
+
+def _many_equal(length):
+    """Rows whose means fall into three groups of equal ones, exact in binary."""
+    row = torch.tensor([4.0, 1, 2] * length)[:length].double() / 64
+    return row.expand(length, length).clone()
+
+
+def _parked(draw, length):
+    weights = random_weights(draw, length, length) / 2
+    weights[:, 0] += 0.5
+    return weights
+
+
+@total
+def examine_attended(inputs, seen):
+    """The tokens in one line, and the numbers.
+
+    Raises: AnswerError for what is no list of pairs of a token and a number.
+    """
+    pairs = seen["pairs"]
+    if seen["tokens"] != inputs["tokens"]:
+        raise AnswerError("most_attended changes the caller's list of tokens.")
+    if not isinstance(pairs, (list, tuple)):
+        raise AnswerError(f"most_attended has to return a list of pairs, got {describe(pairs)}.")
+    for place, pair in enumerate(pairs):
+        _check_pair(place, pair)
+    means = [number for _, number in pairs]
+    narrow = any(getattr(number, "dtype", None) in (torch.float32, np.float32) for number in means)
+    means = torch.tensor([float(mean) for mean in means], dtype=torch.float64)
+    return " ".join(token for token, _ in pairs), means.float() if narrow else means
+
+
+def _check_pair(place, pair):
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+        raise AnswerError(
+            f"Each entry of the list has to be a pair (token, mean weight); entry {place} is "
+            f"{describe(pair)}."
+        )
+    token, number = pair
+    if not isinstance(token, str):
+        raise AnswerError(
+            f"The first of a pair has to be a token, a str; in entry {place} it is "
+            f"{describe(token)}."
+        )
+    scalar = torch.is_tensor(number) and number.dim() == 0 and number.is_floating_point()
+    if not scalar and (isinstance(number, bool) or not isinstance(number, numbers.Real)):
+        raise AnswerError(
+            f"The second of a pair has to be a number; in entry {place} it is {describe(number)}."
+        )
+
+
+FORBIDDEN = ("mha_course.explorer.heads",)
+TOKENS = "The tokens that a head looks at"
+
+
+def _collected(add):
+    """Pairs with each token once: `add` says what becomes of the second of its kind."""
+
+    def most_attended(weights, tokens, k=3):
+        found = {}
+        for token, mean in zip(tokens, weights.mean(dim=0).tolist(), strict=True):
+            found[token] = add(found[token], mean) if token in found else mean
+        return sorted(found.items(), key=lambda pair: -pair[1])[:k]
+
+    return most_attended
+
+
+def _by_index(weights, tokens, k=3):
+    means = weights.mean(dim=0).tolist()
+    pairs = [(token, means[tokens.index(token)]) for token in tokens]
+    return sorted(pairs, key=lambda pair: -pair[1])[:k]
+
+
+def _topk(weights, tokens, k=3):
+    means, positions = weights.mean(dim=0).topk(min(k, len(tokens)))
+    return [(tokens[place], mean) for place, mean in zip(positions, means.tolist(), strict=True)]
+
+
+def _equals_anyhow(inputs, value):
+    """Whether a list is right but for the order of tokens with equal means."""
+    found, means = value[0].split(), inputs["weights"].mean(dim=0)
+    right = means.sort(descending=True).values[: inputs.get("k", 3)]
+    if len(found) != len(right) or not torch.allclose(value[1].double(), right, atol=1e-6):
+        return False
+    left = list(zip(inputs["tokens"], means.tolist(), strict=True))
+    for token, mean in zip(found, right.tolist(), strict=True):
+        alike = [pair for pair in left if pair[0] == token and abs(pair[1] - mean) < 1e-9]
+        if not alike:
+            return False
+        left.remove(alike[0])
+    return True
+
+
+SAME_WORDS = read_again(
+    TOKENS,
+    Mistake(
+        "equals-anyhow",
+        "Tokens with equal means come in any order.",
+        "topk and argsort promise nothing about equal ones, and a sort of pairs goes on with the "
+        "second of the pair. The earlier place comes first.",
+        wrong=_topk,
+        shows=_equals_anyhow,
+    ),
+    Mistake(
+        "same-words-added-up",
+        "You add up what the same word gets at different places.",
+        'A head looks at positions, and each is an entry of its own: the first "the" and the '
+        "second are two keys with two values.",
+        wrong=_collected(lambda old, new: old + new),
+    ),
+    Mistake(
+        "same-words-overwritten",
+        "Where a word stands twice, the later place takes the other's entry.",
+        "That is what a dict does with a key that it has already. Each position is an entry of "
+        "its own.",
+        wrong=_collected(lambda old, new: new),
+    ),
+    Mistake(
+        "same-words-once",
+        "Where a word stands twice, only its first place is looked at.",
+        "tokens.index(word) always finds the first. Each position is an entry of its own.",
+        wrong=_collected(lambda old, new: old),
+    ),
+    Mistake(
+        "same-words-same-number",
+        "Where a word stands twice, both entries have the number of its first place.",
+        "tokens.index(word) always finds the first. The entries are right, and each needs the mean "
+        "of its own position.",
+        wrong=_by_index,
+    ),
+)
+
+ROWS = "Rows ask, columns are asked"
+
+
+def largest_first(means):
+    """The positions in the order that is asked for."""
+    return means.argsort(descending=True, stable=True).tolist()
+
+
+def build_attended(
+    strength=lambda weights: weights.mean(dim=0),
+    order=largest_first,
+    take=lambda positions, k: positions[:k],
+    number=float,
+    pair=lambda tokens, position, number: (tokens[position], number),
+    finish=same,
+):
+    """Return an answer to `07-most_attended`, right unless a part is replaced.
+
+    strength: a number for each key, from the weights. order: of the positions, from the numbers.
+    take: which positions are returned. number: what is said of the strength. pair: of a token and
+    that number. finish: of the list.
+    """
+
+    def most_attended(weights, tokens, k=3):
+        numbers = strength(weights)
+        positions = take(order(numbers), k)
+        return finish([pair(tokens, place, number(numbers[place])) for place in positions])
+
+    return most_attended
+
+
+def _means_of_rows(inputs, value):
+    """Whether the numbers are those of the rows; they are alike, so any tokens may come first."""
+    expected = inputs["weights"].mean(dim=1).sort(descending=True).values[: inputs.get("k", 3)]
+    same_length = len(value[1]) == len(expected)
+    return same_length and torch.allclose(value[1].double(), expected, rtol=0, atol=1e-6)
+
+
+def _votes(weights):
+    """The share of the queries whose largest weight is on this key."""
+    return weights.argmax(dim=1).bincount(minlength=len(weights)).double() / len(weights)
+
+
+def _by_topk(weights, tokens, k=3):
+    means, positions = weights.mean(dim=0).topk(k)
+    return [(tokens[place], mean) for place, mean in zip(positions, means.tolist(), strict=True)]
+
+
+def _without_special(weights, tokens, k=3):
+    kept = [pair for pair in build_attended()(weights, tokens, len(tokens)) if pair[0][0] != "["]
+    return kept[:k]
+
+
+ATTENDED = read_again(
+    TOKENS,
+    Mistake(
+        "averaged-over-keys",
+        "You average along the rows, over the keys.",
+        "A row sums to 1, so every one of your averages is 1 / L and says nothing about the head. "
+        "How much a key gets is spread over all the rows.",
+        ROWS,
+        parts={"strength": lambda weights: weights.mean(dim=1)},
+        shows=_means_of_rows,
+    ),
+    Mistake(
+        "added-not-averaged",
+        "You add the weights that a key gets up, and your numbers go above 1.",
+        "The order is right. The task asks for the mean over the queries, so that a long sentence "
+        "and a short one can be compared.",
+        parts={"strength": lambda weights: weights.sum(dim=0)},
+    ),
+    Mistake(
+        "largest-weight-of-a-key",
+        "You rank the keys by the largest weight that any query gives them.",
+        "One query is enough for that. The task asks what all the queries give, on average.",
+        parts={"strength": lambda weights: weights.amax(dim=0)},
+    ),
+    Mistake(
+        "attention-to-itself",
+        "You read the diagonal: what each token gives to itself.",
+        "All the queries may look at a token, not only the token itself.",
+        ROWS,
+        parts={"strength": lambda weights: weights.diagonal()},
+    ),
+    Mistake(
+        "first-query-only",
+        "You look at the first row: what the first token attends to.",
+        "Every token asks. The task asks for the mean over all of them.",
+        ROWS,
+        parts={"strength": lambda weights: weights[0]},
+    ),
+    Mistake(
+        "last-query-only",
+        "You look at the last row: what the last token attends to.",
+        "Every token asks. The task asks for the mean over all of them.",
+        ROWS,
+        parts={"strength": lambda weights: weights[-1]},
+    ),
+    Mistake(
+        "votes-counted",
+        "You count how many queries have their largest weight on each token.",
+        "Then a weight of .9 counts as much as one of .3, and a second place counts nothing. The "
+        "task asks for the mean of the weights.",
+        parts={"strength": _votes},
+    ),
+    Mistake(
+        "smallest-first",
+        "Your list begins with the tokens that get least.",
+        "Sorting goes up unless it is told otherwise.",
+        parts={"order": lambda means: means.argsort(stable=True).tolist()},
+    ),
+    Mistake(
+        "later-one-first",
+        "Of tokens with equal means your list has the later one first.",
+        "That is what comes of sorting upwards and turning the list round: the equal ones are "
+        "turned round, too.",
+        parts={"order": lambda means: means.argsort(stable=True).tolist()[::-1]},
+    ),
+    Mistake(
+        "best-ones-upwards",
+        "You have the right tokens in the wrong order: the largest stands last.",
+        "Sorting goes up, so the last ones are the largest, and the largest of all is at the end.",
+        wrong=lambda w, tokens, k=3: build_attended()(w, tokens, k)[::-1],
+    ),
+    Mistake(
+        "order-of-the-sentence",
+        "You have the right tokens, in the order of the sentence.",
+        "The list is a ranking: the token that gets most comes first.",
+        parts={"take": lambda positions, k: sorted(positions[:k])},
+    ),
+    Mistake(
+        "k-ignored",
+        "You return all tokens, whatever k is.",
+        "The task asks for k of them.",
+        parts={"take": lambda positions, k: positions},
+    ),
+    Mistake(
+        "always-3",
+        "You return 3 tokens, whatever k is.",
+        "3 is what k is if the caller says nothing. Callers may say something.",
+        parts={"take": lambda positions, k: positions[:3]},
+    ),
+    Mistake(
+        "first-k-tokens",
+        "You sort only the first k tokens of the sentence.",
+        "Any token may be among those that get most: rank them all before you cut.",
+        wrong=lambda w, tokens, k=3: build_attended()(w[:, :k], tokens, k),
+    ),
+    Mistake(
+        "one-too-few",
+        "You return one token less than k.",
+        "A slice ends before its second number; from place 0 on, how many places does yours hold?",
+        parts={"take": lambda positions, k: positions[: k - 1]},
+    ),
+    Mistake(
+        "one-too-many",
+        "You return one token more than k.",
+        "A slice ends before its second number; from place 0 on, how many places does yours hold?",
+        parts={"take": lambda positions, k: positions[: k + 1]},
+    ),
+    Mistake(
+        "topk",
+        "You take the k largest with topk.",
+        "It insists on k entries and fails where there are fewer tokens. And of equal ones it may "
+        "return any; the task asks for the earlier first.",
+        wrong=_by_topk,
+    ),
+    Mistake(
+        "position-instead-of-token",
+        "You return where the token stands instead of the token.",
+        "A position means nothing without the sentence. The caller gave you the tokens.",
+        parts={"pair": lambda tokens, position, number: (position, number)},
+    ),
+    Mistake(
+        "pairs-turned-round",
+        "Your pairs are (mean weight, token).",
+        "The token comes first. (With the number first a plain sort works, and that is perhaps "
+        "why.)",
+        parts={"pair": lambda tokens, position, number: (number, tokens[position])},
+    ),
+    Mistake(
+        "tokens-alone",
+        "You return the tokens without their mean weights.",
+        "Without the number nobody can tell a head that parks from one that spreads: first of a "
+        "close race, or of none?",
+        parts={"pair": lambda tokens, position, number: tokens[position]},
+    ),
+    Mistake(
+        "numbers-alone",
+        "You return the mean weights without the tokens.",
+        "The reader wants to know who gets them.",
+        parts={"pair": lambda tokens, position, number: number},
+    ),
+    Mistake(
+        "rounded",
+        "You round the mean weights.",
+        "Round what you print, not what you return: whoever goes on with it needs the digits.",
+        parts={"number": lambda number: round(float(number), 2)},
+    ),
+    Mistake(
+        "rounded-to-4-digits",
+        "You round the mean weights.",
+        "Round what you print, not what you return: whoever goes on with it needs the digits.",
+        parts={"number": lambda number: round(float(number), 4)},
+    ),
+    *SAME_WORDS,
+    Mistake(
+        "special-tokens-left-out",
+        "You leave [CLS] and [SEP] out.",
+        "They are keys like any other, and this model gives one of them more than all words "
+        "together. The task asks for what the head does, not for what we would like it to do.",
+        wrong=_without_special,
+    ),
+)
+
+TASK = Task(
+    "07-most_attended",
+    heads.most_attended,
+    attended_cases,
+    run=run_attended,
+    examine=examine_attended,
+    returns=("the list of tokens", "the list of mean weights"),
+    tolerance=1e-6,
+    forbidden=FORBIDDEN,
+    mistakes=ATTENDED,
+    build=build_attended,
+    number=1,
+)

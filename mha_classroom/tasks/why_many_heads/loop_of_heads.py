@@ -1,0 +1,308 @@
+"""Task 3.2, loop_of_heads: one head after the other, joined by W_o."""
+
+import torch
+
+from mha_classroom.checks.combining import apart, read_again
+from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.tasks.why_many_heads.one_head import (
+    MODULES,
+    SHARED,
+    build_head,
+    head_stages,
+    one_head,
+)
+
+__all__ = ["TASK"]
+
+
+def loop_of_heads(X, W_q, W_k, W_v, W_o):
+    """A right answer to `03-loop_of_heads`."""
+    heads = [one_head(X, *matrices) for matrices in zip(W_q, W_k, W_v, strict=True)]
+    return torch.cat(heads, dim=-1) @ W_o
+
+
+def _loop_inputs(draw, B, L, d_model, H, d_k, d_v):
+    shapes = {"W_q": (d_model, d_k), "W_k": (d_model, d_k), "W_v": (d_model, d_v)}
+    inputs = {"X": draw.normal(B, L, d_model)}
+    for name, shape in shapes.items():
+        inputs[name] = draw.normal(H, *shape, scale=d_model**-0.5)
+    inputs["W_o"] = draw.normal(H * d_v, d_model, scale=(H * d_v) ** -0.5)
+    return inputs
+
+
+def loop_cases(draw):
+    """Cases for `loop_of_heads`."""
+    tokens = torch.tensor([[[2.0, 0.0], [0.0, 4.0]]], dtype=torch.float64)
+    zero = tokens.new_zeros(2, 2, 1)
+    by_hand = {"X": tokens, "W_q": zero, "W_k": zero + 1}
+    by_hand["W_v"] = torch.tensor([[[1.0], [0.0]], [[0.0], [1.0]]], dtype=torch.float64)
+    by_hand["W_o"] = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
+    small = {"X": tokens / 2}
+    small["W_q"] = torch.tensor([[[1, 1, 1], [1, 1, 1]], [[1, 0, 0], [0, 1, 0]]]).double()
+    small["W_k"] = torch.tensor([[[1, 1, 1], [0, 0, 0]], [[0, 1, 0], [0, 0, 1]]]).double()
+    small["W_v"] = torch.tensor([[[1, 0], [0, 1]], [[2, 0], [0, 3]]]).double()
+    small["W_o"] = torch.tensor([[1, 0], [0, 1], [10, 0], [0, 10]]).double()
+    transposed = _loop_inputs(draw, 3, 5, 7, 2, 3, 2)
+    transposed["X"] = draw.normal(3, 7, 5).transpose(1, 2)
+    transposed["W_o"] = draw.normal(7, 4).T
+    return [
+        Case("2 words, 2 heads, all scores are 0, so each head averages", by_hand),
+        Case("2 words, 2 heads, d_k = 3, d_v = 2", small),
+        Case("3 sequences, 5 words, 2 heads, d_v = 11", _loop_inputs(draw, 3, 5, 7, 2, 3, 11)),
+        Case("5 heads, d_k = 11, d_v = 3", _loop_inputs(draw, 2, 7, 13, 5, 11, 3)),
+        Case("all sizes are 3", _loop_inputs(draw, 3, 3, 3, 3, 3, 3)),
+        Case("one head", _loop_inputs(draw, 2, 3, 5, 1, 2, 7)),
+        Case("X and W_o are transposed tensors", transposed),
+    ]
+
+
+def loop_stages(inputs):
+    """What a right `loop_of_heads` computes on the way: each stage for all heads."""
+    X, *matrices, W_o = inputs.values()
+    per_head = zip(*matrices, strict=True)
+    runs = [head_stages(dict(zip("Xqkv", (X, *own), strict=True))) for own in per_head]
+    projections = [run.pop("the projections") for run in runs]
+    stages = {"the projections": _of_every_head(projections)} | _of_every_head(runs)
+    joined = torch.cat([run["the weighted sums of the values"] for run in runs], -1)
+    return stages | {"the heads side by side, times W_o": joined @ W_o}
+
+
+def _of_every_head(runs):
+    return {f"{name} of every head": torch.stack([r[name] for r in runs]) for name in runs[0]}
+
+
+LOOP_OF_HEADS = "The loop of heads"
+WRONGLY = "Joining them, wrongly"
+SUM_OF_HEADS = "The output is a sum"
+NARROW = "Many narrow matrices, one wide one"
+
+
+def _join(heads, W_o):
+    return heads.transpose(1, 2).flatten(2) @ W_o
+
+
+def build_loop(pick=lambda W: W, join=_join, after=lambda output, X: output, **parts):
+    """Return an answer to `03-loop_of_heads`, right unless a part is replaced.
+
+    pick: from (H, d_model, d) the matrices that are used. join: heads (B, H, L, d_v) and W_o to
+    the output. The other parts are those of a head.
+    """
+    head = build_head(**parts)
+
+    def loop_of_heads(X, W_q, W_k, W_v, W_o):
+        return after(join(head(X[:, None], pick(W_q), pick(W_k), pick(W_v)), W_o), X)
+
+    return loop_of_heads
+
+
+def _each(heads):
+    return list(heads.unbind(1))  # H times (B, L, d_v)
+
+
+def _cut_on_axis_1(X, W_q, W_k, W_v, W_o):
+    heads = [build_head()(X, W_q[:, h], W_k[:, h], W_v[:, h]) for h in range(len(W_q))]
+    return torch.cat(heads, -1) @ W_o
+
+
+def _loop_over_features(X, W_q, W_k, W_v, W_o):
+    heads = [build_head()(X, W_q[h], W_k[h], W_v[h]) for h in range(W_q.shape[1])]
+    return torch.cat(heads, -1) @ W_o
+
+
+def _slices_of_words(X, W_q, W_k, W_v, W_o):
+    heads, start = [], 0
+    for h, part in enumerate(X.tensor_split(len(W_q), -1)):
+        rows = slice(start, start + part.shape[-1])
+        heads.append(build_head()(part, W_q[h, rows], W_k[h, rows], W_v[h, rows]))
+        start = rows.stop
+    return torch.cat(heads, -1) @ W_o
+
+
+JOINING = read_again(
+    WRONGLY,
+    Mistake(
+        "heads-end-to-end",
+        "Your heads are laid end to end, along the batch (as torch.cat does when it is told no "
+        "axis) or along the words: what meets W_o is as wide as one head.",
+        "W_o has H · d_v rows, so it waits for all heads side by side. Sequences and words stay "
+        "as many as they are: which axis has to grow?",
+        parts={"join": lambda heads, W_o: torch.cat(_each(heads)) @ W_o},
+    ),
+    Mistake(
+        "heads-along-the-words",
+        parts={"join": lambda heads, W_o: torch.cat(_each(heads), 1) @ W_o},
+        twin="heads-end-to-end",
+    ),
+    Mistake(
+        "heads-summed",
+        "What meets W_o is as wide as one head: you add the heads up before (or average them), or "
+        "W_o meets one of them alone.",
+        "W_o has H · d_v rows, so it waits for all heads side by side. Added up, heads cannot be "
+        "told apart: dogs and cats in one mixture again.",
+        SUM_OF_HEADS,
+        parts={"join": lambda heads, W_o: heads.sum(1) @ W_o},
+    ),
+    Mistake(
+        "heads-summed-through-first-rows",
+        "You add the heads up, and the sum meets the first d_v rows of W_o.",
+        "Those are the rows of head 0. Added up, heads cannot be told apart, and the other rows "
+        "are there for the other heads.",
+        SUM_OF_HEADS,
+        parts={"join": lambda heads, W_o: heads.sum(1) @ W_o[: heads.shape[-1]]},
+    ),
+    Mistake(
+        "heads-summed-without-W_o",
+        "You return the sum of the heads.",
+        "Added up, heads cannot be told apart. They stand side by side, and W_o, which you do not "
+        "use, decides what becomes of each.",
+        parts={"join": lambda heads, W_o: heads.sum(1)},
+    ),
+    Mistake(
+        "heads-stacked",
+        "You stack the heads on an axis of their own, and W_o meets one head at a time.",
+        "W_o has H · d_v rows: the heads have to share the last axis.",
+        parts={"join": lambda heads, W_o: torch.stack(_each(heads)) @ W_o},
+    ),
+    Mistake(
+        "no-output-projection",
+        "You return the heads side by side: W_o is not used.",
+        "It mixes what the heads bring, and brings it back to the width of a word.",
+        LOOP_OF_HEADS,
+        parts={"join": lambda heads, W_o: heads.transpose(1, 2).flatten(2)},
+    ),
+    Mistake(
+        "W_o-transposed",
+        "You multiply by the transpose of W_o.",
+        "W_o is (H · d_v, d_model): its rows belong to the heads, and nothing has to be turned.",
+        LOOP_OF_HEADS,
+        parts={"join": lambda heads, W_o: heads.transpose(1, 2).flatten(2) @ W_o.T},
+    ),
+    Mistake(
+        "merge-interleaved",
+        "Your heads take turns: feature 0 of every head, then feature 1.",
+        "The first rows of W_o belong to head 0 alone. All its features come first.",
+        parts={"join": lambda heads, W_o: heads.permute(0, 2, 3, 1).flatten(2) @ W_o},
+    ),
+    Mistake(
+        "merge-without-transpose",
+        "You reshape (B, H, L, d_v) straight to the output: a row holds several words of one head.",
+        "reshape deals numbers out as they lie in memory. A row needs one word of every head.",
+        parts={"join": lambda heads, W_o: heads.reshape(*heads[:, 0].shape[:2], -1) @ W_o},
+    ),
+    Mistake(
+        "stacked-and-reshaped",
+        "You stack the heads first and reshape: sequences, words and heads are mixed up.",
+        "reshape deals numbers out as they lie in memory, all of head 0 before head 1. A row needs "
+        "one word of every head.",
+        parts={
+            "join": lambda heads, W_o: (
+                torch.stack(_each(heads)).reshape(*heads[:, 0].shape[:2], -1) @ W_o
+            )
+        },
+    ),
+    Mistake(
+        "heads-reversed",
+        "Your heads stand in reverse order, the last one first.",
+        "Each head has to meet its own rows of W_o, and those of head 0 come first.",
+        SUM_OF_HEADS,
+        parts={"join": lambda heads, W_o: _join(heads.flip(1), W_o)},
+    ),
+    Mistake(
+        "last-head-only",
+        "Only the last head arrives in your output.",
+        "Is something overwritten in each round of the loop? Every head has something to add.",
+        SUM_OF_HEADS,
+        parts={
+            "join": lambda heads, W_o: heads[:, -1] @ W_o[(heads.shape[1] - 1) * heads.shape[3] :]
+        },
+    ),
+    Mistake(
+        "heads-averaged",
+        "Your output is divided by the number of heads.",
+        "The heads' parts of the output are added, not averaged.",
+        SUM_OF_HEADS,
+        parts={"join": lambda heads, W_o: _join(heads, W_o) / heads.shape[1]},
+    ),
+    Mistake(
+        "matrices-of-head-0",
+        "All your heads use the matrices of head 0.",
+        "Then they look at the same words and bring the same numbers. What differs from head to "
+        "head?",
+        LOOP_OF_HEADS,
+        parts={"pick": lambda W: W[:1].expand(len(W), -1, -1)},
+    ),
+    Mistake(
+        "matrices-cut-on-the-wrong-axis",
+        "You take the matrices of head h from the second axis.",
+        "W_q is (H, d_model, d_k). Which axis counts the heads?",
+        LOOP_OF_HEADS,
+        _cut_on_axis_1,
+    ),
+    Mistake(
+        "loop-over-the-wrong-axis",
+        "Your loop does not run over the heads: it has as many rounds as a word has features.",
+        "W_q is (H, d_model, d_k). Which axis counts the heads, and what does len(W_q) say?",
+        LOOP_OF_HEADS,
+        _loop_over_features,
+    ),
+    Mistake(
+        "input-split",
+        "You cut the words into H pieces and give each head one piece.",
+        "Every head sees the whole word. What is narrow is what it makes of it.",
+        NARROW,
+        _slices_of_words,
+    ),
+    Mistake(
+        "softmax-over-heads",
+        "Your softmax runs over the heads.",
+        "Heads do not compete. In each head, each word shares out one unit of attention.",
+        LOOP_OF_HEADS,
+        parts={"softmax": lambda scores, W_q: scores.softmax(1)},
+    ),
+    Mistake(
+        "scaled-by-all-heads",
+        "You divide the scores by the square root of H · d_k, the width of all heads together.",
+        "The scale follows from the vectors that meet in a score, and these are one head's.",
+        NARROW,
+        parts={"scale": lambda scores, X, W_q, W_v: scores / (len(W_q) * W_q.shape[-1]) ** 0.5},
+    ),
+    Mistake(
+        "residual-added",
+        "You add the words to the output.",
+        "A transformer layer does so afterwards. Multi-head attention itself does not.",
+        LOOP_OF_HEADS,
+        parts={"after": lambda output, X: output + X},
+    ),
+)
+
+LOOP = apart(
+    JOINING + SHARED,
+    build_loop,
+    "heads-summed-through-first-rows",
+    "heads-summed-without-W_o",
+    "heads-stacked",
+    "stacked-and-reshaped",
+    "heads-reversed",
+    "heads-averaged",
+    "residual-added",
+    "softmax-over-heads",
+    "scaled-by-words",
+    "scaled-by-d_v",
+    "multiplied-by-root",
+    "softmax-over-batch",
+    "sigmoid",
+    "plain-normalisation",
+)
+
+TASK = Task(
+    "03-loop_of_heads",
+    loop_of_heads,
+    loop_cases,
+    returns=("the output",),
+    forbidden=MODULES,
+    mistakes=LOOP,
+    build=build_loop,
+    stages=loop_stages,
+    uses=("03-one_head",),
+    number=2,
+)

@@ -1,0 +1,514 @@
+"""Task 3.4, neighbour_weights: weights by hand: one head looks back, one ahead."""
+
+import math
+
+import torch
+
+from mha_classroom.checks.combining import apart, read_again
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.tasks.why_many_heads.runs import MANY, run_neighbours
+from mha_course.attention import scaled_dot_product_attention
+
+__all__ = ["TASK"]
+
+RETURNS = ("weight_before", "copied_before", "weight_after", "copied_after")
+STEPS = (-1, 1)  # where head 0 and head 1 have to look
+FIRM, NEAR = 0.99 - 1e-6, 0.02 + 1e-6  # a weight of 0.99 to the last digit is let through
+
+
+def neighbour_weights(num_features, num_positions):
+    """A right answer to `03-neighbour_weights`: keys say where they are, queries where to look."""
+    here = torch.eye(num_positions, dtype=torch.float64)
+    W_q = here.new_zeros(2, num_features + num_positions, num_positions)
+    W_k, W_v = W_q.clone(), W_q[:, :, :1].repeat(1, 1, num_features)
+    W_k[:, num_features:] = 100 * here
+    W_q[0, num_features + 1 :] = here[:-1]
+    W_q[1, num_features:-1] = here[1:]
+    W_v[:, :num_features] = torch.eye(num_features, dtype=torch.float64)
+    return W_q, W_k, W_v
+
+
+def neighbour_cases(draw):
+    """Cases for `neighbour_weights`: sizes, and contents between -1 and 1 to run its weights on."""
+
+    def case(B, L, d, content=None):
+        content = draw.normal(B, L, d).tanh() if content is None else content
+        inputs = {"num_features": d, "num_positions": L, "content": content}
+        return Case(f"{L} positions, features a word: {d}", inputs)
+
+    digits = torch.tensor([[[1.0], [-1.0], [0.5]]], dtype=torch.float64)
+    six = torch.tensor([[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6], [0.7, 0.8], [-0.9, 1.0]])
+    sign = torch.sign(draw.normal(2, 13, 11))  # as large as contents get
+    same = sign[:, :1, :7].repeat(1, 7, 1)  # words alike: only their position tells them apart
+    return [
+        case(1, 3, 1, digits),
+        case(1, 5, 2, six.double()[None]),
+        case(2, 5, 3),
+        case(3, 2, 5),
+        case(2, 13, 11, sign),
+        case(2, 7, 7, same * draw.normal(2, 7, 1).tanh()),
+        case(3, MANY, 2),
+    ]
+
+
+@total
+def examine_neighbours(inputs, seen):
+    """Run a right attention with the learner's weights; return where its two heads look.
+
+    Where a word has no such neighbour, 1 and 0 stand in for whatever the head does. A head that
+    is wrong is seen as if its scores were as far apart as can be: all weight on the largest.
+    Raises: AnswerError if the shapes are wrong, if scores overflow, if the heads look at the right
+        words too weakly, if they look at contents, or bring a multiple of the right content.
+    """
+    d, L, content = inputs["num_features"], inputs["num_positions"], inputs["content"]
+    weights = _checked(seen["weights"], d, L)
+    heads = [_Head(content, *(W[h] for W in weights), STEPS[h]) for h in (0, 1)]
+    if any(head.found.isnan().any() for head in heads):
+        raise AnswerError("W_q and W_k are so large that scores overflow: the weights are NaN.")
+    if not all(head.right() for head in heads):
+        _complain_of_contents(heads)
+        if all((head.hard == 1).all() for head in heads):
+            _complain_of_strength(heads, seen["for many"])
+            _complain_of_factor(heads)
+    return tuple(part for head in heads for part in head.report())
+
+
+class _Head:
+    """What one head does with some contents, for the words that have the neighbour asked for."""
+
+    def __init__(self, content, W_q, W_k, W_v, step):  # step: +1 or -1
+        self.content, self.weights, self.step = content, (W_q, W_k), step
+        self.first, self.end = max(0, -step), content.shape[1] - max(0, step)
+        self.asks = range(self.first, self.end)
+        self.wanted = content[:, self.first + step : self.end + step]
+        X = _words(content)
+        output, weights = scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v)
+        self.found = weights.diagonal(step, 1, 2)
+        self.got = output[:, self.first : self.end]
+        self.looked = self.looks(X)
+        self.hard = torch.where(self.found > FIRM, 1.0, self.on_neighbour(self.looked))
+        self.copied = self.looked @ (X @ W_v)
+
+    def right(self):
+        near = (self.got - self.wanted).abs() <= NEAR
+        return bool((self.found > FIRM).all() and near.all())
+
+    def on_neighbour(self, looks):
+        """Of what `looks` returns, the weight on the neighbour asked for."""
+        return looks.diagonal(max(0, self.step), 1, 2)
+
+    def looks(self, X):
+        """All weight on the largest score, shared where several are equally large."""
+        W_q, W_k = self.weights
+        scores = (X[:, self.first : self.end] @ W_q) @ (X @ W_k).mT
+        slack = 1e-9 * scores.abs().amax(-1, keepdim=True)
+        largest = (scores >= scores.amax(-1, keepdim=True) - slack).double()
+        return largest / largest.sum(-1, keepdim=True)
+
+    def report(self):
+        """The weight on the neighbour (B, L) and what was copied (B, L, num_features)."""
+        B, L, d = self.content.shape
+        weight, copied = self.content.new_ones(B, L), torch.zeros_like(self.content)
+        hard = self.hard.clone()
+        near = ((self.got - self.wanted).abs() <= NEAR) & (hard == 1)[..., None]
+        # With all weight on one word a wrong output may not show: then it counts itself.
+        hidden = ((self.copied - self.wanted).abs() <= NEAR) & (hard == 1)[..., None]
+        brought = torch.where(hidden, self.got, self.copied)
+        brought = torch.where(near, self.wanted, brought)
+        # Past the end a head may do what it likes. So where a wrong one sends the word at the other
+        # end depends on the answer: of that word it is only said that it is wrong.
+        middle = slice(1 - self.first, L - 1 - self.first)
+        if L == 2 or (hard[:, middle] < 1).any():
+            outer = 0 if self.step > 0 else -1
+            lost = hard[:, outer] < 1
+            hard[lost, outer], brought[lost, outer] = 0.0, 0.0
+        weight[:, self.first : self.end], copied[:, self.first : self.end] = hard, brought
+        return weight, copied
+
+
+def _words(content):
+    B, L, _ = content.shape
+    return torch.cat([content, torch.eye(L, dtype=content.dtype).expand(B, L, L)], dim=-1)
+
+
+def _complain_of_contents(heads):
+    for h, head in enumerate(heads):
+        here, empty = head.looked, head.looks(_words(0 * head.content))
+        others = (empty, head.looks(_words(-head.content)))
+        if any(not torch.equal(here, other) for other in others):
+            moved = next(
+                (here != other).any(-1).nonzero() for other in others if (here != other).any()
+            )
+            text = (
+                f"Where head {h} looks depends on the content of the words: with other contents at "
+                f"the same places, word {head.asks[moved[0, 1]]} looks elsewhere."
+            )
+            if (head.on_neighbour(empty) == 1).all():
+                text += " If all contents were 0, it would look at the right word."
+            raise AnswerError(text)
+
+
+def _complain_of_strength(heads, many):
+    for h, head in enumerate(heads):
+        weak = (head.found <= FIRM).nonzero()
+        if len(weak):
+            place = tuple(weak[0].tolist())
+            text = (
+                f"The heads look at the right words, but not firmly enough: in head {h} word "
+                f"{head.asks[place[1]]} puts {head.found[place]:.2f} of its weight there, and more "
+                "than 0.99 is asked for."
+            )
+            d = head.content.shape[-1]
+            if many is not None and _firm_undivided(_checked(many, d, MANY)):
+                text += " Were scores not divided by √d_k, it would be enough."
+            raise AnswerError(text)
+
+
+def _firm_undivided(weights):
+    """Whether the weights for MANY positions would do if scores were not scaled."""
+    root = weights[0].shape[-1] ** 0.5
+    content = torch.zeros(1, MANY, weights[2].shape[-1], dtype=torch.float64)
+    heads = [
+        _Head(content, W_q * root, W_k, W_v, s)
+        for W_q, W_k, W_v, s in zip(*weights, STEPS, strict=True)
+    ]
+    return all((head.found > FIRM).all() for head in heads)
+
+
+def _complain_of_factor(heads):
+    wanted, copied = (
+        torch.cat([getattr(head, name) for head in heads], 1) for name in ("wanted", "copied")
+    )
+    factor = (wanted * copied).sum() / (wanted * wanted).sum()
+    off = (copied - factor * wanted).abs().max()
+    if factor.abs() > 0.01 and (factor - 1).abs() > 0.01 and off < 1e-6 * factor.abs():
+        text = f"The heads bring the content of the right words, but {factor:.2f} times."
+        raise AnswerError(text.replace("-", "minus "))
+
+
+def _checked(weights, num_features, num_positions):
+    """W_q, W_k, W_v in float64, or an AnswerError that says what about them is wrong."""
+    if not isinstance(weights, (tuple, list)) or len(weights) != 3:
+        raise AnswerError("neighbour_weights has to return three tensors: W_q, W_k, W_v.")
+    d_model = num_features + num_positions
+    wanted = {"W_q": "d_k", "W_k": "d_k", "W_v": num_features}
+    for (name, width), W in zip(wanted.items(), weights, strict=True):
+        if not torch.is_tensor(W) or W.dtype not in (torch.float32, torch.float64):
+            kind = W.dtype if torch.is_tensor(W) else type(W).__name__
+            raise AnswerError(f"{name} has to be a tensor of float32 or float64, got {kind}.")
+        fits = W.dim() == 3 and W.shape[:2] == (2, d_model) and W.shape[2] > 0
+        if not fits or (width != "d_k" and W.shape[2] != width):
+            raise AnswerError(
+                f"{name} has shape {tuple(W.shape)}, expected (2, {d_model}, {width})"
+                f"{_which_axis(W, d_model)}."
+            )
+        if not W.isfinite().all():
+            raise AnswerError(f"{name} holds inf or NaN, and inf · 0 is not a number.")
+    W_q, W_k, W_v = (W.detach().double() for W in weights)
+    if W_q.shape != W_k.shape:
+        sizes = f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"
+        raise AnswerError(f"W_q and W_k must have one width d_k, their shapes are {sizes}.")
+    return W_q, W_k, W_v
+
+
+def _which_axis(W, d_model):
+    if W.dim() == 3 and W.shape[0] == 2 and W.shape[2] == d_model:
+        return ": words are the rows that X @ W meets, so d_model comes before the width"
+    if W.dim() == 3 and W.shape[2] == 2 and W.shape[0] == d_model:
+        return ": the heads come first"
+    return ": one matrix for each of the two heads" if W.dim() == 2 else ""
+
+
+STANDS = "Where a word stands"
+LOOP_OF_HEADS = "The loop of heads"
+
+
+def copy_content(W_v, d):
+    W_v[:, :d] = torch.eye(d)
+
+
+def build_neighbours(
+    looks=((-1,), (1,)),
+    strength=lambda L: 100.0,
+    fill=copy_content,
+    change=lambda weights, d: weights,
+):
+    """Return an answer to `03-neighbour_weights`, right unless a part is replaced.
+
+    looks: how far from itself a word looks, for each head; a head may look at several places.
+    fill: writes the values' matrices. change: what is done to W_q, W_k, W_v in the end.
+    """
+
+    def neighbour_weights(num_features, num_positions):
+        d, L = num_features, num_positions
+        W_q, W_k = torch.zeros(2, 2, d + L, L, dtype=torch.float64)
+        W_v = torch.zeros(2, d + L, d, dtype=torch.float64)
+        W_k[:, d:] = torch.eye(L)
+        for head, steps in enumerate(looks):
+            for step in steps:
+                W_q[head, d:] += strength(L) * torch.ones(L - abs(step)).diag(step)
+        fill(W_v, d)
+        return change((W_q, W_k, W_v), d)
+
+    return neighbour_weights
+
+
+def _ends_forgotten(weights, d):
+    weights[0][:, [d, -1]] = 0
+    return weights
+
+
+def _ring(weights, d):
+    W_q = torch.zeros_like(weights[0])
+    here = torch.eye(W_q.shape[2], dtype=W_q.dtype)
+    W_q[:, d:] = 100 * torch.stack([here.roll(step, 1) for step in (1, -1)])
+    return W_q, *weights[1:]
+
+
+def _with_contents(weights, d):
+    W_q, W_k, W_v = weights
+    eye = torch.eye(W_q.shape[1], d, dtype=torch.float64).expand(2, -1, -1)
+    return torch.cat([100 * eye, W_q], -1), torch.cat([eye, W_k], -1), W_v
+
+
+WHERE = read_again(
+    STANDS,
+    Mistake(
+        "heads-swapped",
+        "Head 0 brings the word after, head 1 the word before.",
+        "Have the two heads changed places, or queries and keys? Row i of the scores belongs to "
+        "the word that asks; is the large number left or right of the diagonal?",
+        parts={"looks": ((1,), (-1,))},
+    ),
+    Mistake(
+        "queries-and-keys-swapped",
+        parts={"change": lambda weights, d: (weights[1], weights[0], weights[2])},
+        twin="heads-swapped",
+    ),
+    Mistake(
+        "heads-swapped-on-a-ring",
+        "Head 0 brings the word after, head 1 the word before. (Your positions form a ring, which "
+        "is allowed: after the last comes the first.)",
+        "Did you roll the wrong way, or the wrong side? Rolled keys and rolled queries move the "
+        "large score to opposite sides.",
+        parts={"change": _ring},
+    ),
+    Mistake(
+        "both-look-back",
+        "Both heads bring the word before.",
+        "One head does that. The second has matrices of its own, so that it can look elsewhere.",
+        LOOP_OF_HEADS,
+        parts={"looks": ((-1,), (-1,))},
+    ),
+    Mistake(
+        "both-look-ahead",
+        "Both heads bring the word after.",
+        "One head does that. The first has matrices of its own, so that it can look elsewhere.",
+        LOOP_OF_HEADS,
+        parts={"looks": ((1,), (1,))},
+    ),
+    Mistake(
+        "each-word-itself",
+        "Every word looks at itself.",
+        "The query of word i asks for place i. Whom should it ask for?",
+        parts={"looks": ((0,), (0,))},
+    ),
+    Mistake(
+        "two-steps",
+        "Your heads look two words away.",
+        "Are queries and keys both shifted? One of them can say where a word stands.",
+        parts={"looks": ((-2,), (2,))},
+    ),
+    Mistake(
+        "both-neighbours-in-each-head",
+        "Each of your heads looks at both neighbours, half and half.",
+        "Their contents arrive as one mixture, and who was before and who after is lost. That is "
+        "why there are two heads.",
+        LOOP_OF_HEADS,
+        parts={"looks": ((-1, 1), (-1, 1))},
+    ),
+    Mistake(
+        "nobody-asked-for",
+        "All scores are 0, so every word gets the average of all.",
+        "A score is a query times a key. Are W_q and W_k both filled, in the rows that a position "
+        "meets?",
+        parts={"looks": ((), ())},
+    ),
+    Mistake(
+        "second-head-empty",
+        "Head 1 looks at all words alike: its scores are 0.",
+        "Head 0 is done. A head makes its weights from its own W_q and W_k.",
+        LOOP_OF_HEADS,
+        parts={"looks": ((-1,), ())},
+    ),
+    Mistake(
+        "ends-forgotten",
+        "The first and the last word ask for nobody, in either head.",
+        "Each of them lacks one neighbour only. In which head does the first word have one?",
+        parts={"change": _ends_forgotten},
+    ),
+    Mistake(
+        "positions-in-the-wrong-rows",
+        "Where your heads look is decided by the contents of the words: queries and keys are made "
+        "from features that should not reach them.",
+        "A word is its content first, its position after it. Which rows of W_q and W_k does the "
+        "position meet in X @ W?",
+        parts={"change": lambda weights, d: tuple(W.roll(-d, 1) for W in weights)},
+    ),
+    Mistake(
+        "contents-in-scores",
+        "Your queries and keys hold the content as well as the position.",
+        "Contents then add to the scores, and words that are alike draw each other's attention. "
+        "What is a place asked for by?",
+        parts={"change": _with_contents},
+    ),
+)
+
+ONE = "One head, with matrices of its own"
+LINEAR = "The package version"
+
+
+def _positions(W_v, d):
+    W_v[:, d:] = torch.eye(W_v.shape[1] - d, d)
+
+
+def _firm_up_to(positions, strength):
+    return Mistake(
+        f"firm-up-to-{positions}-positions",
+        f"Your heads look at the right words, firmly with up to {positions} positions, too weakly "
+        "with more.",
+        "The more words compete, the larger a lead it takes, and what it is divided by may grow "
+        "too. How large must the lead be for 19 positions?",
+        STANDS,
+        parts={"strength": lambda L: strength},
+    )
+
+
+STRENGTH = read_again(
+    STANDS,
+    Mistake(
+        "strength-too-small",
+        "Your heads look at the right words, but too weakly.",
+        "Softmax turns a lead of g into e^g times the weight: a lead of 1 is a factor of 2.72. "
+        "How large a lead does 99 % take, against all the other words?",
+        parts={"strength": lambda L: 1.0},
+    ),
+    Mistake(
+        "root-of-d_k-forgotten",
+        "Your heads look at the right words, but too weakly: the lead would be enough if the "
+        "softmax got the scores as they are.",
+        "On the way there scores are divided. By what? The lead that counts is what is left of it.",
+        parts={"strength": lambda L: math.log(99 * (L - 1))},
+    ),
+    *map(_firm_up_to, (2, 3, 5, 7, 13), (8.0, 10.0, 15.0, 20.0, 30.0)),
+    Mistake(
+        "sign-turned",
+        "Your heads look at every word but the right one.",
+        "The score that should lead is the only one below 0. What sign has your strength?",
+        parts={"strength": lambda L: -100.0},
+    ),
+    Mistake(
+        "infinite-strength",
+        "You take inf for the strength.",
+        "Most features of a word are 0, and inf · 0 is not a number. How large a lead is enough?",
+        parts={"strength": lambda L: math.inf},
+    ),
+)
+
+COPIED = read_again(
+    STANDS,
+    Mistake(
+        "values-empty",
+        "Your heads bring zeros: W_v is empty.",
+        "They look at the right words. W_v says what is brought from there.",
+        ONE,
+        parts={"fill": lambda W_v, d: None},
+    ),
+    Mistake(
+        "values-of-positions",
+        "Your heads bring the position of the word that they look at, not its content.",
+        "The value is what a word hands over. Which rows of W_v meet the content?",
+        parts={"fill": _positions},
+    ),
+    Mistake(
+        "values-all-ones",
+        "Your W_v is all ones: each number that a head brings is the sum of a whole word.",
+        "Each feature of the content has to arrive in its own place, without the others.",
+        parts={"fill": lambda W_v, d: W_v.fill_(1)},
+    ),
+    Mistake(
+        "values-of-head-0-only",
+        "Head 1 brings zeros: its W_v is empty.",
+        "Each head has a W_v of its own.",
+        LOOP_OF_HEADS,
+        parts={"fill": lambda W_v, d: copy_content(W_v[:1], d)},
+    ),
+    Mistake(
+        "values-multiplied",
+        "Your heads bring the right content, multiplied.",
+        "The strength belongs to the scores, where it makes a head look firmly. What is brought "
+        "should arrive as it was.",
+        parts={"fill": lambda W_v, d: copy_content(W_v, d) or W_v.mul_(100)},
+    ),
+)
+
+SHAPES = read_again(
+    LOOP_OF_HEADS,
+    Mistake(
+        "out-before-in",
+        "Your matrices are (out, in), as nn.Linear keeps them.",
+        "The lesson multiplies X @ W: which size of W has to meet the width of a word?",
+        LINEAR,
+        parts={"change": lambda weights, d: tuple(W.mT for W in weights)},
+    ),
+    Mistake(
+        "heads-on-the-last-axis",
+        "The two heads are on the last axis of your tensors.",
+        "Each head takes its matrix with W_q[h], so the heads come first.",
+        parts={"change": lambda weights, d: tuple(W.permute(1, 2, 0) for W in weights)},
+    ),
+    Mistake(
+        "one-W_v-for-both",
+        "You return one W_v for both heads.",
+        "It may hold the same numbers for both. Each head still takes its own matrix, W_v[h].",
+        parts={"change": lambda weights, d: (*weights[:2], weights[2][0])},
+    ),
+    Mistake(
+        "one-head-only",
+        "Your matrices are those of a single head.",
+        "Two heads are asked for, each with matrices of its own: the first axis has size 2.",
+        parts={"change": lambda weights, d: tuple(W[0] for W in weights)},
+    ),
+    Mistake(
+        "whole-numbers",
+        "Your tensors hold whole numbers.",
+        "Contents are fractions, and PyTorch does not multiply the two kinds.",
+        STANDS,
+        parts={"change": lambda weights, d: tuple(W.nan_to_num().long() for W in weights)},
+    ),
+)
+
+BY_HAND = apart(
+    WHERE + STRENGTH + COPIED + SHAPES,
+    build_neighbours,
+    "heads-swapped-on-a-ring",
+    "both-neighbours-in-each-head",
+    "ends-forgotten",
+    "contents-in-scores",
+    *(mistake.id for mistake in STRENGTH if mistake.id.startswith("firm-up-to")),
+    "infinite-strength",
+    *(mistake.id for mistake in SHAPES),
+)
+
+TASK = Task(
+    "03-neighbour_weights",
+    neighbour_weights,
+    neighbour_cases,
+    run=run_neighbours,
+    examine=examine_neighbours,
+    returns=RETURNS,
+    mistakes=BY_HAND,
+    build=build_neighbours,
+    number=4,
+)

@@ -1,0 +1,346 @@
+"""Task 3.1, one_head: projections of its own, then attention."""
+
+import torch
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.task import Case, Mistake, Task
+from mha_course.attention import scaled_dot_product_attention
+
+__all__ = ["TASK"]
+
+MODULES = (
+    "mha_course.multihead.MultiHeadAttention",
+    "d2l.torch.MultiHeadAttention",
+    "torch.nn.modules.activation.MultiheadAttention",
+    "torch.nn.functional.multi_head_attention_forward",
+)
+
+
+def one_head(X, W_q, W_k, W_v):
+    """A right answer to `03-one_head`."""
+    return scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v)[0]
+
+
+def head_cases(draw):
+    """Cases for `one_head`."""
+    tokens = torch.tensor([[[2.0, 0.0], [0.0, 4.0]]], dtype=torch.float64)
+
+    def case(name, B, L, d_model, d_k, d_v, X=None):
+        X = draw.normal(B, L, d_model) if X is None else X
+        matrices = [draw.normal(d_model, d, scale=d_model**-0.5) for d in (d_k, d_k, d_v)]
+        return Case(name, dict(zip(("X", "W_q", "W_k", "W_v"), (X, *matrices), strict=True)))
+
+    one, zero = tokens.new_ones, tokens.new_zeros
+    eye = torch.eye(2, dtype=torch.float64)
+    three = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]]], dtype=torch.float64)
+    digits = torch.arange(12, dtype=torch.float64).reshape(1, 2, 6) - 6
+    return [
+        Case(
+            "2 words, d_k = 4, all scores are 0, so each word gets the average",
+            {"X": tokens, "W_q": zero(2, 4), "W_k": one(2, 4), "W_v": eye},
+        ),
+        Case(
+            "3 words, d_k = 4, values 1, 0 and 0, so that the output is the weight on word 0",
+            {"X": three, "W_q": one(2, 4) / 2, "W_k": eye[:1].T.repeat(1, 4), "W_v": eye[:1].T},
+        ),
+        case("2 sequences, 5 words, d_model = 7, d_k = 3, d_v = 11", 2, 5, 7, 3, 11),
+        case("as many words as sequences and features", 3, 3, 3, 3, 3),
+        case("1 word: nothing but its own value", 2, 1, 5, 3, 2),
+        case("X is a transposed tensor", 3, 7, 5, 2, 3, X=draw.normal(3, 5, 7).transpose(1, 2)),
+        Case(
+            "scores of 3000, 3001 and 3002",
+            {
+                "X": torch.tensor([[[1.0, 0], [1, 1], [1, 2]]]).double(),
+                "W_q": torch.tensor([[3000.0], [0]]).double(),
+                "W_k": torch.tensor([[1], [1 / 3000]]).double(),
+                "W_v": torch.tensor([[0.0], [1]]).double(),
+            },
+        ),
+        Case(
+            "scores in the thousands",
+            {"X": digits, "W_q": 9 * one(6, 4), "W_k": 2 * one(6, 4), "W_v": one(6, 3)},
+        ),
+    ]
+
+
+def head_stages(inputs):
+    """What a right `one_head` computes on the way, for the case's inputs."""
+    X, W_q, W_k, W_v = inputs.values()
+    q, k, v = X @ W_q, X @ W_k, X @ W_v
+    scores = q @ k.mT
+    weights = (scores / q.shape[-1] ** 0.5).softmax(-1)
+    return {
+        "the projections": {"the queries": q, "the keys": k, "the values": v},
+        "the scores": scores,
+        "the scaled scores": scores / q.shape[-1] ** 0.5,
+        "the weights": weights,
+        "the weighted sums of the values": weights @ v,
+    }
+
+
+ONE = "One head, with matrices of its own"
+
+
+def by_root_of_width(scores, X, W_q, W_v):
+    """The right scale: the root of the width of queries and keys."""
+    return scores / W_q.shape[-1] ** 0.5
+
+
+SCALES = read_again(
+    ONE,
+    Mistake(
+        "not-scaled",
+        "You do not scale the scores.",
+        "Their spread grows with the width of queries and keys, and softmax then puts nearly all "
+        "the weight on one word (lesson 2).",
+        parts={"scale": lambda scores, X, W_q, W_v: scores},
+    ),
+    Mistake(
+        "divided-by-width",
+        "You divide the scores by the whole width of a query: by d_k, or by its root twice.",
+        "The spread of a score is the root of that width, and dividing by more makes all weights "
+        "nearly equal (lesson 2). Does a function that you call scale already?",
+        parts={"scale": lambda scores, X, W_q, W_v: scores / W_q.shape[-1]},
+    ),
+    Mistake(
+        "scaled-by-d_model",
+        "You divide the scores by the square root of d_model, the width of a word.",
+        "The scale follows from the vectors that meet in a score. How many numbers have they?",
+        parts={"scale": lambda scores, X, W_q, W_v: scores / X.shape[-1] ** 0.5},
+    ),
+    Mistake(
+        "scaled-by-d_v",
+        "You divide the scores by the square root of d_v, the width of the values.",
+        "Values take no part in a score. Which two vectors meet there, and how many numbers have "
+        "they?",
+        parts={"scale": lambda scores, X, W_q, W_v: scores / W_v.shape[-1] ** 0.5},
+    ),
+    Mistake(
+        "scaled-by-words",
+        "You divide the scores by the square root of the number of words.",
+        "How far scores spread depends on how many products are added in one score, not on how "
+        "many scores there are.",
+        parts={"scale": lambda scores, X, W_q, W_v: scores / X.shape[-2] ** 0.5},
+    ),
+    Mistake(
+        "multiplied-by-root",
+        "You multiply the scores by the square root of d_k.",
+        "Scores spread too far as they are. The scale is there to bring them closer together.",
+        parts={"scale": lambda scores, X, W_q, W_v: scores * W_q.shape[-1] ** 0.5},
+    ),
+    Mistake(
+        "scaled-after-softmax",
+        "You scale the weights, after the softmax.",
+        "Then a row no longer sums to 1, and the softmax has seen the wide scores already.",
+        parts={
+            "scale": lambda scores, X, W_q, W_v: scores,
+            "softmax": lambda scores, W_q: scores.softmax(-1) / W_q.shape[-1] ** 0.5,
+        },
+    ),
+)
+
+STANDS = "Where a word stands"
+
+
+def _project(X, W_q, W_k, W_v):
+    return X @ W_q, X @ W_k, X @ W_v
+
+
+def build_head(
+    project=_project,
+    match=lambda q, k: q @ k.mT,
+    scale=by_root_of_width,
+    softmax=lambda scores, W_q: scores.softmax(-1),
+    finish=lambda weights, v: weights @ v,
+):
+    """Return an answer to `03-one_head`, right unless a part is replaced.
+
+    It takes several heads as well: X (B, 1, L, d_model) and matrices (H, d_model, d).
+    """
+
+    def one_head(X, W_q, W_k, W_v):
+        q, k, v = project(X, W_q, W_k, W_v)
+        return finish(softmax(scale(match(q, k), X, W_q, W_v), W_q), v)
+
+    return one_head
+
+
+def _plain_softmax(scores, W_q):
+    return scores.exp() / scores.exp().sum(-1, keepdim=True)
+
+
+def _causal(scores, W_q):
+    future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return scores.masked_fill(future, -torch.inf).softmax(-1)
+
+
+def _across_batch(X, *matrices):
+    return build_head()(X.transpose(0, 1), *matrices).transpose(0, 1)
+
+
+SHARED = SCALES + (
+    Mistake(
+        "softmax-over-queries",
+        "Your weights sum to 1 down the columns: the softmax runs over the queries.",
+        "Each word shares out one unit of attention among the words that it looks at, so each row "
+        "sums to 1.",
+        ONE,
+        parts={"softmax": lambda scores, W_q: scores.softmax(-2)},
+    ),
+    Mistake(
+        "softmax-over-batch",
+        "Your softmax runs over the sequences of the batch.",
+        "Sequences share a batch to be fast, nothing else: no number of one may change another.",
+        ONE,
+        parts={"softmax": lambda scores, W_q: scores.softmax(0)},
+    ),
+    Mistake(
+        "sigmoid",
+        "You take the sigmoid of the scores.",
+        "It looks at each score alone. What a head returns is an average, so the weights of a row "
+        "have to sum to 1.",
+        ONE,
+        parts={"softmax": lambda scores, W_q: scores.sigmoid()},
+    ),
+    Mistake(
+        "no-softmax",
+        "You use the scores as weights: there is no softmax.",
+        "Scores may be negative and of any size. An average needs weights that are positive and "
+        "sum to 1.",
+        ONE,
+        parts={"softmax": lambda scores, W_q: scores},
+    ),
+    Mistake(
+        "plain-normalisation",
+        "You divide each score by the sum of its row, without the exponential.",
+        "Scores may be negative: such a sum can be 0, and weights negative or huge.",
+        ONE,
+        parts={"softmax": lambda scores, W_q: scores / scores.sum(-1, keepdim=True)},
+    ),
+    Mistake(
+        "future-hidden",
+        "You hide the words that come later.",
+        "That is for models that write text. Here every word may look at all of them.",
+        ONE,
+        parts={"softmax": _causal},
+    ),
+    Mistake(
+        "weights-transposed",
+        "Your weights are right, and you multiply the values by their transpose.",
+        "Row i of the weights says what word i takes from the others. Turned over, it says what "
+        "the others take from word i.",
+        ONE,
+        parts={"finish": lambda weights, v: weights.mT @ v},
+    ),
+    Mistake(
+        "queries-and-keys-swapped",
+        "Queries and keys have changed places.",
+        "A query says whom I ask for, a key where I stand. The word that asks owns the row of "
+        "weights.",
+        STANDS,
+        parts={"project": lambda X, W_q, W_k, W_v: (X @ W_k, X @ W_q, X @ W_v)},
+    ),
+    Mistake(
+        "keys-from-W_q",
+        "Your keys are made with W_q, like the queries: W_k changes nothing.",
+        "Then scores are symmetric: cats would look at dogs exactly as much as dogs at cats.",
+        STANDS,
+        parts={"project": lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_q, X @ W_v)},
+    ),
+    Mistake(
+        "values-not-projected",
+        "You average the words themselves: W_v is not used.",
+        "What a word is found by and what it hands over are different things, each with a matrix.",
+        ONE,
+        parts={"project": lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_k, X)},
+    ),
+)
+
+HEAD = SHARED + (
+    Mistake(
+        "nothing-projected",
+        "The words attend to each other as they are: none of the three matrices is used.",
+        "Without its matrices every head would make the same weights.",
+        ONE,
+        parts={"project": lambda X, W_q, W_k, W_v: (X, X, X)},
+    ),
+    Mistake(
+        "softmax-overflows",
+        "Your exponentials overflow when scores are in the thousands, and inf / inf is NaN.",
+        "Only differences between scores matter to a softmax. What can be taken away from a whole "
+        "row before the exponential?",
+        ONE,
+        parts={"softmax": _plain_softmax},
+    ),
+    Mistake(
+        "weights-returned-too",
+        "You return the output and the weights.",
+        "The task asks for the output alone. Heads are joined later, and weights cannot be.",
+        ONE,
+        parts={"finish": lambda weights, v: (weights @ v, weights)},
+    ),
+    Mistake(
+        "weights-only",
+        "You return the weights.",
+        "They say where a head looks. The output is what it brings from there: (B, L, d_v).",
+        ONE,
+        parts={"finish": lambda weights, v: weights},
+    ),
+    Mistake(
+        "values-from-W_k",
+        "Your values are made with W_k, like the keys: W_v changes nothing.",
+        "What a word is found by and what it hands over are different things, each with a matrix.",
+        ONE,
+        build_head(project=lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_k, X @ W_k)),
+    ),
+    Mistake(
+        "matrices-transposed",
+        "You multiply by the transposes of the matrices.",
+        "nn.Linear keeps (out, in) and has to be turned. These are (in, out): which of their sizes "
+        "meets the width of a word?",
+        ONE,
+        lambda X, W_q, W_k, W_v: build_head()(X, W_q.T, W_k.T, W_v.T),
+    ),
+    Mistake(
+        "matrix-on-the-left",
+        "You multiply by the matrix from the left.",
+        "Each row of X is a word, and it is the words that are projected. What does a matrix on "
+        "the left mix?",
+        ONE,
+        lambda X, W_q, W_k, W_v: build_head()(W_q @ X, W_q, W_k, W_v),
+    ),
+    Mistake(
+        "keys-not-turned",
+        "You multiply queries by keys as they stand, both (B, L, d_k).",
+        "A score is one query times one key: the two axes that are summed over have to meet, and "
+        "these are the features.",
+        ONE,
+        build_head(match=lambda q, k: q @ k),
+    ),
+    Mistake(
+        "keys-turned-with-T",
+        "You turn the keys with .T, and it turns all three axes: the batch goes to the end.",
+        "Each sequence has its own matrix of scores. Only words and features change places.",
+        ONE,
+        build_head(match=lambda q, k: q @ k.permute(2, 1, 0)),
+    ),
+    Mistake(
+        "attention-across-the-batch",
+        "Your words attend to the words at the same place in other sequences.",
+        "The first axis is the batch. Some libraries put words first, and no shape complains.",
+        ONE,
+        _across_batch,
+    ),
+)
+
+TASK = Task(
+    "03-one_head",
+    one_head,
+    head_cases,
+    returns=("the output", "the weights"),  # the second only if it is returned by mistake
+    forbidden=MODULES,
+    mistakes=HEAD,
+    build=build_head,
+    stages=head_stages,
+    number=1,
+)

@@ -1,0 +1,205 @@
+"""Task 3.3, output_as_sum: what each head writes into the output."""
+
+import torch
+
+from mha_classroom.checks.combining import read_again
+from mha_classroom.checks.task import Case, Mistake, Task
+
+__all__ = ["TASK"]
+
+
+def output_as_sum(heads, W_o):
+    """A right answer to `03-output_as_sum`."""
+    parts = zip(heads, W_o.split(heads.shape[-1]), strict=True)
+    return sum(head @ rows for head, rows in parts)
+
+
+def sum_cases(draw):
+    """Cases for `output_as_sum`."""
+    digits = torch.tensor([[[[1.0, 2.0]]], [[[3.0, 4.0]]]], dtype=torch.float64)
+    words = torch.arange(1.0, 9.0, dtype=torch.float64).reshape(2, 2, 2, 1)
+    rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [10.0, 0.0], [0.0, 100.0]], dtype=torch.float64)
+
+    def case(name, H, B, L, d_v, d_model):
+        inputs = {"heads": draw.normal(H, B, L, d_v), "W_o": draw.normal(H * d_v, d_model)}
+        return Case(name, inputs)
+
+    turned = {"heads": draw.normal(3, 5, 2, 7).permute(2, 0, 1, 3), "W_o": draw.normal(5, 14).T}
+    return [
+        Case("1 word, 2 heads of width 2", {"heads": digits, "W_o": rows}),
+        Case(
+            "2 sequences of 2 words, 2 heads of width 1", {"heads": words, "W_o": rows[[0, 2], :1]}
+        ),
+        case("3 heads, 2 sequences, 5 words, d_v = 7, d_model = 11", 3, 2, 5, 7, 11),
+        case("all sizes are 3", 3, 3, 3, 3, 3),
+        case("one head", 1, 3, 2, 5, 7),
+        Case("heads and W_o are not contiguous", turned),
+    ]
+
+
+def sum_stages(inputs):
+    """What a right `output_as_sum` computes on the way."""
+    heads, W_o = inputs.values()
+    terms = heads @ W_o.unflatten(0, (len(heads), 1, -1))
+    return {"each head times its own rows of W_o": terms, "the sum over the heads": terms.sum(0)}
+
+
+WRONGLY = "Joining them, wrongly"
+SUM_OF_HEADS = "The output is a sum"
+
+
+def build_sum(
+    rows=lambda W_o, h, H, d_v: W_o[h * d_v : (h + 1) * d_v],
+    order=lambda heads: heads,
+    combine=lambda terms: terms.sum(0),
+):
+    """Return an answer to `03-output_as_sum`, right unless a part is replaced."""
+
+    def output_as_sum(heads, W_o):
+        H, d_v = len(heads), heads.shape[-1]
+        terms = [head @ rows(W_o, h, H, d_v) for h, head in enumerate(order(heads))]
+        return combine(torch.stack(terms))
+
+    return output_as_sum
+
+
+def _width_from_batch(heads, W_o):
+    B = heads.shape[1]
+    return sum(head @ W_o[h * B : (h + 1) * B] for h, head in enumerate(heads))
+
+
+SUM = read_again(
+    SUM_OF_HEADS,
+    Mistake(
+        "first-rows-for-all",
+        "Every head writes through the first d_v rows of W_o.",
+        "That equals adding the heads up first, and then nobody can tell them apart. Where do the "
+        "rows of head h start?",
+        parts={"rows": lambda W_o, h, H, d_v: W_o[:d_v]},
+    ),
+    Mistake(
+        "merge-interleaved",
+        "Head h gets the rows h, h + H, h + 2H and so on.",
+        "The rows of a head are neighbours, since its features stand side by side.",
+        WRONGLY,
+        parts={"rows": lambda W_o, h, H, d_v: W_o[h::H]},
+    ),
+    Mistake(
+        "rows-start-at-h",
+        "The rows of head h start at row h.",
+        "Each head before it owns d_v rows. With d_v = 2, which rows are left for head 3?",
+        parts={"rows": lambda W_o, h, H, d_v: W_o[h : h + d_v]},
+    ),
+    Mistake(
+        "pieces-of-H-rows",
+        "You cut W_o into pieces of H rows.",
+        "A head is d_v wide, so its piece has d_v rows, and there are H pieces. split wants to "
+        "know how long a piece is, chunk how many there are.",
+        parts={"rows": lambda W_o, h, H, d_v: W_o.chunk(d_v)[min(h, d_v - 1)]},
+    ),
+    Mistake(
+        "last-row-left-out",
+        "Your piece of W_o lacks the last row of the head.",
+        "In Python the end of a slice is not part of it: how many rows does 0:d_v take?",
+        parts={"rows": lambda W_o, h, H, d_v: W_o[h * d_v : (h + 1) * d_v - 1]},
+    ),
+    Mistake(
+        "columns-for-rows",
+        "You cut W_o into columns.",
+        "Its columns are the features of the output, and every head writes into all of them. "
+        "The rows belong to the heads.",
+        parts={"rows": lambda W_o, h, H, d_v: W_o[:, h * d_v : (h + 1) * d_v]},
+    ),
+    Mistake(
+        "whole-W_o-for-each-head",
+        "Numbers as wide as one head meet the whole W_o.",
+        "W_o has H · d_v rows, a head d_v numbers a word. Added up or one by one, heads stay that "
+        "narrow: they meet their own rows only.",
+        parts={"rows": lambda W_o, h, H, d_v: W_o},
+    ),
+    Mistake(
+        "heads-summed",
+        wrong=lambda heads, W_o: heads.sum(0) @ W_o,
+        twin="whole-W_o-for-each-head",
+    ),
+    Mistake(
+        "heads-reversed",
+        "The last head meets the first rows of W_o.",
+        "Heads may be added in any order, as long as each keeps its own rows.",
+        parts={"order": lambda heads: heads.flip(0)},
+    ),
+    Mistake(
+        "head-0-for-all",
+        "Head 0 meets the rows of every head, and the other heads nothing.",
+        "The rows of W_o follow h in your loop. Does the head follow it too?",
+        parts={"order": lambda heads: heads[:1].expand_as(heads)},
+    ),
+    Mistake(
+        "width-from-the-wrong-axis",
+        "You take the width of a head from the axis that counts the sequences.",
+        "heads is (H, B, L, d_v): the width is the size of the last axis. Where B and d_v are "
+        "equal nobody notices.",
+        wrong=_width_from_batch,
+    ),
+    Mistake(
+        "W_o-transposed",
+        "You multiply by the transpose of W_o.",
+        "W_o is (H · d_v, d_model): its rows belong to the heads, and nothing has to be turned.",
+        wrong=lambda heads, W_o: torch.cat(list(heads), -1) @ W_o.T,
+    ),
+    Mistake(
+        "heads-averaged",
+        "You average the terms.",
+        "Side by side times W_o is their sum. The mean is H times too small.",
+        parts={"combine": lambda terms: terms.mean(0)},
+    ),
+    Mistake(
+        "last-head-only",
+        "Only the last head arrives in your output.",
+        "Is something overwritten in each round of the loop? What was there before has to stay.",
+        parts={"combine": lambda terms: terms[-1]},
+    ),
+    Mistake(
+        "first-head-only",
+        "Only head 0 arrives in your output.",
+        "Does a `return` stand inside the loop? It ends it in the first round.",
+        parts={"combine": lambda terms: terms[0]},
+    ),
+    Mistake(
+        "terms-not-added",
+        "You return the terms, one for each head.",
+        "Each is right. The output is a single (B, L, d_model).",
+        parts={"combine": lambda terms: terms},
+    ),
+    Mistake(
+        "terms-side-by-side",
+        "You put the terms side by side.",
+        "Each is as wide as the output already: past their own rows of W_o, heads are added.",
+        parts={"combine": lambda terms: torch.cat(list(terms), -1)},
+    ),
+    Mistake(
+        "summed-over-the-batch",
+        "You add up the sequences instead of the heads.",
+        "heads is (H, B, L, d_v): which axis counts the heads?",
+        parts={"combine": lambda terms: terms.sum(1)},
+    ),
+    Mistake(
+        "merge-without-transpose",
+        "You reshape (H, B, L, d_v) to (B, L, H · d_v): a row holds several words of one head.",
+        "reshape deals numbers out as they lie in memory, all of head 0 before head 1. A row needs "
+        "one word of every head.",
+        WRONGLY,
+        lambda heads, W_o: heads.reshape(*heads.shape[1:3], -1) @ W_o,
+    ),
+)
+
+TASK = Task(
+    "03-output_as_sum",
+    output_as_sum,
+    sum_cases,
+    returns=("the output",),
+    mistakes=SUM,
+    build=build_sum,
+    stages=sum_stages,
+    number=3,
+)

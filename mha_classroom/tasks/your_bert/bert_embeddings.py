@@ -1,0 +1,429 @@
+"""Task 12.1, BertEmbeddings: word, position and segment, added and normalised."""
+
+import torch
+from torch import nn
+
+from mha_classroom.checks.combining import apart, read_again
+from mha_classroom.checks.examining import equal, is_floats, total
+from mha_classroom.checks.modules import judged, learns, plan_of
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.tasks.your_bert.runs import TABLES, run_embeddings
+from mha_course import bert
+
+__all__ = ["TASK"]
+
+
+def embedding_cases(draw):
+    """Cases for `BertEmbeddings`."""
+
+    def case(name, sizes, input_ids, token_type_ids=None, scale=1.0, **more):
+        """sizes: rows of the three tables, hidden_size."""
+        *rows, width = sizes
+        inputs = dict(more)
+        for table, count in zip(TABLES, rows, strict=True):
+            inputs[f"{table}.weight"] = draw.normal(count, width, scale=scale)
+        inputs |= {"norm.weight": draw.normal(width), "norm.bias": draw.normal(width)}
+        inputs["input_ids"] = _ids(input_ids, rows[0])
+        if token_type_ids is not None:
+            inputs["token_type_ids"] = _ids(token_type_ids, rows[2])
+        return Case(name, inputs)
+
+    def _ids(given, count):
+        shape = given if isinstance(given, tuple) else None
+        return draw.integers(0, count - 1, *shape) if shape else torch.tensor(given)
+
+    padded = [[3, 8, 5, 0, 0], [2, 0, 9, 9, 4], [0, 0, 0, 6, 6]]
+    return [
+        _small_case(),
+        case("2 texts, two segments", (11, 13, 2, 7), (2, 5), [[0, 0, 0, 1, 1], [0, 1, 1, 1, 0]]),
+        case("as many texts as words and segments", (11, 13, 3, 5), (3, 3), (3, 3)),
+        case("as long as the model reads", (17, 7, 2, 5), (2, 7), (2, 7)),
+        case("id 0, which is for padding, here and there", (11, 13, 2, 3), padded),
+        case("all of segment 1", (5, 7, 2, 3), (2, 3), [[1, 1, 1], [1, 1, 1]]),
+        case("numbers that hardly vary", (5, 7, 2, 5), (2, 3), scale=1e-4, layer_norm_eps=1e-8),
+        case("layer_norm_eps=0.5", (5, 7, 2, 5), (2, 3), (2, 3), layer_norm_eps=0.5),
+        case("in training, without dropout", (5, 7, 2, 5), (2, 3), (2, 3), training=True),
+        case("hidden_dropout_prob=1", (5, 7, 2, 3), (2, 3), hidden_dropout=1.0),
+        case("attention_probs_dropout_prob=1", (5, 7, 2, 3), (2, 3), attention_dropout=1.0),
+        case("hidden_dropout_prob=0.25", (17, 13, 2, 11), (3, 7), (3, 7), hidden_dropout=0.25),
+    ]
+
+
+def _small_case():
+    """Whole numbers, and a norm that neither scales nor shifts."""
+    rows = {
+        "words.weight": [[0, 2, 1], [3, 0, 1], [5, 1, 0], [2, 4, 7], [1, 6, 2]],
+        "positions.weight": [[0, 1, 0], [2, 0, 0], [0, 0, 4], [1, 1, 0], [3, 0, 1]],
+        "segments.weight": [[0, 0, 1], [5, 0, 0]],
+        "norm.weight": [1, 1, 1],
+        "norm.bias": [0, 0, 0],
+    }
+    inputs = {name: torch.tensor(X).double() for name, X in rows.items()}
+    inputs["input_ids"] = torch.tensor([[4, 1, 4]])
+    return Case("1 text, a word twice, no segments given", inputs)
+
+
+@total
+def examine_embeddings(inputs, seen):
+    """The result; where single numbers are dropped, what dropout does."""
+    plan = plan_of(inputs, "hidden_dropout", exactly=True)
+    output, *more = judged("BertEmbeddings", inputs, plan, seen)
+    if not more:
+        return output
+    if inputs.get("hidden_dropout") == 0.25:
+        return _dropped(inputs, output, *more)
+    if "training" in inputs:
+        found = learns(inputs, plan, seen)
+        return {"the output in training": more[0], "gradients reach every matrix": found}
+    return {"the output in eval mode": output, "the output in training": more[0]}
+
+
+def _dropped(inputs, output, again, trained):
+    """What dropout of 0.25 does: two runs in eval mode, and training by eval mode."""
+    shape = (*inputs["input_ids"].shape, len(inputs["norm.bias"]))
+    if not is_floats(output, shape) or not is_floats(trained, shape):
+        raise AnswerError(
+            f"The output has to be a tensor of shape {shape}, in eval mode and in training; got "
+            f"{describe(output)} and {describe(trained)}."
+        )
+    factors = trained / output
+    dropped = factors.abs() < 1e-6
+    mixed = [bool((dropped.amax(a) != dropped.amin(a)).any()) for a in range(factors.dim())]
+    scaled = (factors[~dropped] - 4 / 3).abs() < 1e-6
+    return {
+        "in eval mode nothing is dropped": equal(output, again),
+        "in training single numbers are dropped": all(mixed),
+        "in training the other numbers are scaled up": bool(scaled.all()),
+    }
+
+
+def embedding_stages(inputs):
+    """What a right `BertEmbeddings` computes on the way, for a case's inputs."""
+    words, positions, segments = (inputs[f"{table}.weight"] for table in TABLES)
+    ids = inputs["input_ids"]
+    found = nn.functional.embedding(ids, words)
+    kinds = inputs.get("token_type_ids", torch.zeros_like(ids))
+    total = found + positions[: ids.shape[1]] + nn.functional.embedding(kinds, segments)
+    eps = inputs.get("layer_norm_eps", 1e-12)
+    scaled = nn.functional.layer_norm(total, total.shape[-1:], eps=eps)
+    return {
+        "the words' vectors": found,
+        "the sum of word, position and segment": total,
+        "each word with mean 0 and variance 1": scaled,
+        "the normalised sum": scaled * inputs["norm.weight"] + inputs["norm.bias"],
+    }
+
+
+VECTORS = "From ids to vectors"
+
+
+def places(ids):
+    """The positions of a text's words."""
+    return torch.arange(ids.shape[1])
+
+
+def _counted_words(self, ids):
+    """Positions that count words only: padding has the place of the word before."""
+    return self.positions(((ids != 0).cumsum(1) - 1).clamp(min=0))
+
+
+SUMS = read_again(
+    VECTORS,
+    Mistake(
+        "positions-forgotten",
+        "The positions are not in your sum.",
+        "Without them a word has one vector wherever it stands, and attention knows no order.",
+        parts={"position": lambda self, ids: 0},
+    ),
+    Mistake(
+        "positions-from-1",
+        "You count positions from 1.",
+        "The first row of the table is for the first word, and Python calls it 0.",
+        parts={"position": lambda self, ids: self.positions(places(ids) + 1)},
+    ),
+    Mistake(
+        "positions-by-word",
+        "You look positions up by the ids of the words.",
+        "An id says which word it is. The position says where it stands: 0, 1, 2, …, the same in "
+        "every text.",
+        parts={"position": lambda self, ids: self.positions(ids)},
+    ),
+    Mistake(
+        "positions-by-text",
+        "Your positions count the texts of the batch, not the words of a text.",
+        "All texts of a batch begin at position 0. Which axis of input_ids runs along a text?",
+        parts={"position": lambda self, ids: self.positions(torch.arange(len(ids)))[:, None]},
+    ),
+    Mistake(
+        "positions-run-on",
+        "Your positions go on from one text of the batch to the next.",
+        "Each text begins at position 0, whatever it is read together with.",
+        parts={
+            "position": lambda self, ids: self.positions(torch.arange(ids.numel()).view(ids.shape))
+        },
+    ),
+    Mistake(
+        "positions-backwards",
+        "You count positions from the end of the text.",
+        "The first word stands at position 0.",
+        parts={"position": lambda self, ids: self.positions(places(ids).flip(0))},
+    ),
+    Mistake(
+        "padding-not-counted",
+        "Your positions count only ids other than 0.",
+        "Some other models do that. In BERT a position is the place in the text, padding or not; "
+        "the mask is what hides padding, later.",
+        parts={"position": _counted_words},
+    ),
+    Mistake(
+        "one-position-for-all",
+        "Every word gets the vector of position 0.",
+        "Position 0 is the first word's. The table has a row for each place.",
+        parts={"position": lambda self, ids: self.positions(torch.zeros_like(ids))},
+    ),
+    Mistake(
+        "segments-forgotten",
+        "The segments are not in your sum.",
+        "Even where there is one segment only, its vector belongs to the sum: the model was "
+        "trained with it.",
+        parts={"segment": lambda self, ids, kinds: 0},
+    ),
+    Mistake(
+        "segments-only-if-given",
+        "Without token_type_ids you add no segment at all.",
+        "None means that all words are of segment 0, and row 0 of the table is not zero.",
+        parts={"segment": lambda self, ids, kinds: 0 if kinds is None else self.segments(kinds)},
+    ),
+    Mistake(
+        "segments-always-0",
+        "You take segment 0 for every word, also where token_type_ids says otherwise.",
+        "token_type_ids is None or gives the segment of each word. When it is given, it counts.",
+        parts={"segment": lambda self, ids, kinds: self.segments(torch.zeros_like(ids))},
+    ),
+    Mistake(
+        "segment-1-by-default",
+        "Without token_type_ids you take segment 1.",
+        "None means that all words are of the first segment, and counting begins at 0.",
+        parts={
+            "segment": lambda self, ids, kinds: self.segments(
+                torch.ones_like(ids) if kinds is None else kinds
+            )
+        },
+    ),
+    Mistake(
+        "words-forgotten",
+        "The words' own vectors are not in your sum.",
+        "Word, position and segment: three tables, and the word is what the text is about.",
+        parts={"word": lambda self, ids: torch.zeros_like(self.words(ids))},
+    ),
+    Mistake(
+        "padding-zeroed",
+        "Where the id is 0 you put zeros in place of the word's vector.",
+        "Row 0 of the table may hold numbers, as a trained model's does, and it is read like any "
+        "other.",
+        parts={"word": lambda self, ids: self.words(ids) * (ids != 0)[..., None]},
+    ),
+    Mistake(
+        "averaged",
+        "You take the mean of the three vectors, not their sum.",
+        "A norm makes that almost the same, but for its eps: a third of the sum has a ninth of "
+        "the variance. The model was trained with the sum.",
+        parts={"join": lambda self, *parts: sum(parts) / 3},
+    ),
+    Mistake(
+        "multiplied",
+        "You multiply the three vectors.",
+        "They are added: each of them moves the word's vector a little.",
+        parts={"join": lambda self, words, positions, segments: words * positions * segments},
+    ),
+)
+
+# Looked for in pairs, too; the others alone, since every pair costs time in a check.
+IN_PAIRS = {
+    "positions-from-1",
+    "positions-forgotten",
+    "segments-forgotten",
+    "segments-only-if-given",
+    "no-norm",
+    "default-eps",
+    "no-dropout",
+    "dropout-in-eval",
+    "other-probability",
+}
+
+
+def _kinds(ids, kinds):
+    return torch.zeros_like(ids) if kinds is None else kinds
+
+
+def _drop(self, Y):
+    return nn.functional.dropout(Y, self.rate, self.training)
+
+
+def build_embeddings(
+    eps=lambda config: config.layer_norm_eps,
+    rate=lambda config: config.hidden_dropout_prob,
+    word=lambda self, ids: self.words(ids),
+    position=lambda self, ids: self.positions(places(ids)),
+    segment=lambda self, ids, kinds: self.segments(_kinds(ids, kinds)),
+    join=lambda self, words, positions, segments: words + positions + segments,
+    normalise=lambda self, Y: self.norm(Y),
+    drop=_drop,
+):
+    """Return a class for `12-BertEmbeddings`, right unless a part is replaced."""
+
+    class BertEmbeddings(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            width = config.hidden_size
+            self.words = nn.Embedding(config.vocab_size, width)
+            self.positions = nn.Embedding(config.max_position_embeddings, width)
+            self.segments = nn.Embedding(config.type_vocab_size, width)
+            self.norm = nn.LayerNorm(width, eps=eps(config))
+            self.rate = rate(config)
+
+        def forward(self, input_ids, token_type_ids=None):
+            positions = position(self, input_ids)
+            parts = word(self, input_ids), positions, segment(self, input_ids, token_type_ids)
+            return drop(self, normalise(self, join(self, *parts)))
+
+    return BertEmbeddings
+
+
+class _Concatenated(build_embeddings()):
+    def forward(self, input_ids, token_type_ids=None):
+        words, kinds = self.words(input_ids), _kinds(input_ids, token_type_ids)
+        positions = self.positions(places(input_ids)).expand_as(words)
+        return torch.cat([words, positions, self.segments(kinds)], -1)
+
+
+class _ConcatenatedAndNormalised(_Concatenated):
+    def forward(self, input_ids, token_type_ids=None):
+        return _drop(self, self.norm(super().forward(input_ids, token_type_ids)))
+
+
+EVERY = read_again(
+    VECTORS,
+    *SUMS,
+    Mistake(
+        "concatenated",
+        "You put the three vectors side by side.",
+        "Then each word is three times as wide as the layers expect. They are added, number by "
+        "number.",
+        wrong=_Concatenated,
+    ),
+    Mistake(
+        "concatenated-and-normalised",
+        "You put the three vectors side by side, and the norm does not fit the result.",
+        "The norm is for hidden_size numbers a word. The three are added, number by number.",
+        wrong=_ConcatenatedAndNormalised,
+    ),
+    Mistake(
+        "no-norm",
+        "Your result is the sum, not normalised.",
+        "The layers expect words of mean 0 and variance 1, scaled and shifted by what the norm "
+        "has learnt.",
+        parts={"normalise": lambda self, Y: Y},
+    ),
+    Mistake(
+        "norm-before-the-sum",
+        "You normalise the words' vectors and add the rest afterwards.",
+        "There is one norm, and it comes after the sum of all three.",
+        parts={
+            "word": lambda self, ids: self.norm(self.words(ids)),
+            "normalise": lambda self, Y: Y,
+        },
+    ),
+    Mistake(
+        "each-normalised",
+        "You normalise each of the three vectors and add the results.",
+        "There is one norm, and it comes after the sum.",
+        parts={
+            "join": lambda self, *parts: sum(self.norm(part) for part in parts),
+            "normalise": lambda self, Y: Y,
+        },
+    ),
+    Mistake(
+        "norm-before-segments",
+        "You add the segment after the norm.",
+        "There is one norm, and it comes after the sum of all three.",
+        parts={
+            "join": lambda self, words, positions, segments: (
+                self.norm(words + positions) + segments
+            ),
+            "normalise": lambda self, Y: Y,
+        },
+    ),
+    Mistake(
+        "norm-before-positions",
+        "You add the position after the norm.",
+        "There is one norm, and it comes after the sum of all three.",
+        parts={
+            "join": lambda self, words, positions, segments: (
+                self.norm(words + segments) + positions
+            ),
+            "normalise": lambda self, Y: Y,
+        },
+    ),
+    Mistake(
+        "default-eps",
+        "Your norm has PyTorch's own eps, not the config's.",
+        "nn.LayerNorm takes 1e-5 unless it is told another. Where a word's numbers hardly vary, "
+        "it shows.",
+        parts={"eps": lambda config: 1e-5},
+    ),
+    Mistake(
+        "no-dropout",
+        "hidden_dropout_prob has no effect while training.",
+        "With that probability a number of the result is dropped.",
+        parts={"drop": lambda self, Y: Y},
+    ),
+    Mistake(
+        "dropout-in-eval",
+        "Numbers are dropped in eval mode too.",
+        "A function drops whenever it is told to. The module knows whether it is training.",
+        parts={"drop": lambda self, Y: nn.functional.dropout(Y, self.rate, True)},
+    ),
+    Mistake(
+        "other-probability",
+        "You drop with attention_probs_dropout_prob.",
+        "That one is for attention weights. Hidden states have a probability of their own.",
+        parts={"rate": lambda config: config.attention_probs_dropout_prob},
+    ),
+    Mistake(
+        "dropout-before-the-norm",
+        "You drop before the norm.",
+        "The norm would then hide how much was dropped. In BERT's embeddings dropout comes last.",
+        parts={
+            "normalise": lambda self, Y: self.norm(_drop(self, Y)),
+            "drop": lambda self, Y: Y,
+        },
+    ),
+    Mistake(
+        "not-scaled-up",
+        "Numbers are dropped in training, and the others stay as they were.",
+        "Then a word is smaller in training than in eval mode. What is kept is divided by 1 - p, "
+        "as nn.Dropout does.",
+        parts={
+            "drop": lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y
+        },
+    ),
+)
+
+EMBEDDINGS = apart(EVERY, build_embeddings, *({m.id for m in EVERY} - IN_PAIRS))
+
+TASK = Task(
+    "12-BertEmbeddings",
+    bert.BertEmbeddings,
+    embedding_cases,
+    run=run_embeddings,
+    examine=examine_embeddings,
+    returns=("the output",),
+    kind="class",
+    mistakes=EMBEDDINGS,
+    build=build_embeddings,
+    stages=embedding_stages,
+    forbidden=("mha_course.bert.BertEmbeddings",),
+    number=1,
+)

@@ -1,0 +1,318 @@
+"""Task 12.2, BertEncoder: layer after layer."""
+
+import torch
+from torch import nn
+
+from mha_classroom.checks.combining import apart, read_again
+from mha_classroom.checks.examining import is_floats, total
+from mha_classroom.checks.modules import Call, all_reached, judged
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.tasks.your_bert.runs import run_encoder, unlike
+
+__all__ = ["TASK"]
+
+LOW = torch.finfo(torch.float32).min  # for float64 scores as good as its own, and can be shown
+
+
+def encoder_cases(draw):
+    """Cases for `BertEncoder`."""
+
+    def case(name, num_layers, shape, lengths=None, **more):
+        inputs, width = dict(more), shape[-1]
+        for n in range(num_layers):
+            inputs[f"layers.{n}.W.weight"] = draw.normal(width, width, scale=width**-0.5)
+            inputs[f"layers.{n}.W.bias"] = draw.normal(width)
+        inputs["X"] = draw.normal(*shape)
+        if lengths is not None:
+            hidden = torch.arange(shape[1]) >= torch.tensor(lengths)[:, None]
+            mask = torch.zeros(shape[:2], dtype=torch.float64).masked_fill(hidden, LOW)
+            inputs["mask"] = mask[:, None, None, :]
+        return Case(name, inputs)
+
+    added = case("2 layers, a mask of all kinds of numbers", 2, (3, 5, 2))
+    added.inputs["mask"] = 3 * draw.normal(3, 1, 1, 5)
+    return [
+        case("2 layers, 1 text of 2 words, no mask", 2, (1, 2, 2)),
+        case("3 layers, texts of unequal length", 3, (2, 5, 7), [5, 2]),
+        case("1 layer", 1, (2, 3, 5), [1, 3]),
+        case("as many layers as texts and words", 3, (3, 3, 3), [3, 1, 2]),
+        case("5 layers, no mask", 5, (3, 2, 3)),
+        added,
+        case("in training", 3, (2, 3, 5), [3, 2], training=True),
+    ]
+
+
+@total
+def examine_encoder(inputs, seen):
+    """All hidden states in one tensor; in training, what would learn too.
+
+    Raises: AnswerError if no layer was made with what was given, or if what came back is no list
+        of hidden states.
+    """
+    if seen["layer is called"] is not True:
+        raise AnswerError("BertEncoder never calls the `layer` that it is given: layer(config).")
+    plan = [Call(training=inputs.get("training", False))]
+    (states,) = judged("BertEncoder", inputs, plan, seen)
+    complaint = unlike(inputs, states)
+    if complaint:
+        raise AnswerError(complaint)
+    if not inputs.get("training"):
+        return torch.stack(list(states))
+    carried = seen["requires_grad"] == [True] * len(states)
+    return {
+        "the output in training": torch.stack(list(states)),
+        "gradients reach every matrix": all_reached(seen["gradients"], inputs),
+        "gradients get through every hidden state to X": carried
+        and is_floats(seen["gradient of X"], inputs["X"].shape),
+    }
+
+
+STACK = "A stack of your layers"
+
+HIDDEN_STATES = read_again(
+    STACK,
+    Mistake(
+        "x-left-out",
+        "X is not in your list.",
+        "The list has num_hidden_layers + 1 hidden states. The first is what went into layer 0.",
+        parts={"collect": lambda states: states[1:]},
+    ),
+    Mistake(
+        "last-left-out",
+        parts={"collect": lambda states: states[:-1]},
+        twin="last-layer-skipped",
+    ),
+    Mistake(
+        "only-the-last",
+        "You return the last hidden state alone.",
+        "The task asks for a list of all of them, X first.",
+        parts={"collect": lambda states: states[-1]},
+    ),
+    Mistake(
+        "in-one-tensor",
+        "You return the hidden states as one tensor.",
+        "The numbers may be right; the task asks for a list of tensors.",
+        parts={"collect": torch.stack},
+    ),
+    Mistake(
+        "last-first",
+        "Your list begins with the last hidden state.",
+        "It begins with X and follows the layers.",
+        parts={"collect": lambda states: states[::-1]},
+    ),
+    Mistake(
+        "x-twice",
+        "X stands in your list twice.",
+        "Once before the first layer. After each layer, what that layer returns.",
+        parts={"collect": lambda states: [states[0], *states]},
+    ),
+    Mistake(
+        "last-twice",
+        "The last hidden state stands in your list twice.",
+        "Each hidden state belongs into it once: X, and what each layer returns.",
+        parts={"collect": lambda states: [*states, states[-1]]},
+    ),
+)
+
+# Looked for in pairs, too; the others alone, since every pair costs time in a check.
+IN_PAIRS = {
+    "mask-first-layer-only",
+    "mask-not-passed",
+    "every-layer-gets-x",
+    "layers-backwards",
+    "x-left-out",
+    "residual-added",
+    "detached",
+}
+
+
+def build_encoder(
+    make=lambda config, layer: [layer(config) for _ in range(config.num_hidden_layers)],
+    keep=nn.ModuleList,
+    order=lambda layers: layers,
+    before=lambda X: X,
+    feed=lambda X, states: X,
+    mask_of=lambda mask, number, count: mask,
+    after=lambda new, old: new,
+    collect=lambda states: states,
+):
+    """Return a class for `12-BertEncoder`, right unless a part is replaced."""
+
+    class BertEncoder(nn.Module):
+        def __init__(self, config, layer):
+            super().__init__()
+            self.layers = keep(make(config, layer))
+
+        def forward(self, X, mask=None):
+            states, layers = [before(X)], list(order(self.layers))
+            for number, layer in enumerate(layers):
+                used = mask_of(mask, number, len(layers))
+                old = feed(states[-1], states)
+                states.append(after(layer(old, used), old))
+            return collect(states)
+
+    return BertEncoder
+
+
+def _only(number_that):
+    return lambda mask, number, count: mask if number_that(number, count) else None
+
+
+def _as_a_whole(forward):
+    sequential = build_encoder(keep=lambda layers: nn.Sequential(*layers))
+    return type("BertEncoder", (sequential,), {"forward": forward})
+
+
+class _LastLayerTwice(build_encoder()):
+    def forward(self, X, mask=None):
+        states = super().forward(X, mask)
+        return [*states, self.layers[-1](states[-1], mask)]
+
+
+EVERY = read_again(
+    STACK,
+    Mistake(
+        "one-layer-reused",
+        "Your list holds one layer, many times over.",
+        "Multiplying a list repeats the object in it. Each layer has weights of its own, so each "
+        "has to be made by a call of its own.",
+        parts={"make": lambda config, layer: [layer(config)] * config.num_hidden_layers},
+    ),
+    Mistake(
+        "layer-not-called",
+        "You put `layer` itself into the list.",
+        "It makes a layer when it is called with the config, and is none itself.",
+        parts={"make": lambda config, layer: [layer] * config.num_hidden_layers},
+    ),
+    Mistake(
+        "one-layer-only",
+        "You make one layer.",
+        "The config says how many there are: num_hidden_layers.",
+        parts={"make": lambda config, layer: [layer(config)]},
+    ),
+    Mistake(
+        "one-layer-too-many",
+        "You make one layer more than num_hidden_layers.",
+        "There is one hidden state more than layers, because X counts as one. The layers are as "
+        "many as the config says.",
+        parts={
+            "make": lambda config, layer: [
+                layer(config) for _ in range(config.num_hidden_layers + 1)
+            ]
+        },
+    ),
+    Mistake(
+        "python-list",
+        "You keep the layers in an ordinary list, and PyTorch does not see them.",
+        "Their parameters are not the module's then: they would not be loaded, trained or moved. "
+        "nn.ModuleList is a list that registers what it holds.",
+        parts={"keep": list},
+    ),
+    Mistake(
+        "sequential-called",
+        "You keep the layers in nn.Sequential and call it as a whole.",
+        "It passes one argument from layer to layer, so the mask gets lost or does not fit; and "
+        "what each layer returns remains inside.",
+        wrong=_as_a_whole(lambda self, X, mask=None: [X, self.layers(X)]),
+    ),
+    Mistake(
+        "sequential-called-with-mask",
+        "You keep the layers in nn.Sequential and call it as a whole, with X and the mask.",
+        "It takes one argument and passes it from layer to layer, so it refuses the mask; and what "
+        "each layer returns would remain inside.",
+        wrong=_as_a_whole(lambda self, X, mask=None: self.layers(X, mask)),
+    ),
+    Mistake(
+        "mask-first-layer-only",
+        "The mask reaches the first layer only.",
+        "A layer forgets it: whatever is padding for one layer is padding for the next, too.",
+        parts={"mask_of": _only(lambda number, count: number == 0)},
+    ),
+    Mistake(
+        "mask-last-layer-only",
+        "The mask reaches the last layer only.",
+        "By then words have heard of padding. Every layer needs the mask.",
+        parts={"mask_of": _only(lambda number, count: number == count - 1)},
+    ),
+    Mistake(
+        "mask-not-in-the-first",
+        "The first layer gets no mask.",
+        "Every layer needs it, and the first is where padding would enter.",
+        parts={"mask_of": _only(lambda number, count: number > 0)},
+    ),
+    Mistake(
+        "mask-not-passed",
+        "The mask does not reach the layers.",
+        "Your forward takes it, and so does each layer. Left out, it is None, and padding is read "
+        "like words.",
+        parts={"mask_of": lambda mask, number, count: None},
+    ),
+    Mistake(
+        "mask-added-up",
+        "The mask grows from layer to layer.",
+        "It is the same for every layer: do not add to it on the way.",
+        parts={
+            "mask_of": lambda mask, number, count: None if mask is None else mask * (number + 1)
+        },
+    ),
+    Mistake(
+        "every-layer-gets-x",
+        "Every layer is given X.",
+        "The layers stand in a row: each takes what the one before returned.",
+        parts={"feed": lambda X, states: states[0]},
+    ),
+    Mistake(
+        "layers-backwards",
+        "You run the layers from the last to the first.",
+        "Layer 0 is the one that takes X.",
+        parts={"order": lambda layers: list(layers)[::-1]},
+    ),
+    Mistake(
+        "first-layer-again",
+        "Your loop runs layer 0 every time.",
+        "Each turn of the loop belongs to another layer.",
+        parts={"order": lambda layers: [layers[0]] * len(layers)},
+    ),
+    Mistake(
+        "last-layer-skipped",
+        "Your loop ends one layer early.",
+        "All num_hidden_layers of them take part.",
+        parts={"order": lambda layers: list(layers)[:-1]},
+    ),
+    *HIDDEN_STATES,
+    Mistake(
+        "last-layer-twice",
+        "The last layer runs twice.",
+        "Each layer has its turn once: X, and one more hidden state for each layer.",
+        wrong=_LastLayerTwice,
+    ),
+    Mistake(
+        "residual-added",
+        "You add what went into a layer to what it returns.",
+        "The residuals are inside the layer, before its norms.",
+        parts={"after": lambda new, old: new + old},
+    ),
+    Mistake(
+        "detached",
+        "No gradient gets through your list of hidden states.",
+        "detach, .data and no_grad cut the path back to the weights. A stack that is to be "
+        "trained needs it.",
+        parts={"collect": lambda states: [X.detach() for X in states]},
+    ),
+)
+
+ENCODER = apart(EVERY, build_encoder, *({m.id for m in EVERY} - IN_PAIRS))
+
+TASK = Task(
+    "12-BertEncoder",
+    build_encoder(),
+    encoder_cases,
+    run=run_encoder,
+    examine=examine_encoder,
+    returns=("hidden_states",),
+    kind="class",
+    mistakes=ENCODER,
+    build=build_encoder,
+    forbidden=("mha_course.bert.BertEncoder",),
+    number=2,
+)

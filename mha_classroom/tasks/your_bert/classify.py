@@ -1,0 +1,377 @@
+"""Task 12.6, classify: the label of the nearest mean."""
+
+import torch
+
+from mha_classroom.checks.combining import read_again, same
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.showing import describe, plain_number
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.tasks.your_bert.runs import run_classify
+from mha_classroom.tasks.your_bert.search import unit
+from mha_course import sentences
+
+__all__ = ["TASK"]
+
+
+def classify_cases(draw):
+    """Cases for `classify`."""
+
+    def case(name, count, examples, width, labels):
+        lengths = draw.normal(examples, 1, scale=1.5).exp()
+        inputs = {
+            "vectors": draw.normal(count, width) * draw.normal(count, 1).exp(),
+            "examples": draw.normal(examples, width) * lengths,
+            "labels": [labels[i % len(labels)] for i in range(examples)],
+        }
+        return Case(name, inputs)
+
+    def fixed(name, vectors, examples, labels):
+        inputs = {"vectors": vectors, "examples": examples}
+        inputs = {n: torch.tensor(X).double() for n, X in inputs.items()}
+        return Case(f"{name}, labels {' '.join(map(str, labels))}", inputs | {"labels": labels})
+
+    small = [[20.0, 0.0], [0.0, 30.0], [3.0, 4.0], [-3.0, 4.0]]
+    three = torch.eye(3).tolist()
+    return [
+        fixed("3 vectors", [[2.0, 1], [4, 7], [3, 8]], small, ["sun", "rain", "sun", "rain"]),
+        case("3 labels, unequal shares", 31, 11, 5, ["b", "c", "b", "a", "c", "b", "b"]),
+        case("as many vectors as labels and examples", 5, 5, 5, list("vwxyz")),
+        case("labels are numbers", 29, 13, 3, [7, 2, 2, 5, 7]),
+        case("one example a label", 23, 3, 2, ["left", "right", "up"]),
+        case("one label", 3, 5, 2, ["all"]),
+        case("one vector", 1, 7, 3, ["no", "yes"]),
+        fixed("equally near", [[1.0, 1.0], [2.0, 2.0]], [[0.0, 3.0], [2.0, 0.0]], ["b", "a"]),
+        fixed("three equally near", [[1.0, 1, 1]], three, [4, 2, 7]),
+        fixed(
+            "equally near, three times over", [[1.0, 1, 1], [0, 1, 1], [2, 0, 2]], three, [5, 3, 7]
+        ),
+        fixed(
+            "equally near, two examples each",
+            [[5.0, 5.0]],
+            [[0.0, 3.0], [2.0, 0.0], [7.0, 0.0], [0.0, 1.0]],
+            ["x", "b", "b", "x"],
+        ),
+        case("many of one label", 41, 23, 5, ["few"] + ["many"] * 21 + ["few"]),
+    ]
+
+
+@total
+def examine_classify(inputs, seen):
+    """{which vector: its label}
+
+    Raises: AnswerError for what is no list of one given label a vector.
+    """
+    found = seen["found"]
+    if seen["labels"] != inputs["labels"]:
+        raise AnswerError("classify changes the caller's list of labels.")
+    count = len(inputs["vectors"])
+    if not isinstance(found, (list, tuple)) or len(found) != count:
+        raise AnswerError(
+            f"classify has to return a list of {count} labels, one for each vector; got "
+            f"{describe(found)}."
+        )
+    kinds, said = list(dict.fromkeys(inputs["labels"])), {}
+    for number, label in enumerate(found):
+        meant = [kind for kind in kinds if _means(label, kind)]
+        if not meant:
+            listed = ", ".join(map(repr, kinds))
+            raise AnswerError(
+                f"Each entry has to be one of the labels {listed}; entry {number} is "
+                f"{describe(label)}."
+            )
+        said[f"the label of vector {number}"] = meant[0]
+    return said
+
+
+def _means(label, kind):
+    """Whether an entry stands for this label; numpy's words and numbers do, too."""
+    if isinstance(kind, str):
+        return isinstance(label, str) and label == kind
+    return plain_number(label) == kind
+
+
+EIGHT = "A classifier from eight examples a class"
+
+
+def first_seen(labels):
+    """Each label once, in the order in which they come."""
+    return list(dict.fromkeys(labels))
+
+
+def _by_example(choose):
+    """An answer that compares with single examples: `choose` says which label, from cosines."""
+
+    def classify(vectors, examples, labels):
+        return [choose(row, labels) for row in unit(vectors) @ unit(examples).T]
+
+    return classify
+
+
+def _vote(row, labels):
+    """The label that most of the three nearest examples have."""
+    near = [labels[i] for i in row.argsort(descending=True, stable=True)[:3]]
+    return max(first_seen(near), key=near.count)
+
+
+def _totals(row, labels):
+    """The label whose examples have the largest sum of cosines."""
+    sums = dict.fromkeys(labels, 0.0)
+    for value, label in zip(row.tolist(), labels, strict=True):
+        sums[label] += value
+    return max(sums, key=sums.get)
+
+
+def _cut_evenly(cut):
+    """An answer that cuts the examples into equal parts, in order, a part for each label."""
+
+    def classify(vectors, examples, labels):
+        names = first_seen(labels)
+        means = cut(unit(examples), len(names)).mean(1)
+        places = (unit(vectors) @ unit(means).T).argmax(1)
+        return [names[place] for place in places.tolist()]
+
+    return classify
+
+
+EXAMPLES = read_again(
+    EIGHT,
+    *(
+        Mistake(
+            id,
+            "You cut the examples into equal parts, one for each label.",
+            "In the lesson each label has eight examples, one after the other. Here they may be "
+            "mixed, and one label may have more than another: only labels says whose each is.",
+            EIGHT,
+            _cut_evenly(cut),
+        )
+        for id, cut in (
+            ("examples-reshaped", lambda X, count: X.reshape(count, -1, X.shape[1])),
+            ("examples-unflattened", lambda X, count: X.unflatten(0, (count, -1))),
+        )
+    ),
+    Mistake(
+        "nearest-example",
+        "You take the label of the single example that is most like the vector.",
+        "That is another classifier (nearest neighbour), led astray by one odd example. Asked for "
+        "is the mean of each label's examples.",
+        wrong=_by_example(lambda row, labels: labels[int(row.argmax())]),
+    ),
+    Mistake(
+        "vote-of-three",
+        "You let the three nearest examples vote.",
+        "That is another classifier (nearest neighbours). Asked for is the mean of each label's "
+        "examples.",
+        wrong=_by_example(_vote),
+    ),
+    Mistake(
+        "sums-of-cosines",
+        "You add up: a label with more examples gets more.",
+        "How many examples a label has is chance. The mean's direction is what counts.",
+        wrong=_by_example(_totals),
+    ),
+)
+
+
+def cosine(vectors, means):
+    """(N, K), how nearly each vector points the way of each mean."""
+    return unit(vectors) @ unit(means).T
+
+
+def build_nearest(
+    scaled=unit,
+    kinds=first_seen,
+    join=lambda own: own.mean(0),
+    compare=cosine,
+    choose=lambda table: table.argmax(1).tolist(),
+    say=lambda names, place: names[place],
+    finish=same,
+):
+    """Return an answer to `12-classify`, right unless a part is replaced.
+
+    scaled: the examples. kinds: the labels, each once. join: what the examples of a label become.
+    compare: (N, K). choose: a column for each vector. say: what is returned for it.
+    """
+
+    def classify(vectors, examples, labels):
+        names, examples = kinds(labels), scaled(examples)
+        rows = [torch.tensor([label == name for label in labels]) for name in names]
+        means = torch.stack([join(examples[row]) for row in rows])
+        return finish([say(names, place) for place in choose(compare(vectors, means))])
+
+    return classify
+
+
+def _distances(vectors, means):
+    return -(vectors[:, None] - means).norm(dim=-1)
+
+
+def _of_all(table):
+    """One column for all vectors together."""
+    return [int(table.mean(0).argmax())] * len(table)
+
+
+def _equals_anyhow(inputs, value):
+    """Whether each label fits its vector as well as the best."""
+    names = first_seen(inputs["labels"])
+    table = cosine(inputs["vectors"], build_means(inputs["examples"], inputs["labels"]))
+    found = [names.index(label) for label in value.values()]
+    own = table[torch.arange(len(table)), torch.tensor(found)]
+    return bool((own > table.amax(1) - 1e-9).all())
+
+
+NEAREST = read_again(
+    EIGHT,
+    Mistake(
+        "examples-not-normalised",
+        "You take the mean of the examples as they are, long ones and short ones.",
+        "A long example then decides where the mean points. Each example is to have the same say: "
+        "length 1 first, then the mean.",
+        parts={"scaled": same},
+    ),
+    *EXAMPLES,
+    Mistake(
+        "dot-product-with-the-mean",
+        "You compare by dot product, and the means have different lengths. (The mean of the "
+        "cosines with a label's examples comes to the same.)",
+        "The mean of vectors that disagree is short, and would lose for that reason alone. Where "
+        "it points is what counts.",
+        parts={"compare": lambda vectors, means: vectors @ means.T},
+    ),
+    Mistake(
+        "distance-from-the-mean",
+        "You take the mean that is nearest by distance.",
+        "A vector's length and a mean's length both change a distance. Compared is where they "
+        "point: the cosine.",
+        parts={"compare": _distances},
+    ),
+    Mistake(
+        "distance-of-unit-vectors",
+        "You bring the vectors to length 1 and take the mean that is nearest by distance.",
+        "The means are shorter than 1, some more than others, and the distance feels that. The "
+        "cosine does not.",
+        parts={"compare": lambda vectors, means: _distances(unit(vectors), means)},
+    ),
+    Mistake(
+        "farthest",
+        "You return the label that fits least.",
+        "The largest cosine was asked for.",
+        parts={"choose": lambda table: table.argmin(1).tolist()},
+    ),
+    Mistake(
+        "sign-lost",
+        "You take the cosines without their sign.",
+        "A mean that points the opposite way fits worst of all.",
+        parts={"compare": lambda vectors, means: cosine(vectors, means).abs()},
+    ),
+    Mistake(
+        "label-numbers",
+        "You return the label's number, not the label.",
+        "The caller's labels may be words. What comes back is one of them.",
+        parts={"say": lambda names, place: place},
+    ),
+    Mistake(
+        "label-by-example-number",
+        "You use the number of a mean to look into the list of labels, which has an entry for each "
+        "example.",
+        "Mean 1 is not example 1. Keep a list of the labels, each once, beside the means.",
+        wrong=lambda vectors, examples, labels: build_nearest(
+            say=lambda names, place: labels[place]
+        )(vectors, examples, labels),
+    ),
+    Mistake(
+        "wrong-axis",
+        "You look for the best vector of each label, not for the best label of each vector.",
+        "The table of cosines has a row for each vector here and a column for each label. One "
+        "answer a vector was asked for.",
+        wrong=lambda vectors, examples, labels: [
+            labels[i % len(labels)]
+            for i in cosine(vectors, build_means(examples, labels)).argmax(0).tolist()
+        ],
+    ),
+    Mistake(
+        "one-for-all",
+        "You return the same label for every vector.",
+        "Each vector is compared for itself.",
+        parts={"choose": _of_all},
+    ),
+    Mistake(
+        "first-example-only",
+        "You use the first example of each label only.",
+        "All of them belong in the mean.",
+        parts={"join": lambda own: own[0]},
+    ),
+    Mistake(
+        "last-example-only",
+        "You use the last example of each label only.",
+        "A dict keeps the last value for a key, and each example overwrites the one before. All of "
+        "them belong in the mean.",
+        parts={"join": lambda own: own[-1]},
+    ),
+    Mistake(
+        "median",
+        "You take the median of a label's examples, feature by feature.",
+        "The mean was asked for.",
+        parts={"join": lambda own: own.median(0).values},
+    ),
+    Mistake(
+        "largest",
+        "You take the largest number of each feature.",
+        "The mean was asked for.",
+        parts={"join": lambda own: own.amax(0)},
+    ),
+    Mistake(
+        "last-of-equals",
+        "Of labels that fit equally well you take the one that comes last.",
+        "The first to be seen in `labels` was asked for: >= in place of > makes the difference in "
+        "a loop.",
+        parts={"choose": lambda table: (table.shape[1] - 1 - table.flip(1).argmax(1)).tolist()},
+    ),
+    Mistake(
+        "sorted-labels",
+        "You sort the labels, or put them into a set, and among equals their order decides.",
+        "Of labels that fit equally well the first to be seen in `labels` was asked for. A set "
+        "keeps no order; dict.fromkeys does.",
+        parts={"kinds": lambda labels: sorted(set(labels))},
+    ),
+    Mistake(
+        "equals-anyhow",
+        "Of labels that fit equally well you take any.",
+        "The first to be seen in `labels` was asked for. A set keeps no order; dict.fromkeys does.",
+        wrong=build_nearest(kinds=lambda labels: sorted(set(labels), reverse=True)),
+        shows=_equals_anyhow,
+    ),
+    Mistake(
+        "pairs-returned",
+        "You return pairs of a label and something else.",
+        "A list of labels was asked for, one for each vector.",
+        parts={"finish": lambda found: [(label, 0.0) for label in found]},
+    ),
+    Mistake(
+        "tensor-returned",
+        "You return a tensor of label numbers.",
+        "The caller's labels may be words. Asked for is a list of them.",
+        parts={
+            "say": lambda names, place: place,
+            "finish": torch.tensor,
+        },
+    ),
+)
+
+
+def build_means(examples, labels):
+    """The mean of each label's examples, at length 1 before it was taken."""
+    rows = [torch.tensor([label == name for label in labels]) for name in first_seen(labels)]
+    return torch.stack([unit(examples)[row].mean(0) for row in rows])
+
+
+TASK = Task(
+    "12-classify",
+    sentences.classify,
+    classify_cases,
+    run=run_classify,
+    examine=examine_classify,
+    mistakes=NEAREST,
+    build=build_nearest,
+    forbidden=("mha_course.sentences.classify",),
+    number=6,
+)

@@ -1,0 +1,547 @@
+"""Task 12.3, load_weights: a checkpoint into a model, each weight into its place."""
+
+import re
+
+import torch
+from torch import nn
+
+from mha_classroom.checks.combining import apart, read_again
+from mha_classroom.checks.examining import equal, total
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.tasks.your_bert.runs import BEFORE, made, run_loading
+
+__all__ = ["TASK"]
+
+SMALL = {"words.weight": (3, 2), "norm.weight": (2,), "norm.bias": (2,)}
+LAYER = {"W.weight": (5, 5), "W.bias": (5,), "W_1.weight": (3, 5), "W_1.bias": (3,)}
+
+MODEL = {
+    "words.weight": (7, 5),
+    "positions.weight": (5, 5),
+    **{f"layers.{n}.{part}": shape for n in (0, 1, 11) for part, shape in LAYER.items()},
+    "norm.weight": (5,),
+    "norm.bias": (5,),
+}
+
+
+def loading_cases(draw):
+    """Cases for `load_weights`."""
+
+    def case(name, model, lacking=(), order=list, dtype=None, **changed):
+        shapes = {n: s for n, s in model.items() if n not in lacking}
+        shapes |= {n.replace("__", "."): s for n, s in changed.items()}
+        weights = {n: draw.normal(*shapes[n]) for n in order(shapes)}
+        if dtype:
+            weights = {n: X.to(dtype) for n, X in weights.items()}
+        return Case(name, {"model": model, "state_dict": weights})
+
+    several = {
+        "words__weight": (7, 3),
+        "layers__11__W_1__weight": (5, 3),
+        "layers__2__W__weight": (5, 5),
+        "pooler__dense__bias": (5,),
+    }
+    alike = {f"{part}.weight": (3, 3) for part in ("query", "key", "value", "output")}
+    return [
+        case("everything fits", SMALL),
+        case("norm.bias is missing", SMALL, ["norm.bias"]),
+        case("pooler.bias is unknown", SMALL, pooler__bias=(2,)),
+        case("words.weight has the shape (5, 2)", SMALL, words__weight=(5, 2)),
+        case("everything fits, in another order", MODEL, order=sorted),
+        case("all have one shape, in another order", alike, order=sorted),
+        case("words.weight is turned: (2, 3)", SMALL, words__weight=(2, 3)),
+        case("words.weight lies flat: (6,)", SMALL, words__weight=(6,)),
+        case("words.weight is one row: (1, 2)", SMALL, words__weight=(1, 2)),
+        case("norm.bias is one number: (1,)", SMALL, norm__bias=(1,)),
+        case("norm.gain where norm.weight should be", SMALL, ["norm.weight"], norm__gain=(2,)),
+        case("two of each kind", MODEL, ["layers.1.W.bias", "norm.weight"], **several),
+        case("nothing in it", SMALL, list(SMALL)),
+        case("everything fits, in float32", MODEL, dtype=torch.float32),
+    ]
+
+
+@total
+def examine_loading(inputs, seen):
+    """The weights that the model has afterwards.
+
+    Raises: AnswerError if what does not fit is not refused as asked for, and if more changes than
+        the numbers of the parameters.
+    """
+    bad, numbers = _unfit(inputs["model"], inputs["state_dict"]), seen["numbers"]
+    changed = [n for n, X in numbers.items() if not bool((X == BEFORE).all())]
+    if bad:
+        _check_refused(seen["raised"], inputs["model"], bad, changed)
+    elif seen["raised"] is not None:
+        raise AnswerError("This weight file fits, and it is refused.")
+    _check_left(inputs["state_dict"], seen["state_dict"])
+    _check_same(inputs["model"], seen)
+    if bad and changed:
+        raise AnswerError(
+            "A ValueError comes as it should, and yet the model is not what it was: "
+            f"{_some(changed)} changed before. All or nothing."
+        )
+    if not bad and not changed:
+        raise AnswerError(
+            "Nothing arrives: every parameter holds the numbers that it had before. Numbers have "
+            "to be written into the tensors that the model has."
+        )
+    if not all(equal(seen["numbers in the end"][n], X) for n, X in numbers.items()):
+        raise AnswerError(
+            "The model and state_dict share memory afterwards: when the numbers of the one are "
+            "changed, those of the other change too."
+        )
+    return _named(numbers)
+
+
+def _named(result):
+    """As sentences call them."""
+    return {f"the parameter {n}": X for n, X in result.items()}
+
+
+def _unfit(shapes, given):
+    """{name: what is wrong with it} for every weight that does not fit."""
+    bad = {n: "missing" for n in shapes if n not in given}
+    bad |= {n: "unknown" for n in given if n not in shapes}
+    for n in shapes.keys() & given.keys():
+        if tuple(given[n].shape) != shapes[n]:
+            bad[n] = f"of shape {tuple(given[n].shape)} where the model has {shapes[n]}"
+    return dict(sorted(bad.items()))
+
+
+def _check_refused(raised, model, bad, changed):
+    """Raises: AnswerError unless a ValueError came that names all that is bad."""
+    listed = "; ".join(f"{n} is {what}" for n, what in bad.items())
+    if raised is None:
+        what = "the rest is copied" if changed else "nothing is copied"
+        raise AnswerError(
+            f"This weight file does not fit: {listed}. No ValueError is raised, and {what}."
+        )
+    refused, text = raised
+    if refused is not True:
+        raise AnswerError(
+            f"This weight file does not fit: {listed}. A ValueError was asked for, and it ends in "
+            f"{text}"
+        )
+    unnamed = [n for n in bad if not _names(text, n)]
+    if unnamed:
+        raise AnswerError(
+            f"This weight file does not fit: {listed}. The text of your ValueError does not name "
+            f"{', '.join(unnamed)}."
+        )
+    fine = [n for n in model if n not in bad and _names(text, n)]
+    if fine:
+        raise AnswerError(
+            f"The text of your ValueError names {', '.join(fine)} too, and nothing is wrong there. "
+            f"What does not fit: {listed}."
+        )
+
+
+def _names(text, name):
+    """Whether a text names a weight: layers.1.W.bias is not named by layers.11.W.bias."""
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w|\.\w)", text) is not None
+
+
+def _check_left(weights, given):
+    alike = isinstance(given, dict) and list(given) == list(weights)
+    if not alike or not all(equal(given[n], X) for n, X in weights.items()):
+        raise AnswerError("Afterwards state_dict is not what it was. Whoever calls still needs it.")
+
+
+def _check_same(shapes, seen):
+    """Raises: AnswerError if something else than the numbers of the parameters changed."""
+    after = seen["numbers"]
+    if list(after) != [n for n, _ in made(shapes).named_parameters()]:
+        raise AnswerError(f"Afterwards the model has other parameters: {', '.join(after)}.")
+    replaced = [n for n in after if seen["the same parameter"].get(n) is not True]
+    if replaced:
+        raise AnswerError(
+            f"New parameters have taken the place of {_some(replaced)}. An optimizer that was "
+            "made before would go on with the old ones: write the numbers into those."
+        )
+    other = [n for n, X in after.items() if X.dtype != torch.float64]
+    if other:
+        raise AnswerError(
+            f"Afterwards {_some(other)} are {str(after[other[0]].dtype)}, and the model was "
+            "torch.float64 before. It keeps its own dtype."
+        )
+    frozen = [n for n in after if seen["trainable"].get(n) is not True]
+    if frozen:
+        raise AnswerError(
+            f"Afterwards requires_grad is False for {_some(frozen)}: the model cannot be trained "
+            "any more. Loading changes numbers and nothing else."
+        )
+    if seen["training"] is not True:
+        raise AnswerError(
+            "Afterwards the model is in eval mode, and it was training before. Loading changes "
+            "numbers and nothing else."
+        )
+
+
+def _some(names):
+    """Up to three names, and how many there are besides."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"
+
+
+PLACE = "Every weight in its place"
+
+
+def put(parameter, X):
+    with torch.no_grad():
+        parameter.copy_(X)
+
+
+def _matching(own, given):
+    return given
+
+
+def misfits(own, given):
+    return [n for n in own if n in given and own[n].shape != given[n].shape]
+
+
+def build_strict(
+    missing=lambda own, given: [n for n in own if n not in given],
+    unknown=lambda own, given: [n for n in given if n not in own],
+    misshapen=misfits,
+    error=ValueError,
+    text=lambda missing, unknown, misshapen: " ".join([*missing, *unknown, *misshapen]),
+    match=_matching,
+    put=put,
+    finish=lambda model, given: None,
+):
+    """Return an answer to `12-load_weights`, right unless a part is replaced."""
+
+    def load_weights(model, state_dict):
+        own = dict(model.named_parameters())
+        bad = [found(own, state_dict) for found in (missing, unknown, misshapen)]
+        if any(bad):
+            raise error(text(*bad))
+        for name, X in match(own, state_dict).items():
+            if name in own:
+                put(own[name], X)
+        finish(model, state_dict)
+
+    return load_weights
+
+
+def _replaced(model, state_dict):
+    build_strict(put=lambda parameter, X: None)(model, state_dict)
+    for name, X in state_dict.items():
+        path, _, last = name.rpartition(".")
+        setattr(model.get_submodule(path), last, nn.Parameter(X.double()))
+
+
+def _shared(parameter, X):
+    parameter.data = X.to(parameter.dtype)
+
+
+def _turn_square(parameter, X):
+    put(parameter, X.T if X.dim() == 2 and X.shape[0] == X.shape[1] else X)
+
+
+def _in_order(own, given):
+    return dict(zip(own, given.values(), strict=False))
+
+
+def _emptied(model, given):
+    given.clear()
+
+
+def _frozen(model, given):
+    model.requires_grad_(False)
+
+
+def _evaluating(model, given):
+    model.eval()
+
+
+COPYING = read_again(
+    PLACE,
+    Mistake(
+        "by-order",
+        "You copy in the order in which the weights stand.",
+        "A file may have them in another order. The name says where a weight belongs.",
+        parts={"match": _in_order},
+    ),
+    Mistake(
+        "square-turned",
+        "You transpose the square matrices.",
+        "Both sides keep a matrix as (out, in). With a square one no shape gives it away.",
+        parts={"put": _turn_square},
+    ),
+    Mistake(
+        "nothing-arrives",
+        "After your function the model holds the numbers that it had before.",
+        "An assignment to a name, such as `parameter = X`, makes the name mean another tensor; the "
+        "model keeps the old one. Write into the tensor that is there.",
+        parts={"put": lambda parameter, X: None},
+    ),
+    Mistake(
+        "parameters-replaced",
+        "You put new parameters in the place of the model's own.",
+        "Whoever holds the old ones, an optimizer for instance, holds something that the model no "
+        "longer uses. Write the numbers into the parameters that are there.",
+        wrong=_replaced,
+    ),
+    Mistake(
+        "memory-shared",
+        "You make the model use the very memory of state_dict.",
+        "With `.data = X` two owners write into one tensor: training the model would change the "
+        "weights in state_dict. Copy the numbers.",
+        parts={"put": _shared},
+    ),
+    Mistake(
+        "dtype-of-the-file",
+        "Your parameters take the dtype of state_dict.",
+        "A file in float32 would turn a float64 model into one of two dtypes. `copy_` converts.",
+        parts={"put": lambda parameter, X: setattr(parameter, "data", X.clone())},
+    ),
+    Mistake(
+        "state-dict-emptied",
+        "The state_dict that you are given is no longer what it was.",
+        "pop and del take its entries away, and the caller still needs them. Make a new dict or "
+        "set if you want to cross things off.",
+        parts={"finish": _emptied},
+    ),
+    Mistake(
+        "frozen",
+        "Afterwards the parameters have requires_grad=False.",
+        "`with torch.no_grad():` around the copying is enough; it changes nothing for later.",
+        parts={"finish": _frozen},
+    ),
+    Mistake(
+        "eval-mode",
+        "You switch the model to eval mode.",
+        "That is for the caller to decide. Loading changes numbers and nothing else.",
+        parts={"finish": _evaluating},
+    ),
+)
+
+# Looked for in pairs, too; the others alone, since every pair costs time in a check.
+IN_PAIRS = {
+    "missing-not-named",
+    "unknown-not-named",
+    "misshapen-not-named",
+    "first-only",
+    "counted-not-named",
+    "key-error",
+    "square-turned",
+    "frozen",
+}
+
+
+def _kind_by_kind(model, state_dict):
+    """Each kind is looked for when there is none of the kind before."""
+    own = dict(model.named_parameters())
+    for names in (own.keys() - state_dict.keys(), state_dict.keys() - own.keys()):
+        if names:
+            raise ValueError(" ".join(sorted(names)))
+    build_strict()(model, state_dict)
+
+
+def _while_copying(model, state_dict):
+    """Everything that fits is copied before the error is raised."""
+    own, bad = dict(model.named_parameters()), []
+    for name, X in state_dict.items():
+        if name in own and own[name].shape == X.shape:
+            put(own[name], X)
+        else:
+            bad.append(name)
+    bad += [name for name in own if name not in state_dict]
+    if bad:
+        raise ValueError(" ".join(bad))
+
+
+def _library(model, state_dict):
+    model.load_state_dict(state_dict)
+
+
+def _only_names(model, state_dict):
+    """The names are compared, and load_state_dict sees to the shapes."""
+    build_strict(misshapen=lambda own, given: [], put=lambda parameter, X: None)(model, state_dict)
+    model.load_state_dict(state_dict)
+
+
+def _told_not_raised(model, state_dict):
+    try:
+        build_strict()(model, state_dict)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _turned_to_fit(own, given):
+    return [n for n in misfits(own, given) if own[n].shape != given[n].t().shape]
+
+
+def _by_number_count(own, given):
+    return [n for n in misfits(own, given) if own[n].numel() != given[n].numel()]
+
+
+def _by_broadcasting(own, given):
+    def fits(X, shape):
+        try:
+            return X.expand(shape) is not None
+        except RuntimeError:
+            return False
+
+    return [n for n in misfits(own, given) if not fits(given[n], own[n].shape)]
+
+
+EVERY = read_again(
+    PLACE,
+    Mistake(
+        "library-error",
+        "You call load_state_dict and leave the error to it: it raises a RuntimeError.",
+        "Its text names everything, but it copies what fits before it raises. A ValueError was "
+        "asked for, and a model that is as it was.",
+        wrong=_library,
+    ),
+    Mistake(
+        "strict-false",
+        "What is missing or unknown is passed over in silence, and the rest is copied "
+        "(strict=False does that).",
+        "A model with one layer untouched runs like any other, and its results are nonsense. "
+        "Whatever has no partner has to be named.",
+        wrong=lambda model, state_dict: model.load_state_dict(state_dict, strict=False) and None,
+    ),
+    Mistake(
+        "nothing-refused",
+        "You copy what has a partner of the same shape and pass over the rest in silence.",
+        "A model with one layer untouched runs like any other, and its results are nonsense. "
+        "Whatever is missing, unknown or misshapen has to be named.",
+        wrong=build_strict(
+            missing=lambda own, given: [],
+            unknown=lambda own, given: [],
+            misshapen=lambda own, given: [],
+            match=lambda own, given: {
+                n: X for n, X in given.items() if n in own and own[n].shape == X.shape
+            },
+        ),
+    ),
+    Mistake(
+        "missing-not-named",
+        "Weights of the model that state_dict lacks are not reported.",
+        "Going through state_dict shows what is unknown. What is missing shows only to someone "
+        "who goes through the model's own names.",
+        parts={"missing": lambda own, given: []},
+    ),
+    Mistake(
+        "unknown-not-named",
+        "Weights that the model does not have are not reported.",
+        "Going through the model's names shows what is missing. What is left over shows only to "
+        "someone who goes through state_dict.",
+        parts={"unknown": lambda own, given: []},
+    ),
+    Mistake(
+        "misshapen-not-named",
+        "You do not compare shapes before you copy.",
+        "copy_ takes some wrong shapes without a word (a single row is spread over all rows), and "
+        "at others it raises when half is copied.",
+        parts={"misshapen": lambda own, given: []},
+    ),
+    Mistake(
+        "shapes-left-to-the-library",
+        "You compare the names, and load_state_dict finds the wrong shapes.",
+        "By then it has copied what fits, and its error is a RuntimeError. Shapes have to be "
+        "compared before anything is copied.",
+        wrong=_only_names,
+    ),
+    Mistake(
+        "numbers-counted",
+        "You compare how many numbers there are, not the shapes.",
+        "A matrix and its transpose have as many numbers.",
+        parts={
+            "misshapen": _by_number_count,
+            "put": lambda parameter, X: put(parameter, X.reshape(parameter.shape)),
+        },
+    ),
+    Mistake(
+        "spread-out",
+        "Shapes that can be broadcast pass as fitting.",
+        "A bias of one number would be written into all places. A weight fits if its shape is the "
+        "same.",
+        parts={"misshapen": _by_broadcasting},
+    ),
+    Mistake(
+        "turned-to-fit",
+        "A matrix that fits when it is transposed passes as fitting.",
+        "Whether it is transposed cannot be seen where it is square. What has another shape is "
+        "reported, not guessed at.",
+        parts={
+            "misshapen": _turned_to_fit,
+            "put": lambda parameter, X: put(parameter, X if X.shape == parameter.shape else X.t()),
+        },
+    ),
+    Mistake(
+        "first-only",
+        "You raise at the first weight that does not fit, and name that one alone.",
+        "Someone who mends a file wants the whole list. Collect first, raise afterwards.",
+        parts={
+            "text": lambda missing, unknown, misshapen: [*missing, *unknown, *misshapen][0],
+        },
+    ),
+    Mistake(
+        "kind-by-kind",
+        "You raise for one kind of fault before you have looked for the next.",
+        "The text has to name all three kinds at once. Collect first, raise afterwards.",
+        wrong=_kind_by_kind,
+    ),
+    Mistake(
+        "counted-not-named",
+        "You say how many weights do not fit, not which.",
+        "“3 are missing” leaves the search to the reader. The names are known: write them down.",
+        parts={
+            "text": lambda missing, unknown, misshapen: (
+                f"{len(missing)} missing, {len(unknown)} unknown, {len(misshapen)} misshapen"
+            )
+        },
+    ),
+    Mistake(
+        "copied-before-raising",
+        "You copy what fits before you raise. (So does load_state_dict, if you leave the looking "
+        "to it and only change its error.)",
+        "A model is left behind that is half new, half old. Look at everything first, then copy.",
+        wrong=_while_copying,
+    ),
+    Mistake(
+        "told-not-raised",
+        "You find what does not fit and print or return it.",
+        "A program that goes on will not read it. `raise ValueError(text)` stops it.",
+        wrong=_told_not_raised,
+    ),
+    Mistake(
+        "key-error",
+        "You raise a KeyError.",
+        "The task asks for a ValueError: the names are one thing that can be wrong, the shapes "
+        "another.",
+        parts={"error": KeyError},
+    ),
+    Mistake(
+        "runtime-error",
+        "You raise a RuntimeError.",
+        "It is what load_state_dict raises. The task asks for a ValueError.",
+        parts={"error": RuntimeError},
+    ),
+    Mistake(
+        "assertion",
+        "You refuse with an assert.",
+        "Assertions are for what cannot happen, and python -O leaves them out. For bad input, "
+        "raise a ValueError.",
+        parts={"error": AssertionError},
+    ),
+    *COPYING,
+)
+
+STRICT = apart(EVERY, build_strict, *({m.id for m in EVERY} - IN_PAIRS))
+
+TASK = Task(
+    "12-load_weights",
+    build_strict(),
+    loading_cases,
+    run=run_loading,
+    examine=examine_loading,
+    mistakes=STRICT,
+    build=build_strict,
+    number=3,
+)

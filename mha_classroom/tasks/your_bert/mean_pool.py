@@ -1,0 +1,313 @@
+"""Task 12.4, mean_pool: the mean of each text's words."""
+
+import torch
+
+from mha_classroom.checks.combining import read_again, same
+from mha_classroom.checks.task import Case, Mistake, Task
+from mha_course import sentences
+
+__all__ = ["TASK"]
+
+
+def mean_cases(draw):
+    """Cases for `mean_pool`."""
+
+    def case(name, shape, mask=None):
+        if mask is None:
+            mask = draw.integers(0, 1, *shape[:2])
+            mask[torch.arange(shape[0]), draw.integers(0, shape[1] - 1, shape[0])] = 1
+        return Case(name, {"hidden": draw.normal(*shape), "attention_mask": torch.as_tensor(mask)})
+
+    def first(lengths, L):
+        return [[int(place < length) for place in range(L)] for length in lengths]
+
+    small = [[[1.0, 2], [3, 6], [5, 1]], [[4, 7], [9, 8], [5, 3]]]
+    return [
+        Case(
+            "2 texts, of 3 words and of 1",
+            {
+                "hidden": torch.tensor(small).double(),
+                "attention_mask": torch.tensor([[1, 1, 1], [1, 0, 0]]),
+            },
+        ),
+        case("5 texts of unequal length", (5, 7, 3), first([7, 2, 5, 1, 4], 7)),
+        case("no padding", (2, 3, 5), first([3, 3], 3)),
+        case("padding everywhere in the batch", (3, 5, 2), first([3, 2, 4], 5)),
+        case(
+            "padding in front and between",
+            (3, 5, 2),
+            [[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0] * 4 + [1]],
+        ),
+        case("as many texts as words and features", (3, 3, 3), first([2, 3, 1], 3)),
+        case("one text", (1, 5, 3), first([3], 5)),
+        case("words and padding mixed", (7, 11, 5)),
+        Case(
+            "large numbers in the padding",
+            {
+                "hidden": draw.normal(2, 3, 5) + torch.tensor([0, 0, 1e9])[:, None].double(),
+                "attention_mask": torch.tensor([[1, 1, 0], [1, 0, 0]]),
+            },
+        ),
+    ]
+
+
+def mean_stages(inputs):
+    """What a right `mean_pool` computes on the way."""
+    words = inputs["hidden"] * inputs["attention_mask"][..., None]
+    return {"the sum of each text's words": words.sum(1)}
+
+
+ONE = "One vector for a text"
+
+
+def _loop(of_text):
+    """An answer that makes each text's vector from its words, padding left out."""
+
+    def mean_pool(hidden, attention_mask):
+        texts = zip(hidden, attention_mask.bool(), strict=True)
+        return torch.stack([of_text(text[words]) for text, words in texts])
+
+    return mean_pool
+
+
+POOLS = read_again(
+    ONE,
+    Mistake(
+        "first-place-only",
+        "You take the vector at the first place.",
+        "That is [CLS], which some models are trained to use. This task asks for the mean of all "
+        "words.",
+        wrong=lambda hidden, attention_mask: hidden[:, 0],
+    ),
+    Mistake(
+        "first-word-only",
+        "You take the first word of each text that is not padding.",
+        "This task asks for the mean of all words.",
+        wrong=_loop(lambda words: words[0]),
+    ),
+    Mistake(
+        "last-word-only",
+        "You take the last word of each text.",
+        "This task asks for the mean of all words.",
+        wrong=_loop(lambda words: words[-1]),
+    ),
+    Mistake(
+        "largest",
+        "You take the largest number of each feature.",
+        "That is another way to pool. This task asks for the mean.",
+        wrong=_loop(lambda words: words.amax(0)),
+    ),
+    Mistake(
+        "largest-with-padding",
+        "You take the largest number of each feature, padding included.",
+        "This task asks for the mean, and of words only.",
+        wrong=lambda hidden, attention_mask: hidden.amax(1),
+    ),
+    Mistake(
+        "median",
+        "You take the median of each feature.",
+        "This task asks for the mean.",
+        wrong=_loop(lambda words: words.median(0).values),
+    ),
+    Mistake(
+        "only-between-the-ends",
+        "You leave out the first and the last word of each text.",
+        "[CLS] and [SEP] count like words here: attention_mask has a 1 for them. (Of a text of one "
+        "word nothing is left, and the mean of nothing is NaN.)",
+        wrong=_loop(lambda words: words[1:-1].mean(0)),
+    ),
+)
+
+
+def build_mean(
+    words=lambda hidden, mask: hidden * mask[..., None],
+    total=lambda words: words.sum(1),
+    count=lambda mask, hidden: mask.sum(1, keepdim=True),
+    finish=same,
+    visible=same,
+):
+    """Return an answer to `12-mean_pool`, right unless a part is replaced."""
+
+    def mean_pool(hidden, attention_mask):
+        mask = visible(attention_mask)
+        return finish(total(words(hidden, mask)) / count(mask, hidden))
+
+    return mean_pool
+
+
+def _without_ends(mask):
+    """The first and the last word of each text hidden, where there are more than two."""
+    places, inner = mask.cumsum(1) * mask, mask.clone()
+    inner[(places == 1) | (places == mask.sum(1, keepdim=True))] = 0
+    return torch.where(inner.sum(1, keepdim=True) > 0, inner, mask)
+
+
+def _places(mask):
+    return torch.arange(mask.shape[1])
+
+
+def _in_place(hidden, attention_mask):
+    hidden *= attention_mask[..., None]
+    return hidden.sum(1) / attention_mask.sum(1, keepdim=True)
+
+
+MEAN = read_again(
+    ONE,
+    Mistake(
+        "padding-counted",
+        "You average over all places, padding included.",
+        "Then a text's vector depends on how long its neighbours in the batch are. Only words "
+        "count, in the sum and in the number.",
+        wrong=lambda hidden, attention_mask: hidden.mean(1),
+    ),
+    Mistake(
+        "padding-in-the-sum",
+        "You divide by the number of words, and the sum has padding in it.",
+        "The hidden states of padding are not zero: the layers compute something there, too.",
+        parts={"words": lambda hidden, mask: hidden},
+    ),
+    Mistake(
+        "divided-by-length",
+        "You leave padding out of the sum and divide by L.",
+        "L is the length of the longest text. The shorter a text, the shorter its vector would be. "
+        "How many words does each text have?",
+        parts={"count": lambda mask, hidden: hidden.shape[1]},
+    ),
+    Mistake(
+        "divided-by-batch",
+        "You divide by the number of texts.",
+        "The mean is over the words of one text. How many words does each text have?",
+        parts={"count": lambda mask, hidden: len(hidden)},
+    ),
+    Mistake(
+        "divided-by-all-words",
+        "You divide by the number of words in the whole batch.",
+        "Each text has a number of its own. Along which axis of attention_mask is it found?",
+        parts={"count": lambda mask, hidden: mask.sum()},
+    ),
+    Mistake(
+        "divided-by-longest",
+        "You divide by the number of words of the longest text.",
+        "Each text has a number of its own.",
+        parts={"count": lambda mask, hidden: mask.sum(1).max()},
+    ),
+    Mistake(
+        "not-divided",
+        "You return the sum of the words.",
+        "A mean is the sum divided by how many there are, so that long and short texts can be "
+        "compared.",
+        parts={"count": lambda mask, hidden: 1},
+    ),
+    Mistake(
+        "divided-by-root",
+        "You divide by the root of the number of words.",
+        "That is done for variances. A mean divides by the number itself.",
+        parts={"count": lambda mask, hidden: mask.sum(1, keepdim=True) ** 0.5},
+    ),
+    Mistake(
+        "divided-whole",
+        "You divide with //, which rounds down.",
+        "The mask counts in whole numbers, the hidden states are fractions: / is the division "
+        "for them.",
+        wrong=lambda hidden, attention_mask: (
+            (hidden * attention_mask[..., None]).sum(1) // attention_mask.sum(1, keepdim=True)
+        ),
+    ),
+    *POOLS,
+    Mistake(
+        "mask-beside-features",
+        "Your mask meets the features, not the words.",
+        "(B, L) has to reach (B, L, D) with its L on the middle axis. As many words as features, "
+        "and nothing would warn you.",
+        parts={"words": lambda hidden, mask: hidden * mask[:, None, :]},
+    ),
+    Mistake(
+        "mask-without-axis",
+        "You multiply (B, L, D) by the mask (B, L) as it is.",
+        "Axes are matched from the back: B meets L, and L meets D. The mask needs one more axis. "
+        "Where?",
+        parts={"words": lambda hidden, mask: hidden * mask},
+    ),
+    Mistake(
+        "count-without-axis",
+        "You divide (B, D) by the counts (B,) as they are.",
+        "Axes are matched from the back, so the counts meet the features. They need one more axis.",
+        parts={"count": lambda mask, hidden: mask.sum(1)},
+    ),
+    Mistake(
+        "mask-inverted",
+        "You average over the padding.",
+        "In attention_mask 1 is a word and 0 is padding.",
+        parts={"visible": lambda mask: 1 - mask},
+    ),
+    Mistake(
+        "over-features",
+        "You take the mean of each word's features.",
+        "(B, D) was asked for: the words' axis goes, the features stay.",
+        wrong=lambda hidden, attention_mask: (hidden * attention_mask[..., None]).mean(2),
+    ),
+    Mistake(
+        "over-texts",
+        "You add over the texts of the batch.",
+        "(B, D) was asked for: the words' axis goes, the texts stay apart.",
+        parts={"total": lambda words: words.sum(0)},
+    ),
+    Mistake(
+        "unit-length",
+        "You bring the mean to length 1.",
+        "The course's embed does that afterwards. This task asks for the mean as it is.",
+        parts={"finish": lambda pooled: pooled / pooled.norm(dim=1, keepdim=True)},
+    ),
+    Mistake(
+        "one-added-to-the-count",
+        "Your number of words is one too large.",
+        "Was it meant against division by 0? Each text has a word here.",
+        parts={"count": lambda mask, hidden: mask.sum(1, keepdim=True) + 1},
+    ),
+    Mistake(
+        "ends-left-out",
+        "You leave out the first and the last word of each text.",
+        "[CLS] and [SEP] count like words here: attention_mask has a 1 for them.",
+        parts={"visible": _without_ends},
+    ),
+    Mistake(
+        "padding-assumed-at-the-end",
+        "You count the words of each text and take as many from the beginning.",
+        "That is right only where all padding stands at the end. attention_mask says of each "
+        "place by itself whether there is a word.",
+        parts={"visible": lambda mask: (_places(mask) < mask.sum(1, keepdim=True)).long()},
+    ),
+    Mistake(
+        "words-of-all-texts",
+        "You average over the words of all texts together.",
+        "(B, D) was asked for. Picking with hidden[attention_mask == 1] forgets which text a word "
+        "is from.",
+        wrong=lambda hidden, attention_mask: hidden[attention_mask == 1].mean(0),
+    ),
+    Mistake(
+        "words-not-added",
+        "You return the words, each divided by how many there are.",
+        "(B, D) was asked for: one vector a text. They have to be added up.",
+        wrong=lambda hidden, attention_mask: (
+            hidden * attention_mask[..., None] / attention_mask.sum(1)[:, None, None]
+        ),
+    ),
+    Mistake(
+        "changed-in-place",
+        "You set the padding of the given hidden states to 0.",
+        "The result may be right, and the caller's hidden states are not what they were.",
+        wrong=_in_place,
+    ),
+)
+
+TASK = Task(
+    "12-mean_pool",
+    sentences.mean_pool,
+    mean_cases,
+    returns=("the mean",),
+    mistakes=MEAN,
+    build=build_mean,
+    stages=mean_stages,
+    forbidden=("mha_course.sentences.mean_pool",),
+    number=4,
+)

@@ -1,0 +1,181 @@
+"""What runs of lesson 12's tasks beside the learner's code."""
+
+import torch
+from torch import nn
+
+from mha_classroom.checks.modules import Call, gradients_of, make, plan_of, run_planned
+from mha_classroom.checks.showing import describe
+from mha_course.bert_config import BertConfig
+
+__all__ = ["run_classify", "run_embeddings", "run_encoder", "run_loading"]
+
+BEFORE = 0.5  # every number of the model before loading
+OTHER_ERRORS = (LookupError, RuntimeError, AssertionError, AttributeError, TypeError)
+
+
+def run_loading(answer, inputs):
+    """Load into a made model with the learner's function; return what came of it.
+
+    What is raised where something does not fit is returned. At last the numbers of state_dict
+    become 0, which shows whether the model shares memory with it.
+    """
+    model = made(inputs["model"])
+    given = {n: X.clone() for n, X in inputs["state_dict"].items()}
+    tensors, before = list(given.values()), dict(model.named_parameters())
+    fits = {n: tuple(X.shape) for n, X in given.items()} == inputs["model"]
+    raised = None
+    try:
+        answer(model, given)
+    except NotImplementedError:
+        raise
+    except (ValueError, *OTHER_ERRORS) as error:
+        if fits:
+            raise
+        refused = isinstance(error, ValueError)
+        raised = (refused, str(error) if refused else f"{type(error).__name__}: {error}")
+    after = dict(model.named_parameters())
+    seen = {
+        "raised": raised,
+        "state_dict": {n: _copied(X) for n, X in given.items()},
+        "numbers": {n: X.detach().clone() for n, X in after.items()},
+        "the same parameter": {n: X is before.get(n) for n, X in after.items()},
+        "trainable": {n: X.requires_grad for n, X in after.items()},
+        "training": model.training,
+    }
+    with torch.no_grad():
+        for X in tensors:
+            X.zero_()
+    return seen | {"numbers in the end": {n: X.detach() for n, X in after.items()}}
+
+
+def _copied(X):
+    return X.detach().clone() if torch.is_tensor(X) else X
+
+
+def made(shapes):
+    """A module with parameters of these names and shapes, in float64."""
+    root = nn.Module()
+    for name, shape in shapes.items():
+        *path, last = name.split(".")
+        module = root
+        for part in path:
+            if part not in dict(module.named_children()):
+                module.add_module(part, nn.Module())
+            module = module.get_submodule(part)
+        full = torch.full(shape, BEFORE, dtype=torch.float64)
+        module.register_parameter(last, nn.Parameter(full))
+    return root
+
+
+def run_classify(answer, inputs):
+    """Call an answer to `classify`; return its labels, and the caller's afterwards."""
+    given = {**inputs, "labels": list(inputs["labels"])}
+    return {"found": answer(*given.values()), "labels": given["labels"]}
+
+
+TABLES = ("words", "positions", "segments")
+
+
+def run_embeddings(answer, inputs):
+    """Make the learner's module, give it the case's weights, run it."""
+    words, positions, segments = (inputs[f"{table}.weight"] for table in TABLES)
+    config = BertConfig(
+        vocab_size=len(words),
+        max_position_embeddings=len(positions),
+        type_vocab_size=len(segments),
+        hidden_size=words.shape[1],
+        num_hidden_layers=19,
+        num_attention_heads=1,
+        intermediate_size=23,
+        layer_norm_eps=inputs.get("layer_norm_eps", 1e-12),
+        hidden_dropout_prob=inputs.get("hidden_dropout", 0.0),
+        attention_probs_dropout_prob=inputs.get("attention_dropout", 0.0),
+    )
+    module = make(answer, "BertEmbeddings", config)
+    arguments = [inputs[name] for name in ("input_ids", "token_type_ids") if name in inputs]
+    plan = plan_of(inputs, "hidden_dropout", exactly=True)
+    return run_planned(module, "BertEmbeddings", inputs, arguments, plan)
+
+
+class TestLayer(nn.Module):
+    """A layer that is quick and uses its mask: each word hears the mean of those that are seen."""
+
+    __test__ = False  # it is no test
+
+    def __init__(self, config):
+        super().__init__()
+        self.W = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, X, mask=None, need_weights=False):
+        """Shapes as in lesson 06's BertLayer."""
+        B, L, _ = X.shape
+        scores = X.new_zeros(B, 1, L, L) + (0 if mask is None else mask)
+        weights = scores.softmax(-1)
+        output = X + torch.tanh(self.W(X) + weights[:, 0] @ X)
+        return (output, weights) if need_weights else output
+
+
+def run_encoder(answer, inputs):
+    """Make the learner's encoder of test layers, give it the case's weights, run it."""
+    config, made = _config(inputs), []
+
+    def layer(config):
+        made.append(TestLayer(config))
+        return made[-1]
+
+    module = make(lambda config: answer(config, layer), "BertEncoder", config)
+    if not made:
+        return {"layer is called": False}
+    arguments = [inputs[name] for name in ("X", "mask") if name in inputs]
+    training = inputs.get("training", False)
+    if training:
+        arguments[0] = inputs["X"].clone().requires_grad_()
+    seen = run_planned(module, "BertEncoder", inputs, arguments, [Call(training=training)])
+    states = seen["calls"][0]["result"] if seen["calls"] else None
+    if training and not unlike(inputs, states):
+        seen["gradients"] = gradients_of(module, states[-1])  # through all the layers below it
+        seen["requires_grad"] = [state.requires_grad for state in states]
+        seen["gradient of X"] = arguments[0].grad
+    return seen | {"layer is called": True}
+
+
+def _config(inputs):
+    return BertConfig(
+        vocab_size=17,
+        hidden_size=inputs["X"].shape[-1],
+        num_hidden_layers=_count(inputs),
+        num_attention_heads=1,
+        intermediate_size=23,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+
+
+def _count(inputs):
+    return sum(name.endswith(".W.weight") for name in inputs)
+
+
+def unlike(inputs, states):
+    """In what the hidden states are not as many tensors of X's shape as there should be, or ""."""
+    X, count = inputs["X"], _count(inputs)
+    if not isinstance(states, (list, tuple)):
+        return f"forward has to return the list of all hidden states, got {describe(states)}."
+    for number, state in enumerate(states):
+        if not torch.is_tensor(state) or state.shape != X.shape:
+            return (
+                f"Each hidden state has the shape of X, {tuple(X.shape)}; number {number} of your "
+                f"list is {describe(state)}."
+            )
+    if len(states) != count + 1:
+        return (
+            f"With {count} layers there are {count + 1} hidden states, X first; your list has "
+            f"{len(states)}.{_what_stands_out(states, X)}"
+        )
+    return ""
+
+
+def _what_stands_out(states, X):
+    first = "" if states and torch.equal(states[0], X) else " It does not begin with X."
+    twins = [n for n in range(1, len(states)) if torch.equal(states[n - 1], states[n])]
+    same = f" Its numbers {twins[0] - 1} and {twins[0]} are the same." if twins else ""
+    return first + same

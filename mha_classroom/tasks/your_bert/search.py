@@ -1,0 +1,432 @@
+"""Task 12.5, search: the documents most like a query."""
+
+import numbers
+
+import numpy as np
+import torch
+
+from mha_classroom.checks.combining import read_again, same
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.showing import describe, plain_number
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_course import sentences
+
+__all__ = ["TASK"]
+
+
+def search_cases(draw):
+    """Cases for `search`."""
+
+    def case(name, count, width, **k):
+        lengths = draw.normal(count, 1, scale=1.5).exp()
+        documents = draw.normal(count, width) * lengths
+        return Case(name, {"query": 2 * draw.normal(width), "documents": documents} | k)
+
+    def fixed(name, query, documents, **k):
+        given = {"query": query, "documents": documents}
+        return Case(name, {n: torch.tensor(X).double() for n, X in given.items()} | k)
+
+    # Along the axes every way to compute a cosine gives the very same number for equal rows.
+    axes = torch.eye(3)[draw.integers(0, 2, 37)].tolist()
+    return [
+        fixed("4 documents", [3.0, 4.0], [[0.0, 2.0], [9.0, 12.0], [1.0, 0.0], [-3.0, -4.0]], k=2),
+        case("no k given", 7, 5),
+        case("k=5", 11, 3, k=5),
+        case("as many as there are", 5, 5, k=5),
+        case("more than there are", 3, 7, k=5),
+        case("k=1", 7, 2, k=1),
+        fixed("two are equal", [3.0, 4.0], [[2.0, 0], [0, 5], [2, 0], [0, -1], [0, 5]], k=4),
+        fixed("many are equal", [3.0, 5.0, 2.0], axes, k=31),
+        fixed("all are opposite to the query", [2.0, 1.0], [[-2.0, 0], [-1, -1], [0, -3]], k=2),
+        case("73 documents", 73, 3, k=13),
+    ]
+
+
+@total
+def examine_search(inputs, pairs):
+    """How many pairs there are, their indices, their cosines.
+
+    Raises: AnswerError for what is no list of pairs of a whole number and a number.
+    """
+    if not isinstance(pairs, (list, tuple)):
+        raise AnswerError(f"search has to return a list of pairs, got {describe(pairs)}.")
+    for place, pair in enumerate(pairs):
+        _check_pair(place, pair)
+    cosines = [number for _, number in pairs]
+    narrow = any(
+        getattr(number, "dtype", None) in (torch.float32, np.float32) for number in cosines
+    )
+    cosines = torch.tensor([float(number) for number in cosines], dtype=torch.float64)
+    indices = torch.tensor([int(index) for index, _ in pairs], dtype=torch.int64)
+    return len(pairs), indices, cosines.float() if narrow else cosines
+
+
+def _check_pair(place, pair):
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+        raise AnswerError(
+            f"Each entry of the list has to be a pair (index, cosine); entry {place} is "
+            f"{describe(pair)}."
+        )
+    index, cosine = pair
+    whole = isinstance(index, numbers.Integral) and not isinstance(index, bool)
+    if not whole and not (torch.is_tensor(index) and not index.dim() and _is_whole(index)):
+        raise AnswerError(
+            "The first of a pair has to be a document's index, a whole number; in entry "
+            f"{place} it is {describe(index)}."
+        )
+    if plain_number(cosine) is None:
+        raise AnswerError(
+            f"The second of a pair has to be a number; in entry {place} it is {describe(cosine)}."
+        )
+
+
+def _is_whole(X):
+    return not X.is_floating_point() and X.dtype != torch.bool
+
+
+def search_stages(inputs):
+    """What a right `search` computes on the way."""
+    query, documents = inputs["query"], inputs["documents"]
+    return {"the cosines": torch.cosine_similarity(documents, query, dim=1)}
+
+
+SEARCHING = "Search by meaning"
+
+
+def unit(X):
+    """Each vector at length 1."""
+    return X / X.norm(dim=-1, keepdim=True)
+
+
+def best_first(scores):
+    """The indices in the order that is asked for."""
+    return scores.argsort(descending=True, stable=True).tolist()
+
+
+def build_search(
+    score=lambda query, documents: unit(documents) @ unit(query),
+    rank=same,
+    order=best_first,
+    take=lambda indices, k: indices[:k],
+    pair=lambda index, cosine: (index, cosine),
+    default=3,
+):
+    """Return an answer to `12-search`, right unless a part is replaced.
+
+    score: a number for each document. rank: what is sorted, from the scores. order: of the
+    indices. take: which are returned. pair: of an index and its score.
+    """
+
+    def search(query, documents, k=default):
+        scores = score(query, documents)
+        indices = take(order(rank(scores)), k)
+        return [pair(index, scores[index].item()) for index in indices]
+
+    return search
+
+
+def _by_distance(query, documents, k=3):
+    distances = (documents - query).norm(dim=1)
+    order = distances.argsort(stable=True)[:k].tolist()
+    return [(index, distances[index].item()) for index in order]
+
+
+def _distance_order(query, documents, k=3):
+    cosines = unit(documents) @ unit(query)
+    order = (documents - query).norm(dim=1).argsort(stable=True)[:k].tolist()
+    return [(index, cosines[index].item()) for index in order]
+
+
+def _dot_order(query, documents, k=3):
+    cosines = unit(documents) @ unit(query)
+    return [(index, cosines[index].item()) for index in best_first(documents @ query)[:k]]
+
+
+COSINES = read_again(
+    SEARCHING,
+    Mistake(
+        "dot-product",
+        "Your numbers are dot products, not cosines.",
+        "A long vector then wins by its length alone. The cosine divides by both lengths and looks "
+        "only at where the vectors point.",
+        parts={"score": lambda query, documents: documents @ query},
+    ),
+    Mistake(
+        "query-not-normalised",
+        "You divide by the documents' lengths, not by the query's.",
+        "The order is right, since the query's length is the same for all. The numbers are not "
+        "cosines: they can exceed 1.",
+        parts={"score": lambda query, documents: unit(documents) @ query},
+    ),
+    Mistake(
+        "documents-not-normalised",
+        "You divide by the query's length, not by the documents'.",
+        "A long document then wins by its length alone.",
+        parts={"score": lambda query, documents: documents @ unit(query)},
+    ),
+    Mistake(
+        "normalised-over-documents",
+        "You bring the columns to length 1: each feature over all documents.",
+        "It is each document that has to have length 1. Which axis of (N, D) runs along one?",
+        parts={"score": lambda query, documents: (documents / documents.norm(dim=0)) @ unit(query)},
+    ),
+    Mistake(
+        "divided-by-one-length",
+        "You divide by the length of all documents together.",
+        "Each document has a length of its own.",
+        parts={"score": lambda query, documents: (documents / documents.norm()) @ unit(query)},
+    ),
+    Mistake(
+        "lengths-squared",
+        "You divide by the squares of the lengths.",
+        "The length is the root of the sum of squares.",
+        parts={
+            "score": lambda query, documents: (
+                documents @ query / (documents.square().sum(1) * query.square().sum())
+            )
+        },
+    ),
+    Mistake(
+        "distances",
+        "You return distances, the smallest first.",
+        "A distance grows with the vectors' lengths. Asked for is the cosine, and its largest "
+        "values come first.",
+        wrong=_by_distance,
+    ),
+    Mistake(
+        "distances-negated",
+        "Your numbers are distances with a minus sign.",
+        "The nearest comes first, and yet a distance grows with the vectors' lengths. Asked for is "
+        "the cosine.",
+        parts={"score": lambda query, documents: -(documents - query).norm(dim=1)},
+    ),
+    Mistake(
+        "ordered-by-distance",
+        "Your numbers are cosines, and the order is by distance.",
+        "The two agree only where all vectors have one length. Order by the cosines.",
+        wrong=_distance_order,
+    ),
+    Mistake(
+        "ordered-by-dot-product",
+        "Your numbers are cosines, and the order is by dot product.",
+        "A long vector then wins by its length alone. Order by the cosines.",
+        wrong=_dot_order,
+    ),
+    Mistake(
+        "angles",
+        "Your numbers are angles.",
+        "The cosine of the angle was asked for, which comes without acos.",
+        parts={
+            "score": lambda query, documents: (unit(documents) @ unit(query)).clamp(-1, 1).acos(),
+            "rank": lambda scores: -scores,
+        },
+    ),
+    Mistake(
+        "one-minus-cosine",
+        "Your numbers are 1 minus the cosine.",
+        "Some libraries call that the cosine distance. Asked for is the cosine itself, 1 for the "
+        "same direction.",
+        parts={
+            "score": lambda query, documents: 1 - unit(documents) @ unit(query),
+            "rank": lambda scores: -scores,
+        },
+    ),
+    Mistake(
+        "sign-lost",
+        "You take the cosines without their sign.",
+        "A document that points the opposite way has cosine -1, and is the last to be found.",
+        parts={"score": lambda query, documents: (unit(documents) @ unit(query)).abs()},
+    ),
+    Mistake(
+        "ordered-without-sign",
+        "You order the cosines by their size without the sign.",
+        "A document that points the opposite way has cosine -1, and is the last to be found.",
+        parts={"rank": torch.abs},
+    ),
+)
+
+
+def _numbered_in_order(query, documents, k=3):
+    """The place in the sorted list for the index."""
+    return [
+        (place, cosine) for place, (_, cosine) in enumerate(build_search()(query, documents, k))
+    ]
+
+
+def _last_of_equals(scores):
+    count = len(scores)
+    return [count - 1 - i for i in scores.flip(0).argsort(descending=True, stable=True).tolist()]
+
+
+def _topk(query, documents, k=3):
+    found = (unit(documents) @ unit(query)).topk(min(k, len(documents)))
+    return list(zip(found.indices.tolist(), found.values.tolist(), strict=True))
+
+
+def _topk_past_the_end(query, documents, k=3):
+    found = (unit(documents) @ unit(query)).topk(k)
+    return list(zip(found.indices.tolist(), found.values.tolist(), strict=True))
+
+
+def _equals_anyhow(inputs, value):
+    """Whether a result is right but for the order of equal ones."""
+    count, indices, cosines = _read(inputs)
+    if not isinstance(value, tuple) or value[0] != count or value[2].shape != cosines.shape:
+        return False
+    every = unit(inputs["documents"]) @ unit(inputs["query"])
+    found = value[1]
+    if len(set(found.tolist())) != count or bool(((found < 0) | (found >= len(every))).any()):
+        return False
+    near = torch.isclose(value[2].double(), cosines, rtol=0, atol=1e-6)
+    return bool(near.all() and torch.isclose(every[found], cosines, rtol=0, atol=1e-9).all())
+
+
+def _read(inputs):
+    """What a right answer gives: how many, the indices, the cosines."""
+    pairs = build_search()(*inputs.values())
+    indices, cosines = zip(*pairs, strict=True)
+    return len(pairs), torch.tensor(indices), torch.tensor(cosines, dtype=torch.float64)
+
+
+def _to_the_end(indices, k):
+    return [indices[place] for place in range(k)]
+
+
+SEARCH = read_again(
+    SEARCHING,
+    *COSINES,
+    Mistake(
+        "worst-first",
+        "You begin with the smallest cosine.",
+        "argsort and sorted go upwards unless they are told otherwise. The most similar document "
+        "comes first.",
+        parts={"order": lambda scores: scores.argsort(stable=True).tolist()},
+    ),
+    Mistake(
+        "best-last",
+        "You return the right k documents, the best one last.",
+        "The best comes first.",
+        parts={"take": lambda indices, k: indices[:k][::-1]},
+    ),
+    Mistake(
+        "in-order-of-documents",
+        "You return the right k in the order in which they stand among the documents.",
+        "The best comes first.",
+        parts={"take": lambda indices, k: sorted(indices[:k])},
+    ),
+    Mistake(
+        "not-sorted",
+        "You return the first k documents as they stand.",
+        "The k best were asked for, the best one first.",
+        parts={"order": lambda scores: list(range(len(scores)))},
+    ),
+    Mistake(
+        "last-of-equals-first",
+        "Of documents with the same cosine you put the later one first.",
+        "Turning a sorted list round turns equal ones round, too. The earlier one was asked for: "
+        "argsort has an argument for keeping their order.",
+        parts={"order": _last_of_equals},
+    ),
+    Mistake(
+        "equals-anyhow",
+        "Documents with the same cosine come in any order.",
+        "topk and argsort promise nothing about equal ones, unless a sort is asked to be stable. "
+        "The earlier one comes first.",
+        wrong=_topk,
+        shows=_equals_anyhow,
+    ),
+    Mistake(
+        "topk-past-the-end",
+        "topk ends in an error where there are fewer than k documents.",
+        "Then all of them are returned. (Nor does topk promise anything about equal ones, and "
+        "there the earlier was asked for.)",
+        wrong=_topk_past_the_end,
+    ),
+    Mistake(
+        "past-the-end",
+        "Where there are fewer than k documents your function ends in an error.",
+        "Then all of them are returned. A slice [:k] stops at the end by itself.",
+        parts={"take": _to_the_end},
+    ),
+    Mistake(
+        "k-ignored",
+        "You return all documents, whatever k is.",
+        "k says how many were asked for.",
+        parts={"take": lambda indices, k: indices},
+    ),
+    Mistake(
+        "always-3",
+        "You return 3 documents, whatever k is.",
+        "3 is what k is when nobody says otherwise.",
+        parts={"take": lambda indices, k: indices[:3]},
+    ),
+    Mistake(
+        "best-only",
+        "You return one document, whatever k is.",
+        "k says how many were asked for.",
+        parts={"take": lambda indices, k: indices[:1]},
+    ),
+    Mistake(
+        "one-too-many",
+        "You return one document more than was asked for.",
+        "A slice [:k] has k entries, 0 to k - 1.",
+        parts={"take": lambda indices, k: indices[: k + 1]},
+    ),
+    Mistake(
+        "best-skipped",
+        "You leave out the best document.",
+        "Counting begins at 0. (Where the query itself is among the documents one skips it; here "
+        "it is not.)",
+        parts={"take": lambda indices, k: indices[1 : k + 1]},
+    ),
+    Mistake(
+        "counted-from-1",
+        "You count documents from 1.",
+        "documents[index] has to be the one that was found, and Python counts from 0.",
+        parts={"pair": lambda index, cosine: (index + 1, cosine)},
+    ),
+    Mistake(
+        "rank-for-index",
+        "Your index is the place in the sorted list: 0, 1, 2 and so on.",
+        "It should say which of the documents it is. After sorting, who remembers where each "
+        "cosine came from?",
+        wrong=_numbered_in_order,
+    ),
+    Mistake(
+        "cosine-first",
+        "Your pairs begin with the cosine.",
+        "The index comes first.",
+        parts={"pair": lambda index, cosine: (cosine, index)},
+    ),
+    Mistake(
+        "indices-only",
+        "You return the indices without their cosines.",
+        "A list of pairs was asked for, index and cosine.",
+        parts={"pair": lambda index, cosine: index},
+    ),
+    Mistake(
+        "cosines-only",
+        "You return the cosines without saying which documents they belong to.",
+        "A list of pairs was asked for, index and cosine.",
+        parts={"pair": lambda index, cosine: cosine},
+    ),
+    Mistake(
+        "rounded",
+        "You round the cosines.",
+        "Rounding is for printing. The numbers are wanted as they are.",
+        parts={"pair": lambda index, cosine: (index, round(cosine, 2))},
+    ),
+)
+
+TASK = Task(
+    "12-search",
+    sentences.search,
+    search_cases,
+    examine=examine_search,
+    returns=("the number of pairs", "indices", "cosines"),
+    mistakes=SEARCH,
+    build=build_search,
+    stages=search_stages,
+    forbidden=("mha_course.sentences.search",),
+    number=5,
+)
