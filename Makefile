@@ -41,9 +41,9 @@ lint: $(VENV)/.ready-dev ## check style and format
 	$(PY) -m ruff format --check .
 
 bench: $(VENV)/.ready-dev ## time the package against its peers
-	$(PY) tests/bench.py
-	$(PY) tests/bench_encode.py
-	$(PY) tests/bench_grading.py
+	$(PY) tests/course/bench.py
+	$(PY) tests/course/bench_encode.py
+	$(PY) tests/grading/bench_grading.py
 
 prove: $(VENV)/.ready-dev ## run the long proofs, which are not part of `make test`
 	$(PYTEST) tests -m prove $(TEST_ARGS)

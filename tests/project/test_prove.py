@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.prove
 # What an outer make and an outer pytest leave behind is not there in a newcomer's shell.
 OURS = ("MAKE", "MFLAGS", "PYTEST_", "VIRTUAL_ENV", "PYTHON", "LAB_ARGS", "TEST_ARGS")

@@ -18,7 +18,7 @@ from mha_classroom.checks.registry import lesson_of, register
 from mha_classroom.checks.task import Case, Mistake, Task
 from mha_course.attention import dot_product_weights
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("task_id", tasks())

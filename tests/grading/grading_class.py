@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nbformat
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 LESSON, EARLIER = "04_head_splitting", "02_scaled_dot_product"
 SPLIT, MERGE, SPREAD = "04-transpose_qkv", "04-transpose_output", "04-spread_valid_lens"
 MODULE, LOAD = "04-MultiHeadAttention", "04-load_torch_weights"

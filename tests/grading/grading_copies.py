@@ -5,7 +5,7 @@ from pathlib import Path
 
 import nbformat
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 LESSON = "04_head_splitting"
 SPLIT, MERGE, SPREAD, MODULE, LOAD = TASKS = (
     "04-transpose_qkv",

@@ -13,7 +13,7 @@ from mha_classroom.checks.outcome import observe, same
 from mha_classroom.checks.running import quiet_state
 from mha_classroom.checks.task import Case
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DRAWS_IN_CI, ALL_DRAWS = 50, 200
 SOURCES, SETTINGS = solution_sources(ROOT)
 DRAWS = all_draws()

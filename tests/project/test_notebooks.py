@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 from mha_classroom import exercises as release
 from mha_classroom.checks import tasks
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SOLUTIONS = sorted((ROOT / "solutions").glob("*.ipynb"))
 EXERCISES = sorted((ROOT / "exercises").glob("*.ipynb"))
