@@ -21,8 +21,17 @@ lab: $(VENV)/.ready ## install what is needed and open JupyterLab (LAB_ARGS="--n
 doctor: ## say what is installed, what is missing and how to mend it (PYTHON=... to choose)
 	@if [ -x $(PY) ]; then $(COURSE) doctor; else $(PYTHON) -m mha_classroom.commands.cli doctor; fi
 
-test: $(VENV)/.ready-dev ## install what tests need and run them all, notebooks included
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(PYTEST) tests notebooks solutions $(NBVAL) -m "not prove" -n 3 $(TEST_ARGS)
+# All tests; with NB=05 those of one lesson: its notebooks, its tasks, their mistakes and answers.
+ifdef NB
+WHAT = tests/checks tests/project/test_notebooks.py $(wildcard notebooks/$(NB)_* solutions/$(NB)_*) \
+    -k "$(NB)- or $(NB)_"
+else
+WHAT = tests notebooks solutions
+endif
+
+test: $(VENV)/.ready-dev ## install what tests need and run them all, notebooks included (NB=04: a lesson)
+	@[ -z "$(NB)" ] || [ -n "$(wildcard notebooks/$(NB)_*)" ] || { echo 'There is no lesson $(NB).'; exit 2; }
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(PYTEST) $(WHAT) $(NBVAL) -m "not prove" -n 3 $(TEST_ARGS)
 
 run: need-nb $(VENV)/.ready-dev ## execute a lesson and its solution in place (NB=04)
 	$(COURSE) run $(NB)

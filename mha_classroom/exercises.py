@@ -1,41 +1,131 @@
-"""Make the exercises from the solutions: answers taken out, outputs cleared, ids kept."""
+"""The exercise notebooks, made from the solutions: answers taken out, outputs cleared, ids kept."""
 
 import copy
+import re
 from pathlib import Path
 
 import nbformat
+from nbformat.v4 import new_code_cell
 
 from mha_classroom.checks import registry
 
-__all__ = ["exercise_set", "main", "release_notebook"]
+__all__ = ["complete", "exercise_set", "main", "release_notebook"]
 
 STAND_IN = ("# YOUR CODE HERE", "raise NotImplementedError()")
+NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+WORTH = re.compile(r"(\d+) minutes? · (\d+) points?")  # in each statement
+HEADER = re.compile(r"\w+ tasks? for (\[lesson [^)]*\)), \d+ points?, about \d+ minutes")
+ALL_PASSED = re.compile(r"^All \w+ passed\?", re.MULTILINE)
+DEFINED = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
 
 
 def main(root):
     """Write `exercises/` from `solutions/` below root; return the paths that were written.
 
-    An exercise whose solution is gone is removed. A file whose text would not change is not
-    touched.
-    Raises: ValueError naming the notebook and the cell for markers that do not match.
+    A solution that lacks what `complete` writes gets it. An exercise whose solution is gone is
+    removed. A file whose text would not change is not touched.
+    Raises: ValueError naming the notebook and the cell for markers that do not match, an answer
+        without a task, a task that is new and does not say since which version it is there.
     """
     sources = sorted(Path(root, "solutions").glob("*.ipynb"))
     target = Path(root, "exercises")
     target.mkdir(exist_ok=True)
-    released = {}
+    written = {}
     for source in sources:
         try:
-            solution = nbformat.read(source, as_version=4)
-            exercise = release_notebook(solution, exercise_set(source.stem))
-            released[target / source.name] = nbformat.writes(exercise) + "\n"
+            solution = complete(nbformat.read(source, as_version=4), source.stem)
+            label = exercise_set(source.stem)
+            exercise = release_notebook(solution, label)
+            _check_version(target / source.name, exercise, source.stem)
+            written[source] = nbformat.writes(solution) + "\n"
+            written[target / source.name] = nbformat.writes(exercise) + "\n"
         except ValueError as error:
             raise ValueError(f"{source.name}: {error}") from error
-    for stale in set(target.glob("*.ipynb")) - set(released):
+    for stale in set(target.glob("*.ipynb")) - set(written):
         stale.unlink()
-    changed = [path for path, text in released.items() if _text(path) != text]
+    changed = [path for path, text in written.items() if _text(path) != text]
     for path in changed:
-        path.write_text(released[path], encoding="utf-8", newline="\n")
+        path.write_text(written[path], encoding="utf-8", newline="\n")
     return changed
+
+
+def complete(solution, stem):
+    """Write into a solution what follows from the rest of it, in place; return the notebook.
+
+    Properties: an answer, which is a cell with a solution region, gets its task's id as grade_id,
+        and below it a check cell with the points that the statement above gives. The first cell
+        and the last words say how many tasks, points and minutes there are.
+    Raises: ValueError naming an answer for which there is no task, or no statement with minutes
+        and points.
+    """
+    ids = {task.id for task in registry.exercise_set(stem).tasks}
+    cells, worth, total = [], None, []
+    waiting = list(solution.cells)
+    while waiting:
+        cell = waiting.pop(0)
+        cells.append(cell)
+        if cell.cell_type == "markdown":
+            worth = WORTH.search(cell.source) or worth
+        elif "### BEGIN SOLUTION" in cell.source:
+            name = _task_of(cell, stem, ids)
+            if worth is None:
+                raise ValueError(f"{name} has no statement that says '10 minutes · 2 points'")
+            minutes, points = map(int, worth.groups())
+            total.append((minutes, points))
+            _label(cell, grade_id=name, solution=True)
+            if not waiting or not waiting[0].source.startswith(f'check("{name}"'):
+                check = f'check("{name}", {name.split("-", 1)[1]})'
+                waiting.insert(0, new_code_cell(check, id=f"check-{len(cells)}"))
+            cells.append(waiting.pop(0))
+            _label(cells[-1], grade_id=f"check-{name}", grade=True, points=points)
+            worth = None
+    solution.cells = cells
+    _say_how_many(solution, total)
+    return solution
+
+
+def _task_of(cell, stem, ids):
+    """The id of the task that a cell answers: as it says, or by the name that it defines."""
+    known = cell.metadata.get("nbgrader", {}).get("grade_id")
+    names = [f"{stem.split('_')[0]}-{name}" for name in DEFINED.findall(cell.source)]
+    found = [name for name in [known, *names] if name in ids]
+    if not found:
+        listed = " or ".join(names) or "without a name"
+        raise ValueError(f"there is no task for the answer {listed}: add its file to the tasks")
+    return found[0]
+
+
+def _label(cell, points=None, **said):
+    """nbgrader's metadata of an answer or a check, in its own order."""
+    plain = {"grade": False, "locked": said.get("grade", False), "solution": False, "task": False}
+    label = plain | {"schema_version": 3} | said | ({} if points is None else {"points": points})
+    cell.metadata["nbgrader"] = nbformat.from_dict(dict(sorted(label.items())))
+
+
+def _say_how_many(solution, total):
+    count, minutes = NUMBERS[len(total)], sum(minutes for minutes, _ in total)
+    points = sum(points for _, points in total)
+    tasks = "task" if len(total) == 1 else "tasks"
+    header = rf"{count.capitalize()} {tasks} for \1, {points} points, about {minutes} minutes"
+    for cell in solution.cells:
+        if cell.cell_type == "markdown":
+            cell.source = HEADER.sub(header, cell.source)
+            cell.source = ALL_PASSED.sub(f"All {count} passed?", cell.source)
+
+
+def _check_version(path, exercise, stem):
+    """Raise ValueError if a task is new here and not in the version that was handed out before.
+
+    Who has answered that version was not asked for it, and is not to lose points for it.
+    """
+    if not path.exists():
+        return
+    before = nbformat.read(path, as_version=4)
+    version = before.metadata.get("mha_course", {}).get("version", 1)
+    asked = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in before.cells}
+    for task in registry.exercise_set(stem).tasks:
+        if task.id not in asked and task.since <= version:
+            raise ValueError(f"{task.id} is new in this exercise set: give it since={version + 1}")
 
 
 def release_notebook(solution, label=None):

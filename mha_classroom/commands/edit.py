@@ -14,6 +14,7 @@ import jupytext
 import nbformat
 from jupytext.combine import combine_inputs_with_outputs
 
+from mha_classroom import exercises
 from mha_classroom.clone import CourseError, choose, stems
 from mha_classroom.commands import run_notebooks as execute
 
@@ -64,10 +65,20 @@ def save(root, word, force=False):
                     f"both; `mha-course save {stem} --force` takes the view."
                 )
             new = from_view(_text(view), old)
+            if folder == "solutions":
+                new = _completed(new, stem)
             execute.write(notebook, new)
             _put(as_view(new), view, base)
             saved.append(str(notebook))
     return execute.run(saved, root)
+
+
+def _completed(solution, stem):
+    """With what follows from the tasks written in."""
+    try:
+        return execute.canonical(exercises.complete(solution, stem))
+    except ValueError as error:
+        raise CourseError(f"solutions/{stem}.ipynb: {error}") from error
 
 
 def as_view(notebook):

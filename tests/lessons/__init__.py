@@ -10,11 +10,16 @@ id to a function of a `random.Random` and of what to leave out:
 ignores it.
 """
 
+import functools
 import importlib
 import random
+from pathlib import Path
 
 import pytest
 import torch
+
+from mha_classroom.checks import find, lessons, tasks
+from mha_classroom.checks.task import Draw
 
 __all__ = ["WEAK", "all_answers", "all_draws", "normal", "proven", "size"]
 
@@ -22,8 +27,13 @@ WEAK = ("batch 1", "L = S", "no mask", "all ones", "head count = head width")
 
 
 def all_answers():
-    """({task id: right answers}, {task id: wrong ones}) of all lessons."""
-    right, wrong = {}, {}
+    """({task id: right answers}, {task id: wrong ones}) of all tasks.
+
+    A task that has none here is tried on its reference; its known mistakes and the small edits of
+    its solution are tried on by other tests.
+    """
+    right = {task_id: {"the reference": find(task_id).reference} for task_id in tasks()}
+    wrong = {task_id: {} for task_id in tasks()}
     for module in _modules("answers"):
         right |= module.RIGHT
         wrong |= module.WRONG
@@ -31,15 +41,21 @@ def all_answers():
 
 
 def all_draws():
-    """{task id: draw} of all lessons."""
-    return {name: draw for module in _modules("draws") for name, draw in module.DRAWS.items()}
+    """{task id: draw} of all tasks; of one that has none here, its own cases from other seeds."""
+    drawn = {task_id: functools.partial(_one_of_its_cases, task_id) for task_id in tasks()}
+    for module in _modules("draws"):
+        drawn |= module.DRAWS
+    return drawn
+
+
+def _one_of_its_cases(task_id, rng, weak=None):
+    return rng.choice(find(task_id).cases(Draw(rng.getrandbits(31)))).inputs
 
 
 def _modules(name):
-    from mha_classroom.checks.registry import lessons
-
     folders = [stem.split("_", 1)[1] for stem in lessons()]
-    return [importlib.import_module(f"lessons.{folder}.{name}") for folder in folders]
+    here = [folder for folder in folders if Path(__file__).with_name(folder).is_dir()]
+    return [importlib.import_module(f"lessons.{folder}.{name}") for folder in here]
 
 
 def proven(*seeds):
