@@ -240,8 +240,11 @@ def test_the_lessons_lend_what_no_task_of_theirs_asks_for():
             assert not any(f == where or f.startswith(f"{where}.") for f in forbidden), name
 
 
-def test_only_the_task_whose_statement_changed_is_younger_than_its_set():
-    assert {t: find(t).since for t in tasks() if find(t).since != 1} == {"02-mended_attention": 2}
+def test_tasks_are_numbered_and_the_youngest_gives_the_version_of_the_set():
+    assert find("02-mended_attention").since == 2
+    for found in map(exercise_set, lessons()):
+        assert [task.number for task in found.tasks] == list(range(1, len(found.tasks) + 1))
+        assert found.version == max(task.since for task in found.tasks)
 
 
 def test_an_examination_ends_whatever_it_meets():

@@ -1,11 +1,13 @@
 """The plan of the house holds: which package knows which, no circles, how small the course is."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+DOCS = ("how-checks-work.md", "how-grading-works.md")
 DOORS = {"mha_course.checks", "mha_course.mine"}
 # Who may know whom, from the ground up: each may import from itself and from what stands before it.
 FLOORS = (
@@ -100,3 +102,13 @@ def test_names_of_files_say_which_they_are(room):
         if name.startswith(room) and MODULES[name].stem not in same_role:
             seen.setdefault(last, []).append(name)
     assert {last: names for last, names in seen.items() if len(names) > 1} == {}
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "README.md", *(f"docs/{d}" for d in DOCS)])
+def test_the_files_that_are_named_in_the_documents_are_there(name):
+    known = {path.name for path in (ROOT / "mha_course").rglob("*.py")}
+    for folder in ("mha_classroom", "tests"):
+        known |= {path.name for path in (ROOT / folder).rglob("*.py")}
+    text = (ROOT / name).read_text("utf-8")
+    named = set(re.findall(r"`[\w/]*?(\w+\.py)`", text))
+    assert named <= known | {"conftest.py"}, named - known
