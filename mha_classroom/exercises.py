@@ -75,7 +75,7 @@ def complete(solution, stem):
             _label(cell, grade_id=name, solution=True)
             if not waiting or not waiting[0].source.startswith(f'check("{name}"'):
                 check = f'check("{name}", {name.split("-", 1)[1]})'
-                waiting.insert(0, new_code_cell(check, id=f"check-{len(cells)}"))
+                waiting.insert(0, new_code_cell(check, id=f"check-{name}"[:64]))
             cells.append(waiting.pop(0))
             _label(cells[-1], grade_id=f"check-{name}", grade=True, points=points)
             worth = None
@@ -122,10 +122,14 @@ def _check_version(path, exercise, stem):
         return
     before = nbformat.read(path, as_version=4)
     version = before.metadata.get("mha_course", {}).get("version", 1)
-    asked = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in before.cells}
+    new = _grade_ids(exercise) - _grade_ids(before)
     for task in registry.exercise_set(stem).tasks:
-        if task.id not in asked and task.since <= version:
+        if task.id in new and task.since <= version:
             raise ValueError(f"{task.id} is new in this exercise set: give it since={version + 1}")
+
+
+def _grade_ids(notebook):
+    return {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells}
 
 
 def release_notebook(solution, label=None):

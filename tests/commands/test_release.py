@@ -89,3 +89,83 @@ def test_main_names_the_notebook_that_is_wrong(tmp_path):
     nbformat.write(solution("x"), tmp_path / "solutions" / "04_head_splitting.ipynb")
     with pytest.raises(ValueError, match="04_head_splitting.ipynb: cell t"):
         release.main(tmp_path)
+
+
+def written_set(folder, *cells):
+    """solutions/05_parameter_counting.ipynb with these cells, and nothing else."""
+    (folder / "solutions").mkdir(exist_ok=True)
+    header = new_markdown_cell(
+        "Two tasks for [lesson 5](../notebooks/05.ipynb), 9 points, about 99 minutes. And more."
+    )
+    notebook = new_notebook(
+        cells=[header, *cells, new_markdown_cell("All nine passed? Then rest.")]
+    )
+    nbformat.write(notebook, folder / "solutions" / "05_parameter_counting.ipynb")
+
+
+def answer(name):
+    return new_code_cell(
+        f"def {name}():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION"
+    )
+
+
+def statement(minutes, points):
+    return new_markdown_cell(
+        f"## 5.1\n\nDifficulty ● · {minutes} minutes · {points} points\n\nSay."
+    )
+
+
+def test_what_follows_from_the_answers_is_written(tmp_path):
+    cells = (statement(5, 2), answer("count_attention"), statement(10, 3), answer("count_block"))
+    written_set(tmp_path, *cells)
+    release.main(tmp_path)
+    for folder in ("solutions", "exercises"):
+        made = nbformat.read(tmp_path / folder / "05_parameter_counting.ipynb", as_version=4)
+        assert made.cells[0].source.startswith(
+            "Two tasks for [lesson 5](../notebooks/05.ipynb), 5 points, about 15 minutes. And more."
+        )
+        assert made.cells[-1].source == "All two passed? Then rest."
+        labels = [cell.metadata.nbgrader for cell in made.cells if cell.cell_type == "code"]
+        assert [label.grade_id for label in labels] == [
+            *("05-count_attention", "check-05-count_attention"),
+            *("05-count_block", "check-05-count_block"),
+        ]
+        assert [(label.grade, label.solution, label.locked) for label in labels] == [
+            *[(False, True, False), (True, False, True)] * 2
+        ]
+        assert [labels[1].points, labels[3].points] == [2, 3]
+        assert made.cells[3].source == 'check("05-count_attention", count_attention)'
+    assert release.main(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([statement(5, 2), answer("unknown")], "there is no task for the answer 05-unknown"),
+        ([answer("count_block")], "05-count_block has no statement that says"),
+        (
+            [statement(5, 2), answer("count_block"), answer("count_bert")],
+            "05-count_bert has no statement",
+        ),
+    ],
+)
+def test_an_answer_without_task_or_statement_is_refused(tmp_path, cells, message):
+    written_set(tmp_path, *cells)
+    with pytest.raises(ValueError, match=f"05_parameter_counting.ipynb: {message}"):
+        release.main(tmp_path)
+    assert not list((tmp_path / "exercises").glob("*.ipynb"))
+
+
+def test_a_new_task_has_to_say_with_which_version_it_comes(tmp_path):
+    written_set(tmp_path, statement(5, 2), answer("count_attention"))
+    release.main(tmp_path)
+    written_set(
+        tmp_path,
+        *(statement(5, 2), answer("count_attention")) * 1,
+        statement(5, 2),
+        answer("count_block"),
+    )
+    with pytest.raises(
+        ValueError, match="05-count_block is new in this exercise set: give it since=2"
+    ):
+        release.main(tmp_path)

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import torch
+import torch._dynamo  # FlopCounterMode does when first entered, in the time of an answer
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
