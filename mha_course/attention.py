@@ -15,6 +15,44 @@ __all__ = [
 ]
 
 
+def length_mask(valid_lens, batch_size, num_queries, num_keys):
+    """The boolean mask that lengths stand for: True where the key's index is below the length.
+
+    Shapes: valid_lens (B,) or (B, L); returns (B, 1, S) or (B, L, S).
+    Raises: TypeError for lengths that are not an integer tensor; ValueError quoting the sizes for
+        another shape or lengths outside 0..S.
+    Lesson: notebooks/02_scaled_dot_product.ipynb.
+    """
+    if not torch.is_tensor(valid_lens) or valid_lens.is_floating_point() or valid_lens.is_complex():
+        kind = valid_lens.dtype if torch.is_tensor(valid_lens) else type(valid_lens).__name__
+        raise TypeError(f"valid_lens must be a tensor of integers, got {kind}")
+    if valid_lens.dtype == torch.bool:
+        raise TypeError("valid_lens must be lengths, got torch.bool: pass booleans as mask=")
+    if tuple(valid_lens.shape) not in ((batch_size,), (batch_size, num_queries)):
+        raise ValueError(
+            f"valid_lens must be (B,) = ({batch_size},) or (B, L) = ({batch_size}, {num_queries}), "
+            f"got {tuple(valid_lens.shape)}"
+        )
+    if valid_lens.numel():
+        low, high = (int(end) for end in valid_lens.aminmax())
+        if low < 0 or high > num_keys:
+            wrong = low if low < 0 else high
+            raise ValueError(f"valid_lens must lie in 0..S = 0..{num_keys}, got {wrong}")
+    if valid_lens.dim() == 1:
+        valid_lens = valid_lens.unsqueeze(1)  # (B, 1)
+    positions = torch.arange(num_keys, device=valid_lens.device)  # (S,)
+    return positions < valid_lens.unsqueeze(2)  # (B, 1 or L, S)
+
+
+def _softmax_where(scores, mask):
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    # A finite fill keeps a row without any key free of NaN, forward and backward; that row
+    # comes out uniform, and the second fill makes it 0.
+    filled = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return torch.softmax(filled, dim=-1).masked_fill(~mask, 0.0)
+
+
 def masked_softmax(scores, valid_lens=None):
     """Softmax over the keys, as if the keys past each valid length were not there.
 
@@ -32,6 +70,44 @@ def masked_softmax(scores, valid_lens=None):
         raise ValueError(f"scores must be (B, L, S), got {tuple(scores.shape)}")
     mask = None if valid_lens is None else length_mask(valid_lens, *scores.shape)
     return _softmax_where(scores, mask)
+
+
+def combined_mask(queries, keys, valid_lens, mask):
+    """What valid_lens and mask allow together, or None: (B, L, S), or (B, H, L, S) with heads."""
+    if valid_lens is None and mask is None:
+        return None
+    batch_size, *heads, num_queries, _ = queries.shape
+    num_keys = keys.shape[-2]
+    if mask is not None:
+        mask = _fit_mask(mask, (batch_size, *heads, num_queries, num_keys))
+    if valid_lens is None:
+        return mask
+    allowed = length_mask(valid_lens, batch_size, num_queries, num_keys)
+    if heads:
+        allowed = allowed.unsqueeze(1)  # (B, 1, 1 or L, S)
+    return allowed if mask is None else allowed & mask
+
+
+def _fit_mask(mask, shape):
+    """The mask with the axes it lacks put in: batch in front, heads after the batch."""
+    if not torch.is_tensor(mask) or mask.dtype != torch.bool:
+        kind = mask.dtype if torch.is_tensor(mask) else type(mask).__name__
+        raise TypeError(f"mask must be a boolean tensor, True = may attend, got {kind}")
+    fitted = mask
+    if mask.dim() == 3 and len(shape) == 4:
+        fitted = mask.unsqueeze(1)  # (B, 1, L, S)
+    wanted = shape[-fitted.dim() :] if 2 <= fitted.dim() <= len(shape) else ()
+    if not wanted or any(m not in (1, w) for m, w in zip(fitted.shape, wanted, strict=True)):
+        raise ValueError(f"mask must fit {shape} (1 = any size), got {tuple(mask.shape)}")
+    return fitted.reshape((1,) * (len(shape) - fitted.dim()) + tuple(fitted.shape))
+
+
+def dot_product_weights(queries, keys, valid_lens, mask):
+    """The weights of scaled dot-product attention, (B, L, S), or (B, H, L, S) with heads."""
+    # The queries are scaled, not the scores: the same numbers, and L * d divisions, not L * S.
+    queries = queries / math.sqrt(queries.shape[-1])
+    scores = queries @ keys.transpose(-2, -1)  # (B, L, S) or (B, H, L, S)
+    return _softmax_where(scores, combined_mask(queries, keys, valid_lens, mask))
 
 
 def scaled_dot_product_attention(queries, keys, values, valid_lens=None, mask=None, dropout=0.0):
@@ -108,96 +184,6 @@ class AdditiveAttention(nn.Module):
         return (output, weights) if need_weights else output
 
 
-def length_mask(valid_lens, batch_size, num_queries, num_keys):
-    """The boolean mask that lengths stand for: True where the key's index is below the length.
-
-    Shapes: valid_lens (B,) or (B, L); returns (B, 1, S) or (B, L, S).
-    Raises: TypeError for lengths that are not an integer tensor; ValueError quoting the sizes for
-        another shape or lengths outside 0..S.
-    Lesson: notebooks/02_scaled_dot_product.ipynb.
-    """
-    if not torch.is_tensor(valid_lens) or valid_lens.is_floating_point() or valid_lens.is_complex():
-        kind = valid_lens.dtype if torch.is_tensor(valid_lens) else type(valid_lens).__name__
-        raise TypeError(f"valid_lens must be a tensor of integers, got {kind}")
-    if valid_lens.dtype == torch.bool:
-        raise TypeError("valid_lens must be lengths, got torch.bool: pass booleans as mask=")
-    if tuple(valid_lens.shape) not in ((batch_size,), (batch_size, num_queries)):
-        raise ValueError(
-            f"valid_lens must be (B,) = ({batch_size},) or (B, L) = ({batch_size}, {num_queries}), "
-            f"got {tuple(valid_lens.shape)}"
-        )
-    if valid_lens.numel():
-        low, high = (int(end) for end in valid_lens.aminmax())
-        if low < 0 or high > num_keys:
-            wrong = low if low < 0 else high
-            raise ValueError(f"valid_lens must lie in 0..S = 0..{num_keys}, got {wrong}")
-    if valid_lens.dim() == 1:
-        valid_lens = valid_lens.unsqueeze(1)  # (B, 1)
-    positions = torch.arange(num_keys, device=valid_lens.device)  # (S,)
-    return positions < valid_lens.unsqueeze(2)  # (B, 1 or L, S)
-
-
-def dot_product_weights(queries, keys, valid_lens, mask):
-    """The weights of scaled dot-product attention, (B, L, S), or (B, H, L, S) with heads."""
-    # The queries are scaled, not the scores: the same numbers, and L * d divisions, not L * S.
-    queries = queries / math.sqrt(queries.shape[-1])
-    scores = queries @ keys.transpose(-2, -1)  # (B, L, S) or (B, H, L, S)
-    return _softmax_where(scores, combined_mask(queries, keys, valid_lens, mask))
-
-
-def combined_mask(queries, keys, valid_lens, mask):
-    """What valid_lens and mask allow together, or None: (B, L, S), or (B, H, L, S) with heads."""
-    if valid_lens is None and mask is None:
-        return None
-    batch_size, *heads, num_queries, _ = queries.shape
-    num_keys = keys.shape[-2]
-    if mask is not None:
-        mask = _fit_mask(mask, (batch_size, *heads, num_queries, num_keys))
-    if valid_lens is None:
-        return mask
-    allowed = length_mask(valid_lens, batch_size, num_queries, num_keys)
-    if heads:
-        allowed = allowed.unsqueeze(1)  # (B, 1, 1 or L, S)
-    return allowed if mask is None else allowed & mask
-
-
-def check_dtype(linear, X):
-    """Raise TypeError naming both unless the inputs have the dtype of the weights."""
-    if X.dtype != linear.weight.dtype and not torch.is_autocast_enabled(X.device.type):
-        raise TypeError(f"the inputs are {X.dtype}, the module's weights {linear.weight.dtype}")
-
-
-def check_width(linear, X, name):
-    """Raise ValueError quoting both widths unless X has the width that `linear` takes."""
-    if X.shape[-1] != linear.in_features:
-        raise ValueError(
-            f"{name} must have width {linear.in_features}, got {X.shape[-1]} in {tuple(X.shape)}"
-        )
-
-
-def _softmax_where(scores, mask):
-    if mask is None:
-        return torch.softmax(scores, dim=-1)
-    # A finite fill keeps a row without any key free of NaN, forward and backward; that row
-    # comes out uniform, and the second fill makes it 0.
-    filled = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return torch.softmax(filled, dim=-1).masked_fill(~mask, 0.0)
-
-
-def _fit_mask(mask, shape):
-    """The mask with the axes it lacks put in: batch in front, heads after the batch."""
-    if not torch.is_tensor(mask) or mask.dtype != torch.bool:
-        kind = mask.dtype if torch.is_tensor(mask) else type(mask).__name__
-        raise TypeError(f"mask must be a boolean tensor, True = may attend, got {kind}")
-    fitted = mask
-    if mask.dim() == 3 and len(shape) == 4:
-        fitted = mask.unsqueeze(1)  # (B, 1, L, S)
-    wanted = shape[-fitted.dim() :] if 2 <= fitted.dim() <= len(shape) else ()
-    if not wanted or any(m not in (1, w) for m, w in zip(fitted.shape, wanted, strict=True)):
-        raise ValueError(f"mask must fit {shape} (1 = any size), got {tuple(mask.shape)}")
-    return fitted.reshape((1,) * (len(shape) - fitted.dim()) + tuple(fitted.shape))
-
-
 def check_qkv(queries, keys, values, same_width=False):
     """Raise an error quoting dtypes or sizes unless these can be attended with together."""
     _check_floating(queries, "queries")
@@ -213,12 +199,6 @@ def check_qkv(queries, keys, values, same_width=False):
         raise ValueError(f"{problem}, got queries {q}, keys {k}, values {v}")
 
 
-def _check_floating(X, name):
-    if not torch.is_tensor(X) or not X.is_floating_point():
-        kind = X.dtype if torch.is_tensor(X) else type(X).__name__
-        raise TypeError(f"{name} must be a floating-point tensor, got {kind}")
-
-
 def _misfit(q, k, v, same_width):
     if not len(q) == len(k) == len(v) or len(q) not in (3, 4):
         return "all inputs must be (B, L or S, width), or all have a head axis, (B, H, L or S, d)"
@@ -229,6 +209,26 @@ def _misfit(q, k, v, same_width):
     if same_width and q[-1] != k[-1]:
         return f"queries and keys must have one width d_k, not {q[-1]} and {k[-1]}"
     return None
+
+
+def _check_floating(X, name):
+    if not torch.is_tensor(X) or not X.is_floating_point():
+        kind = X.dtype if torch.is_tensor(X) else type(X).__name__
+        raise TypeError(f"{name} must be a floating-point tensor, got {kind}")
+
+
+def check_dtype(linear, X):
+    """Raise TypeError naming both unless the inputs have the dtype of the weights."""
+    if X.dtype != linear.weight.dtype and not torch.is_autocast_enabled(X.device.type):
+        raise TypeError(f"the inputs are {X.dtype}, the module's weights {linear.weight.dtype}")
+
+
+def check_width(linear, X, name):
+    """Raise ValueError quoting both widths unless X has the width that `linear` takes."""
+    if X.shape[-1] != linear.in_features:
+        raise ValueError(
+            f"{name} must have width {linear.in_features}, got {X.shape[-1]} in {tuple(X.shape)}"
+        )
 
 
 def check_dropout(dropout):
