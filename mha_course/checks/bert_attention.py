@@ -179,7 +179,7 @@ TASKS = [
         returns=("the dtype of the mask", "the mask"),
         mistakes=MASK,
         build=build_mask,
-        forbidden=("mha_course.bert_layer.additive_mask",),
+        forbidden=("mha_course.bert.additive_mask",),
     ),
     Task(
         "06-BertSelfAttention",
@@ -192,7 +192,7 @@ TASKS = [
         mistakes=ATTENTION,
         build=build_attention,
         stages=attention_stages,
-        forbidden=("mha_course.bert_layer.BertSelfAttention", *LIBRARY),
+        forbidden=("mha_course.bert.BertSelfAttention", *LIBRARY),
     ),
     Task(
         "06-BertSelfOutput",
@@ -205,7 +205,7 @@ TASKS = [
         mistakes=OUTPUT,
         build=build_output,
         stages=output_stages,
-        forbidden=("mha_course.bert_layer.BertSelfOutput",),
+        forbidden=("mha_course.bert.BertSelfOutput",),
     ),
     Task(
         "06-BertLayer",
@@ -219,7 +219,7 @@ TASKS = [
         build=build_layer,
         stages=layer_stages,
         uses=("06-BertSelfAttention", "06-BertSelfOutput"),
-        forbidden=("mha_course.bert_layer.BertLayer",),
+        forbidden=("mha_course.bert.BertLayer",),
     ),
     Task(
         "06-map_weights",

@@ -6,7 +6,7 @@ A learner's module gets the case's weights and is called in eval mode and in tra
 import torch
 from torch import nn
 
-from mha_course.bert_config import BertConfig
+from mha_course.bert import BertConfig
 from mha_course.checks.bert_loading import make
 from mha_course.checks.evidence import equal, total
 from mha_course.checks.module_calls import judged, learns, plan_of, run_planned

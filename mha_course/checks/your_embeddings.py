@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from mha_course.bert_config import BertConfig
+from mha_course.bert import BertConfig
 from mha_course.checks.bert_loading import make
 from mha_course.checks.evidence import equal, is_floats, total
 from mha_course.checks.module_calls import judged, learns, plan_of, run_planned
