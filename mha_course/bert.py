@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from mha_course.attention import check_dtype, check_width, masked_softmax
-from mha_course.multihead import _from_heads, _to_heads, check_heads
+from mha_course.attention import check_projectable, check_rank, kind_of
+from mha_course.multihead import check_heads, merge_heads, split_heads
 
 __all__ = [
     "ACTIVATIONS",
@@ -27,7 +27,6 @@ __all__ = [
     "BertSelfOutput",
     "additive_mask",
 ]
-
 
 ACTIVATIONS = {
     "gelu": F.gelu,
@@ -197,20 +196,20 @@ class BertSelfAttention(nn.Module):
     def forward(self, X, mask=None, head_mask=None, need_weights=False):
         """Attend with all heads; see the class for shapes."""
         _check_hidden(X, self.W_q)
-        q, k, v = (_to_heads(W(X), self.num_heads) for W in (self.W_q, self.W_k, self.W_v))
+        q = split_heads(self.W_q(X), self.num_heads)  # (B, H, L, d)
+        k = split_heads(self.W_k(X), self.num_heads)  # (B, H, L, d)
+        v = split_heads(self.W_v(X), self.num_heads)  # (B, H, L, d)
         if need_weights or (self.training and self.dropout.p > 0):
             scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, L, L)
             scores = scores if mask is None else scores + mask
-            weights = masked_softmax(scores.flatten(0, 1)).view(scores.shape)
+            weights = torch.softmax(scores, dim=-1)
             output = self.dropout(weights) @ v  # (B, H, L, d)
         else:
             output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (B, H, L, d)
         if head_mask is not None:
-            if tuple(head_mask.shape) != (self.num_heads,):
-                shape = tuple(head_mask.shape)
-                raise ValueError(f"head_mask must be (H,) = ({self.num_heads},), got {shape}")
+            _check_head_mask(head_mask, "(H,)", (self.num_heads,))
             output = output * head_mask.view(-1, 1, 1)
-        output = _from_heads(output)  # (B, L, H * d)
+        output = merge_heads(output)  # (B, L, H * d)
         return (output, weights) if need_weights else output
 
 
@@ -319,10 +318,8 @@ class BertEncoder(nn.Module):
     def _factors(self, head_mask):
         if head_mask is None:
             return [None] * len(self.layers)
-        wanted = (len(self.layers), self.num_heads)
-        if tuple(head_mask.shape) != wanted:
-            shape = tuple(head_mask.shape)
-            raise ValueError(f"head_mask must be (num_hidden_layers, H) = {wanted}, got {shape}")
+        sizes = (len(self.layers), self.num_heads)
+        _check_head_mask(head_mask, "(num_hidden_layers, H)", sizes)
         return head_mask
 
 
@@ -423,8 +420,7 @@ def _check_real(name, value, low, high):
 
 def _check_ids(name, ids, table):
     if not torch.is_tensor(ids) or ids.dtype not in (torch.int64, torch.int32):
-        kind = ids.dtype if torch.is_tensor(ids) else type(ids).__name__
-        raise TypeError(f"{name} must be an integer tensor (B, L), got {kind}")
+        raise TypeError(f"{name} must be an integer tensor (B, L), got {kind_of(ids)}")
     if ids.dim() != 2 or not ids.numel():
         raise ValueError(f"{name} must be (B, L), both positive, got {tuple(ids.shape)}")
     low, high = (int(end) for end in ids.aminmax())
@@ -441,9 +437,10 @@ def _check_same_shape(name, tensor, other):
 
 
 def _check_hidden(X, linear):
-    if not torch.is_tensor(X):
-        raise TypeError(f"X must be a tensor (B, L, hidden_size), got {type(X).__name__}")
-    if X.dim() != 3:
-        raise ValueError(f"X must be (B, L, hidden_size), got {tuple(X.shape)}")
-    check_dtype(linear, X)
-    check_width(linear, X, "X")
+    check_rank(X, "(B, L, hidden_size)")
+    check_projectable(linear, X, "X")
+
+
+def _check_head_mask(head_mask, axes, sizes):
+    if tuple(head_mask.shape) != sizes:
+        raise ValueError(f"head_mask must be {axes} = {sizes}, got {tuple(head_mask.shape)}")

@@ -696,7 +696,7 @@ def test_import_brings_nothing_beyond_torch():
 
 
 def narrow_and_wide():
-    return pytest.mark.parametrize("num_hiddens", [6, 2 * multihead.NARROW], ids=["narrow", "wide"])
+    return pytest.mark.parametrize("num_hiddens", [6, 2 * 64], ids=["narrow", "wide"])
 
 
 @narrow_and_wide()
