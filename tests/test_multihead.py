@@ -516,7 +516,8 @@ def test_the_class_that_lessons_print_is_read_in_a_minute():
 def test_import_brings_nothing_beyond_torch():
     code = (
         "import sys, torch; before = set(sys.modules);"
-        "import mha_course, mha_course.attention, mha_course.multihead, mha_course.interop;"
+        "import mha_course, mha_course.attention, mha_course.multihead, mha_course.packed;"
+        "import mha_course.interop, mha_course.bert;"
         "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
