@@ -93,7 +93,7 @@ def attend(queries, keys, values, valid_lens, mask, dropout, need_weights):
     if need_weights or (dropout.training and dropout.p > 0):
         weights = dot_product_weights(queries, keys, valid_lens, mask)  # (B, H, L, S)
         return dropout(weights) @ values, weights
-    allowed = combined_mask(queries, keys, valid_lens, mask)
+    allowed = combined_mask(queries, keys, valid_lens, mask)  # fits (B, H, L, S), or None
     return F.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed), None
 
 

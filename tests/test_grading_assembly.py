@@ -402,8 +402,8 @@ def test_an_older_version_is_graded_by_what_fits(course):
     assembled = put_together(handed_in(course, transpose_qkv=ANSWER), newer)
     assert assembled.status[SPLIT] == "older" and assembled.probed == ALL[1:]
     assert assembled.notes == [
-        "answers version 1; 3 is the current one",
-        f"{SPLIT} is not graded: version 1 is before its own",
+        "answers version 2; 3 is the current one",
+        f"{SPLIT} is not graded: version 2 is before its own",
     ]
 
 

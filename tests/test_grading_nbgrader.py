@@ -33,7 +33,7 @@ CLASS = {
     "half done": ({SPREAD: None, MODULE: None, LOAD: NO_BIASES}, {SPLIT, MERGE}),
     "first one wrong": ({SPLIT: NOT_SWAPPED}, {MERGE, SPREAD, MODULE, LOAD}),
 }
-NO_VERSION = "it does not say of which version it is, so it is taken for version 1"
+NO_VERSION = "it does not say of which version it is, so it is taken for version 2"
 # A process of its own: nbgrader's warnings are not this course's.
 NBGRADER = """
 import json, sys

@@ -24,7 +24,7 @@ from mha_course.checks.weight_loading import (
 
 __all__ = ["LENDS", "TASKS", "VERSION"]
 
-VERSION = 1  # of the exercise set: counted up when a task's statement or signature changes
+VERSION = 2  # of the exercise set: counted up when a task's statement or signature changes
 LENDS = ("mha_course.attention",)  # what an answer may import of the course while it is graded
 
 LIBRARY = (
@@ -97,14 +97,22 @@ TASKS = [
         multihead.transpose_qkv,
         split_cases,
         mistakes=SPLIT,
-        forbidden=("mha_course.multihead.transpose_qkv", "d2l.torch.transpose_qkv"),
+        forbidden=(
+            "mha_course.multihead.transpose_qkv",
+            "mha_course.multihead.split_heads",
+            "d2l.torch.transpose_qkv",
+        ),
     ),
     Task(
         "04-transpose_output",
         multihead.transpose_output,
         merge_cases,
         mistakes=MERGE,
-        forbidden=("mha_course.multihead.transpose_output", "d2l.torch.transpose_output"),
+        forbidden=(
+            "mha_course.multihead.transpose_output",
+            "mha_course.multihead.merge_heads",
+            "d2l.torch.transpose_output",
+        ),
     ),
     Task("04-spread_valid_lens", spread_valid_lens, spread_cases, mistakes=SPREAD),
     Task(
