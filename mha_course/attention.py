@@ -9,10 +9,37 @@ from torch.nn import functional as F
 __all__ = [
     "AdditiveAttention",
     "DotProductAttention",
+    "combined_mask",
+    "dot_product_weights",
     "length_mask",
     "masked_softmax",
     "scaled_dot_product_attention",
 ]
+
+
+def length_mask(valid_lens, batch_size, num_queries, num_keys):
+    """The boolean mask that lengths stand for: True where the key's index is below the length.
+
+    Shapes: valid_lens (B,) or (B, L); returns (B, 1, S) or (B, L, S).
+    Raises: TypeError for lengths that are not an integer tensor; ValueError quoting the sizes for
+        another shape or lengths outside 0..S.
+    Lesson: notebooks/02_scaled_dot_product.ipynb.
+    """
+    check_lengths(valid_lens, batch_size, num_queries, num_keys)
+    if valid_lens.dim() == 1:
+        valid_lens = valid_lens.unsqueeze(1)  # (B, 1)
+    positions = torch.arange(num_keys, device=valid_lens.device)  # (S,)
+    return positions < valid_lens.unsqueeze(2)  # (B, 1 or L, S)
+
+
+def softmax_where(scores, allowed):
+    """Softmax over the keys where `allowed` is True, 0 at the others; None allows all."""
+    if allowed is None:
+        return torch.softmax(scores, dim=-1)
+    # A finite fill keeps a row without any key free of NaN, forward and backward; that row
+    # comes out uniform, and the second fill makes it 0.
+    filled = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+    return torch.softmax(filled, dim=-1).masked_fill(~allowed, 0.0)
 
 
 def masked_softmax(scores, valid_lens=None):
@@ -27,11 +54,60 @@ def masked_softmax(scores, valid_lens=None):
     Source: Zhang et al., Dive into Deep Learning, section 11.3.
     Lesson: notebooks/02_scaled_dot_product.ipynb.
     """
-    _check_floating(scores, "scores")
-    if scores.dim() != 3:
-        raise ValueError(f"scores must be (B, L, S), got {tuple(scores.shape)}")
-    mask = None if valid_lens is None else length_mask(valid_lens, *scores.shape)
-    return _softmax_where(scores, mask)
+    check_floating(scores, "scores")
+    check_rank(scores, "(B, L, S)", "scores")
+    allowed = None if valid_lens is None else length_mask(valid_lens, *scores.shape)
+    return softmax_where(scores, allowed)
+
+
+def combined_mask(queries, keys, valid_lens=None, mask=None):
+    """Where each query may attend, by valid_lens and by mask; None where neither is given.
+
+    Shapes: queries (B, L, d_k); keys (B, S, d_k); valid_lens (B,) or (B, L); mask boolean, True =
+        may attend, (L, S) or (B, L, S), where 1 stands for any size; returns what broadcasts to
+        (B, L, S). With a head axis, queries (B, H, L, d_k) and so on, the mask may be
+        (B, H, L, S) too, and what is returned broadcasts to that.
+    Raises: as `length_mask`; TypeError for a mask that is not boolean; ValueError quoting the
+        sizes of one that does not fit.
+    Lesson: notebooks/02_scaled_dot_product.ipynb.
+    """
+    if valid_lens is None and mask is None:
+        return None
+    batch_size, *heads, num_queries, _ = queries.shape
+    num_keys = keys.shape[-2]
+    if mask is not None:
+        mask = fit_mask(mask, (batch_size, *heads, num_queries, num_keys))
+    if valid_lens is None:
+        return mask
+    allowed = length_mask(valid_lens, batch_size, num_queries, num_keys)  # (B, 1 or L, S)
+    if heads:
+        allowed = allowed.unsqueeze(1)  # (B, 1, 1 or L, S)
+    return allowed if mask is None else allowed & mask
+
+
+def fit_mask(mask, shape):
+    """The mask with an axis for the heads where it lacks one; an error unless it fits `shape`."""
+    if not torch.is_tensor(mask) or mask.dtype != torch.bool:
+        raise TypeError(f"mask must be a boolean tensor, True = may attend, got {kind_of(mask)}")
+    one_for_all_heads = mask.dim() == 3 and len(shape) == 4
+    fitted = mask.unsqueeze(1) if one_for_all_heads else mask  # (B, 1, L, S)
+    wanted = shape[-fitted.dim() :] if 2 <= fitted.dim() <= len(shape) else ()
+    if not wanted or any(m not in (1, w) for m, w in zip(fitted.shape, wanted, strict=True)):
+        raise ValueError(f"mask must fit {shape} (1 = any size), got {tuple(mask.shape)}")
+    return fitted
+
+
+def dot_product_weights(queries, keys, valid_lens=None, mask=None):
+    """The weights of scaled dot-product attention: the softmax of the scaled scores.
+
+    Shapes: as in `combined_mask`; returns (B, L, S), with a head axis (B, H, L, S).
+    Raises: as `combined_mask`.
+    Source: Vaswani et al. 2017, eq. 1. Lesson: notebooks/02_scaled_dot_product.ipynb.
+    """
+    # The queries are scaled, not the scores: the same numbers, and L * d divisions, not L * S.
+    queries = queries / math.sqrt(queries.shape[-1])
+    scores = queries @ keys.transpose(-2, -1)  # (B, L, S) or (B, H, L, S)
+    return softmax_where(scores, combined_mask(queries, keys, valid_lens, mask))
 
 
 def scaled_dot_product_attention(queries, keys, values, valid_lens=None, mask=None, dropout=0.0):
@@ -98,125 +174,26 @@ class AdditiveAttention(nn.Module):
     def forward(self, queries, keys, values, valid_lens=None, need_weights=False):
         """Attend; see the class for shapes."""
         check_qkv(queries, keys, values)
-        check_dtype(self.W_q, queries)
-        check_width(self.W_q, queries, "queries")
-        check_width(self.W_k, keys, "keys")
+        check_projectable(self.W_q, queries, "queries")
+        check_projectable(self.W_k, keys, "keys")
         hidden = self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1)  # (B, L, S, hiddens)
         scores = self.w_v(torch.tanh(hidden)).squeeze(-1)  # (B, L, S)
-        weights = _softmax_where(scores, combined_mask(queries, keys, valid_lens, None))
+        weights = softmax_where(scores, combined_mask(queries, keys, valid_lens))
         output = self.dropout(weights) @ values
         return (output, weights) if need_weights else output
 
 
-def length_mask(valid_lens, batch_size, num_queries, num_keys):
-    """The boolean mask that lengths stand for: True where the key's index is below the length.
-
-    Shapes: valid_lens (B,) or (B, L); returns (B, 1, S) or (B, L, S).
-    Raises: TypeError for lengths that are not an integer tensor; ValueError quoting the sizes for
-        another shape or lengths outside 0..S.
-    Lesson: notebooks/02_scaled_dot_product.ipynb.
-    """
-    if not torch.is_tensor(valid_lens) or valid_lens.is_floating_point() or valid_lens.is_complex():
-        kind = valid_lens.dtype if torch.is_tensor(valid_lens) else type(valid_lens).__name__
-        raise TypeError(f"valid_lens must be a tensor of integers, got {kind}")
-    if valid_lens.dtype == torch.bool:
-        raise TypeError("valid_lens must be lengths, got torch.bool: pass booleans as mask=")
-    if tuple(valid_lens.shape) not in ((batch_size,), (batch_size, num_queries)):
-        raise ValueError(
-            f"valid_lens must be (B,) = ({batch_size},) or (B, L) = ({batch_size}, {num_queries}), "
-            f"got {tuple(valid_lens.shape)}"
-        )
-    if valid_lens.numel():
-        low, high = (int(end) for end in valid_lens.aminmax())
-        if low < 0 or high > num_keys:
-            wrong = low if low < 0 else high
-            raise ValueError(f"valid_lens must lie in 0..S = 0..{num_keys}, got {wrong}")
-    if valid_lens.dim() == 1:
-        valid_lens = valid_lens.unsqueeze(1)  # (B, 1)
-    positions = torch.arange(num_keys, device=valid_lens.device)  # (S,)
-    return positions < valid_lens.unsqueeze(2)  # (B, 1 or L, S)
-
-
-def dot_product_weights(queries, keys, valid_lens, mask):
-    """The weights of scaled dot-product attention, (B, L, S), or (B, H, L, S) with heads."""
-    # The queries are scaled, not the scores: the same numbers, and L * d divisions, not L * S.
-    queries = queries / math.sqrt(queries.shape[-1])
-    scores = queries @ keys.transpose(-2, -1)  # (B, L, S) or (B, H, L, S)
-    return _softmax_where(scores, combined_mask(queries, keys, valid_lens, mask))
-
-
-def combined_mask(queries, keys, valid_lens, mask):
-    """What valid_lens and mask allow together, or None: (B, L, S), or (B, H, L, S) with heads."""
-    if valid_lens is None and mask is None:
-        return None
-    batch_size, *heads, num_queries, _ = queries.shape
-    num_keys = keys.shape[-2]
-    if mask is not None:
-        mask = _fit_mask(mask, (batch_size, *heads, num_queries, num_keys))
-    if valid_lens is None:
-        return mask
-    allowed = length_mask(valid_lens, batch_size, num_queries, num_keys)
-    if heads:
-        allowed = allowed.unsqueeze(1)  # (B, 1, 1 or L, S)
-    return allowed if mask is None else allowed & mask
-
-
-def check_dtype(linear, X):
-    """Raise TypeError naming both unless the inputs have the dtype of the weights."""
-    if X.dtype != linear.weight.dtype and not torch.is_autocast_enabled(X.device.type):
-        raise TypeError(f"the inputs are {X.dtype}, the module's weights {linear.weight.dtype}")
-
-
-def check_width(linear, X, name):
-    """Raise ValueError quoting both widths unless X has the width that `linear` takes."""
-    if X.shape[-1] != linear.in_features:
-        raise ValueError(
-            f"{name} must have width {linear.in_features}, got {X.shape[-1]} in {tuple(X.shape)}"
-        )
-
-
-def _softmax_where(scores, mask):
-    if mask is None:
-        return torch.softmax(scores, dim=-1)
-    # A finite fill keeps a row without any key free of NaN, forward and backward; that row
-    # comes out uniform, and the second fill makes it 0.
-    filled = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return torch.softmax(filled, dim=-1).masked_fill(~mask, 0.0)
-
-
-def _fit_mask(mask, shape):
-    """The mask with the axes it lacks put in: batch in front, heads after the batch."""
-    if not torch.is_tensor(mask) or mask.dtype != torch.bool:
-        kind = mask.dtype if torch.is_tensor(mask) else type(mask).__name__
-        raise TypeError(f"mask must be a boolean tensor, True = may attend, got {kind}")
-    fitted = mask
-    if mask.dim() == 3 and len(shape) == 4:
-        fitted = mask.unsqueeze(1)  # (B, 1, L, S)
-    wanted = shape[-fitted.dim() :] if 2 <= fitted.dim() <= len(shape) else ()
-    if not wanted or any(m not in (1, w) for m, w in zip(fitted.shape, wanted, strict=True)):
-        raise ValueError(f"mask must fit {shape} (1 = any size), got {tuple(mask.shape)}")
-    return fitted.reshape((1,) * (len(shape) - fitted.dim()) + tuple(fitted.shape))
-
-
 def check_qkv(queries, keys, values, same_width=False):
     """Raise an error quoting dtypes or sizes unless these can be attended with together."""
-    _check_floating(queries, "queries")
-    if queries is keys is values and queries.dim() in (3, 4):
-        return  # nothing to compare, which a small layer feels: it is 3 % of its time
-    _check_floating(keys, "keys")
-    _check_floating(values, "values")
+    for name, X in (("queries", queries), ("keys", keys), ("values", values)):
+        check_floating(X, name)
     if not queries.dtype == keys.dtype == values.dtype:
         kinds = f"queries {queries.dtype}, keys {keys.dtype}, values {values.dtype}"
         raise TypeError(f"all inputs must have one dtype, got {kinds}")
-    if problem := _misfit(queries.shape, keys.shape, values.shape, same_width):
-        q, k, v = (tuple(X.shape) for X in (queries, keys, values))
+    q, k, v = (tuple(X.shape) for X in (queries, keys, values))
+    problem = _misfit(q, k, v, same_width)
+    if problem:
         raise ValueError(f"{problem}, got queries {q}, keys {k}, values {v}")
-
-
-def _check_floating(X, name):
-    if not torch.is_tensor(X) or not X.is_floating_point():
-        kind = X.dtype if torch.is_tensor(X) else type(X).__name__
-        raise TypeError(f"{name} must be a floating-point tensor, got {kind}")
 
 
 def _misfit(q, k, v, same_width):
@@ -231,7 +208,54 @@ def _misfit(q, k, v, same_width):
     return None
 
 
+def check_lengths(valid_lens, batch_size, num_queries, num_keys):
+    """Raise an error quoting what is wrong unless these are lengths in 0..S, (B,) or (B, L)."""
+    if not torch.is_tensor(valid_lens) or valid_lens.is_floating_point() or valid_lens.is_complex():
+        raise TypeError(f"valid_lens must be a tensor of integers, got {kind_of(valid_lens)}")
+    if valid_lens.dtype == torch.bool:
+        raise TypeError("valid_lens must be lengths, got torch.bool: pass booleans as mask=")
+    if tuple(valid_lens.shape) not in ((batch_size,), (batch_size, num_queries)):
+        raise ValueError(
+            f"valid_lens must be (B,) = ({batch_size},) or (B, L) = ({batch_size}, {num_queries}), "
+            f"got {tuple(valid_lens.shape)}"
+        )
+    if valid_lens.numel():
+        low, high = (int(end) for end in valid_lens.aminmax())
+        if low < 0 or high > num_keys:
+            wrong = low if low < 0 else high
+            raise ValueError(f"valid_lens must lie in 0..S = 0..{num_keys}, got {wrong}")
+
+
+def check_projectable(linear, X, name):
+    """Raise an error quoting both unless X has the dtype and the width that `linear` takes."""
+    if X.dtype != linear.weight.dtype and not torch.is_autocast_enabled(X.device.type):
+        raise TypeError(f"the inputs are {X.dtype}, the module's weights {linear.weight.dtype}")
+    if X.shape[-1] != linear.in_features:
+        raise ValueError(
+            f"{name} must have width {linear.in_features}, got {X.shape[-1]} in {tuple(X.shape)}"
+        )
+
+
+def check_floating(X, name):
+    """Raise TypeError naming the kind unless X is a floating-point tensor."""
+    if not torch.is_tensor(X) or not X.is_floating_point():
+        raise TypeError(f"{name} must be a floating-point tensor, got {kind_of(X)}")
+
+
+def check_rank(X, axes, name="X"):
+    """Raise an error unless X is a tensor with as many axes as `axes` names: "(B, L, width)"."""
+    if not torch.is_tensor(X):
+        raise TypeError(f"{name} must be a tensor {axes}, got {kind_of(X)}")
+    if X.dim() != len(axes.split(",")):
+        raise ValueError(f"{name} must be {axes}, got {tuple(X.shape)}")
+
+
 def check_dropout(dropout):
     """Raise ValueError quoting dropout unless it is a probability."""
     if not 0 <= dropout <= 1:
         raise ValueError(f"dropout must lie in 0..1, got {dropout}")
+
+
+def kind_of(X):
+    """What X is, for an error: the dtype of a tensor, the type of anything else."""
+    return X.dtype if torch.is_tensor(X) else type(X).__name__

@@ -14,6 +14,8 @@ from mha_course import attention
 from mha_course.attention import (
     AdditiveAttention,
     DotProductAttention,
+    combined_mask,
+    dot_product_weights,
     length_mask,
     masked_softmax,
     scaled_dot_product_attention,
@@ -177,6 +179,48 @@ def test_length_mask_takes_every_integer_dtype(dtype):
 @pytest.mark.parametrize("shape, rows", [((0,), 1), ((0, L), L)])
 def test_length_mask_of_an_empty_batch_is_empty(shape, rows):
     assert length_mask(torch.zeros(shape, dtype=torch.int64), 0, L, S).shape == (0, rows, S)
+
+
+# combined_mask and dot_product_weights
+
+
+def test_combined_mask_by_hand():
+    queries, keys, mask = draw(1, 2, 3), draw(1, 3, 3), torch.tensor([[True, False, True]] * 2)
+    assert combined_mask(queries, keys) is None
+    lengths = torch.tensor([2])
+    assert combined_mask(queries, keys, lengths).tolist() == [[[True, True, False]]]
+    both = combined_mask(queries, keys, lengths, mask)
+    assert both.tolist() == [[[True, False, False]] * 2]
+
+
+@pytest.mark.parametrize("kind", [None, "one a sequence", "one a query"])
+@pytest.mark.parametrize(
+    "shape", [(L, S), (1, S), (B, L, S), (B, 1, S), (B, H, L, S), (1, H, 1, 1)]
+)
+def test_combined_mask_spreads_over_the_heads(kind, shape):
+    lengths = None if kind is None else draw_lengths(kind, L, S)
+    queries, keys, _ = draw_qkv(heads=(H,))
+    mask = draw_mask(*shape)
+    allowed = combined_mask(queries, keys, lengths, mask).expand(B, H, L, S)
+    per_sequence = mask if len(shape) > 2 else mask.expand(B, *shape)
+    per_head = per_sequence if len(shape) == 4 else torch.stack([per_sequence] * H, dim=1)
+    expected = per_head.expand(B, H, L, S)
+    if lengths is not None:
+        expected = expected & (torch.arange(S) < lengths.reshape(B, 1, -1, 1))
+    assert torch.equal(allowed, expected)
+
+
+def test_weights_are_those_of_scaled_dot_product_attention_heads_or_not():
+    for heads in ((), (H,)):
+        queries, keys, values = draw_qkv(heads=heads)
+        options = dict(valid_lens=torch.tensor([1, 4, S]), mask=draw_mask(B, L, S))
+        weights = dot_product_weights(queries, keys, **options)
+        expected = scaled_dot_product_attention(queries, keys, values, **options)[1]
+        assert torch.equal(weights, expected) and weights.shape == (B, *heads, L, S)
+        allowed = combined_mask(queries, keys, **options).expand(weights.shape)
+        scores = torch.einsum("...ld,...sd->...ls", queries, keys) / D_K**0.5
+        expected = scores.masked_fill(~allowed, -math.inf).softmax(-1)
+        torch.testing.assert_close(weights, expected, **CLOSE)
 
 
 # scaled_dot_product_attention and DotProductAttention
@@ -466,12 +510,14 @@ def test_additive_attention_of_length_0_is_zero_with_finite_gradients():
 
 
 def callers():
-    """Every function and module that attends, as a call (queries, keys, values, lengths, mask)."""
+    """What attends, masks or weighs, as a call (queries, keys, values, lengths, mask)."""
     additive = AdditiveAttention(D_K, D_K, HIDDENS).double()
     return {
         "function": scaled_dot_product_attention,
         "module": DotProductAttention(),
         "additive": lambda q, k, v, valid_lens=None, mask=None: additive(q, k, v, valid_lens),
+        "mask": lambda q, k, v, valid_lens=None, mask=None: combined_mask(q, k, valid_lens, mask),
+        "weights": lambda q, k, v, *lens, **mask: dot_product_weights(q, k, *lens, **mask),
     }
 
 
@@ -603,7 +649,9 @@ BAD_LENGTHS = {
 }
 
 
-@pytest.mark.parametrize("caller", ["function", "module", "additive", "masked_softmax"])
+@pytest.mark.parametrize(
+    "caller", ["function", "module", "additive", "mask", "weights", "masked_softmax"]
+)
 @pytest.mark.parametrize("lengths, error, match", BAD_LENGTHS.values(), ids=BAD_LENGTHS.keys())
 def test_bad_lengths_are_quoted(caller, lengths, error, match):
     with pytest.raises(error, match=match):
@@ -644,10 +692,11 @@ def test_a_mask_of_another_shape_is_quoted(caller, shape):
 
 @pytest.mark.parametrize("shape", [(B, L + 1, S), (B, H + 1, L, S), (H, L, S), (1, B, H, L, S)])
 def test_a_mask_that_does_not_fit_the_heads_is_quoted(shape):
-    with pytest.raises(ValueError) as error:
-        mask = torch.ones(shape, dtype=torch.bool)
-        scaled_dot_product_attention(*draw_qkv(heads=(H,)), mask=mask)
-    assert str((B, H, L, S)) in str(error.value) and f"got {shape}" in str(error.value)
+    for caller in ("function", "mask", "weights"):
+        with pytest.raises(ValueError) as error:
+            mask = torch.ones(shape, dtype=torch.bool)
+            callers()[caller](*draw_qkv(heads=(H,)), mask=mask)
+        assert str((B, H, L, S)) in str(error.value) and f"got {shape}" in str(error.value)
 
 
 NOT_BOOLEAN = pytest.mark.parametrize(
@@ -662,7 +711,7 @@ NOT_BOOLEAN = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("caller", ["function", "module"])
+@pytest.mark.parametrize("caller", ["function", "module", "mask", "weights"])
 @NOT_BOOLEAN
 def test_a_mask_that_is_not_boolean_is_named(caller, mask, kind):
     with pytest.raises(TypeError, match=f"boolean tensor, True = may attend, got {kind}"):

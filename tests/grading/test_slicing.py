@@ -17,8 +17,8 @@ RUNS = {task.id: f"{task.run.__module__}.{task.run.__qualname__}" for task in TA
 OBSERVE = "mha_classroom.checks.outcome.observe"
 OTHERS = (
     "mha_course.attention",
-    "mha_course.bert_config.BertConfig",
-    "mha_course.bert_layer.BertFeedForward",
+    "mha_course.bert.BertConfig",
+    "mha_course.bert.BertFeedForward",
     OBSERVE,
 )
 
@@ -168,9 +168,9 @@ def test_observe_brings_neither_feedback_nor_tasks():
 
 
 def test_a_lent_class_comes_without_its_neighbours():
-    slices = slice_modules(["mha_course.bert_layer.BertFeedForward"])
+    slices = slice_modules(["mha_course.bert.BertFeedForward"])
     names = in_slices(slices)
-    assert "mha_course.bert_layer.BertFeedForward" in names
+    assert "mha_course.bert.BertFeedForward" in names
     assert not names & finished()
 
 

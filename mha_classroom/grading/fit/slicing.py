@@ -14,7 +14,7 @@ def slice_modules(roots, files=None):
     """Return {module name: source}, cut down to the top-level definitions that the roots reach.
 
     roots: dotted names of modules ("mha_course.attention": all of it) or of what a module defines
-        at top level ("mha_course.bert_config.BertConfig").
+        at top level ("mha_course.bert.BertConfig").
     files: {name of a top-level module or package: its source file}, for others than the course's.
     Properties: in those packages imports are followed, also the ones inside functions; other
         libraries are imported as they are. Parent packages become empty modules. Static: names

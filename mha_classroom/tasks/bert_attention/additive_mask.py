@@ -365,6 +365,6 @@ TASK = Task(
     returns=("the dtype of the mask", "the mask"),
     mistakes=MASK,
     build=build_mask,
-    forbidden=("mha_course.bert_layer.additive_mask",),
+    forbidden=("mha_course.bert.additive_mask",),
     number=1,
 )

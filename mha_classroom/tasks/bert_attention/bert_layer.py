@@ -392,6 +392,6 @@ TASK = Task(
     build=build_layer,
     stages=layer_stages,
     uses=("06-BertSelfAttention", "06-BertSelfOutput"),
-    forbidden=("mha_course.bert_layer.BertLayer",),
+    forbidden=("mha_course.bert.BertLayer",),
     number=4,
 )

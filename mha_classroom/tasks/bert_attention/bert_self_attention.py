@@ -642,6 +642,6 @@ TASK = Task(
     mistakes=ATTENTION,
     build=build_attention,
     stages=attention_stages,
-    forbidden=("mha_course.bert_layer.BertSelfAttention", *LIBRARY),
+    forbidden=("mha_course.bert.BertSelfAttention", *LIBRARY),
     number=2,
 )

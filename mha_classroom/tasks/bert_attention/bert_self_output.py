@@ -414,6 +414,6 @@ TASK = Task(
     mistakes=OUTPUT,
     build=build_output,
     stages=output_stages,
-    forbidden=("mha_course.bert_layer.BertSelfOutput",),
+    forbidden=("mha_course.bert.BertSelfOutput",),
     number=3,
 )

@@ -1,7 +1,7 @@
 """What runs of lesson 06's tasks beside the learner's code."""
 
 from mha_classroom.checks.modules import make, plan_of, run_planned
-from mha_course.bert_config import BertConfig
+from mha_course.bert import BertConfig
 
 __all__ = ["run_attention", "run_layer", "run_names", "run_output"]
 

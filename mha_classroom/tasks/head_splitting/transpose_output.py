@@ -109,6 +109,10 @@ TASK = Task(
     multihead.transpose_output,
     merge_cases,
     mistakes=MERGE,
-    forbidden=("mha_course.multihead.transpose_output", "d2l.torch.transpose_output"),
+    forbidden=(
+        "mha_course.multihead.transpose_output",
+        "mha_course.multihead.merge_heads",
+        "d2l.torch.transpose_output",
+    ),
     number=2,
 )

@@ -126,6 +126,10 @@ TASK = Task(
     multihead.transpose_qkv,
     split_cases,
     mistakes=SPLIT,
-    forbidden=("mha_course.multihead.transpose_qkv", "d2l.torch.transpose_qkv"),
+    forbidden=(
+        "mha_course.multihead.transpose_qkv",
+        "mha_course.multihead.split_heads",
+        "d2l.torch.transpose_qkv",
+    ),
     number=1,
 )

@@ -5,7 +5,7 @@ from torch import nn
 
 from mha_classroom.checks.modules import Call, gradients_of, make, plan_of, run_planned
 from mha_classroom.checks.showing import describe
-from mha_course.bert_config import BertConfig
+from mha_course.bert import BertConfig
 
 __all__ = ["run_classify", "run_embeddings", "run_encoder", "run_loading"]
 
