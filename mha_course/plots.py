@@ -6,6 +6,7 @@ A Figure given as `figure` is filled and given the size that it needs, and pyplo
 Words and tokens are drawn as they are, a `$` too; titles and axis labels may hold mathtext.
 """
 
+import logging
 import math
 from functools import cache, partial
 from unicodedata import east_asian_width
@@ -20,7 +21,8 @@ COLOUR_MAP = "cividis"  # dark to light, made for colour-blind readers
 WORD_COLOURS = "#3f90da #ffa90e #bd1f01 #94a4a2 #832db6 #a96b59 #e76300 #b9ac70 #717581 #92dadd"
 CHINESE_FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "PingFang SC"),
-    *("Hiragino Sans GB", "Microsoft YaHei", "SimHei", "WenQuanYi Micro Hei", "Arial Unicode MS"),
+    *("Hiragino Sans GB", "Microsoft YaHei", "SimHei", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei"),
+    *("Droid Sans Fallback", "AR PL UMing CN", "Arial Unicode MS"),
 )
 LETTER, LINE = 0.085, 0.12  # inches: the width of a letter, the least height of a line of labels
 LONGEST_LABEL = 20  # letters; what is longer ends in an ellipsis
@@ -407,6 +409,8 @@ def fonts():
     from matplotlib import font_manager, rcParams
 
     installed = {font.name for font in font_manager.fontManager.ttflist}
+    # matplotlib tells on the page which weight of such a font it took.
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     return [*rcParams["font.family"], *(name for name in CHINESE_FONTS if name in installed)]
 
 
