@@ -10,7 +10,7 @@ import pytest
 FIRST = (
     *("test_cluster.py", "test_whole_class.py", "test_attacks.py"),
     *("test_checks.py", "test_mutation.py", "test_mistakes.py", "12_your_bert.ipynb"),
-    *("test_plots.py", "test_explorer.py", "07_seeing_attention.ipynb"),
+    *("test_plots.py", "test_pictures.py", "test_page.py", "07_seeing_attention.ipynb"),
 )
 
 
