@@ -6,6 +6,7 @@ Only the standard library is imported at the top: people run this when other imp
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,24 +18,8 @@ from importlib.util import find_spec
 from mha_classroom.clone import CourseError, find_root
 from mha_course import embedded
 
-__all__ = ["Finding", "main", "report"]
+__all__ = ["Finding", "main", "packages", "report"]
 
-PACKAGES = (
-    "torch",
-    "numpy",
-    "matplotlib",
-    "jupyterlab",
-    "ipykernel",
-    "nbformat",
-    "nbclient",
-    "d2l",
-    "tokenizers",
-    "safetensors",
-    "huggingface_hub",
-    "ipywidgets",
-    "nbval",
-    "tqdm",
-)
 OLDEST_PYTHON = (3, 11)
 CLONE = "git clone the course and run this inside the clone"
 
@@ -55,12 +40,28 @@ class Finding:
 
 def report():
     """Everything that the course needs, looked at in this Python, as a list of Finding."""
-    findings = [_python(), _itself(), *map(_package, PACKAGES), _torchvision(), _model(), _kernel()]
+    findings = [
+        _python(),
+        _itself(),
+        *map(_package, packages()),
+        _torchvision(),
+        _model(),
+        _kernel(),
+    ]
     try:
         root = find_root()
     except CourseError as error:
         return [*findings, Finding("notebooks", "missing", str(error), CLONE)]
     return [*findings, _notebooks(root), _work(root)]
+
+
+def packages():
+    """The names of the packages that the course needs, as it was installed; none if it was not."""
+    try:
+        needed = metadata.requires("mha-course") or ()
+    except metadata.PackageNotFoundError:
+        return []
+    return [re.match(r"[\w.-]+", text)[0] for text in needed if "extra ==" not in text]
 
 
 def main():
@@ -84,6 +85,8 @@ def _python():
 
 
 def _itself():
+    if not packages():
+        return Finding("mha-course", "missing", "not installed", _install())
     broken = _import_error("mha_course")
     if broken:
         message = f"the notebooks cannot import the course's package: {broken}"
