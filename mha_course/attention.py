@@ -55,7 +55,7 @@ def masked_softmax(scores, valid_lens=None):
     Lesson: notebooks/02_scaled_dot_product.ipynb.
     """
     check_floating(scores, "scores")
-    check_rank(scores, "(B, L, S)", "scores")
+    check_rank(scores, 3, "(B, L, S)", "scores")
     allowed = None if valid_lens is None else length_mask(valid_lens, *scores.shape)
     return softmax_where(scores, allowed)
 
@@ -242,11 +242,11 @@ def check_floating(X, name):
         raise TypeError(f"{name} must be a floating-point tensor, got {kind_of(X)}")
 
 
-def check_rank(X, axes, name="X"):
-    """Raise an error unless X is a tensor with as many axes as `axes` names: "(B, L, width)"."""
+def check_rank(X, rank, axes, name="X"):
+    """Raise an error that says what the axes should be unless X is a tensor of this rank."""
     if not torch.is_tensor(X):
         raise TypeError(f"{name} must be a tensor {axes}, got {kind_of(X)}")
-    if X.dim() != len(axes.split(",")):
+    if X.dim() != rank:
         raise ValueError(f"{name} must be {axes}, got {tuple(X.shape)}")
 
 

@@ -437,7 +437,7 @@ def _check_same_shape(name, tensor, other):
 
 
 def _check_hidden(X, linear):
-    check_rank(X, "(B, L, hidden_size)")
+    check_rank(X, 3, "(B, L, hidden_size)")
     check_projectable(linear, X, "X")
 
 

@@ -32,7 +32,7 @@ def split_heads(X, num_heads):
         sizes if X is not of rank 3 or num_heads does not divide num_hiddens.
     Source: Vaswani et al. 2017, section 3.2.2. Lesson: notebooks/04_head_splitting.ipynb.
     """
-    check_rank(X, "(B, L, num_hiddens)")
+    check_rank(X, 3, "(B, L, num_hiddens)")
     check_heads(X.shape[-1], num_heads)
     X = X.unflatten(-1, (num_heads, -1))  # (B, L, H, d)
     return X.transpose(1, 2)  # (B, H, L, d)
@@ -45,7 +45,7 @@ def merge_heads(X):
     Raises: TypeError if X is not a tensor; ValueError quoting the sizes if it is not of rank 4.
     Source: Vaswani et al. 2017, section 3.2.2. Lesson: notebooks/04_head_splitting.ipynb.
     """
-    check_rank(X, "(B, H, L, d)")
+    check_rank(X, 4, "(B, H, L, d)")
     return X.transpose(1, 2).flatten(2)  # (B, L, H * d)
 
 
@@ -70,7 +70,7 @@ def transpose_output(X, num_heads):
     Source: Zhang et al., Dive into Deep Learning, section 11.5.
     Lesson: notebooks/04_head_splitting.ipynb.
     """
-    check_rank(X, "(B * num_heads, L, d)")
+    check_rank(X, 3, "(B * num_heads, L, d)")
     check_integer(num_heads)
     if num_heads < 1 or X.shape[0] % num_heads:
         raise ValueError(
@@ -142,7 +142,7 @@ class MultiHeadAttention(nn.Module):
 def check_inputs(attention, queries, keys, values):
     """Raise an error quoting the sizes unless the inputs fit each other and the projections."""
     check_qkv(queries, keys, values)
-    check_rank(queries, "(B, L, query_size)", "queries")
+    check_rank(queries, 3, "(B, L, query_size)", "queries")
     check_projectable(attention.W_q, queries, "queries")
     check_projectable(attention.W_k, keys, "keys")
     check_projectable(attention.W_v, values, "values")

@@ -33,7 +33,7 @@ class PackedMultiHeadAttention(nn.Module):
 
     def forward(self, X, valid_lens=None, mask=None, need_weights=False):
         """Project once and split into three times as many heads; see the class for shapes."""
-        check_rank(X, "(B, L, num_hiddens)")
+        check_rank(X, 3, "(B, L, num_hiddens)")
         check_projectable(self.W_qkv, X, "X")
         heads = split_heads(self.W_qkv(X), 3 * self.num_heads)  # (B, 3 * H, L, d)
         q, k, v = heads.chunk(3, dim=1)  # (B, H, L, d) each
