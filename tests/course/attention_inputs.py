@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -13,6 +14,16 @@ EXAMPLES = settings(  # the same ones each time, however slow the machine
 )
 
 SIZES = pytest.mark.parametrize("num_queries, num_keys", [(L, S), (S, S), (S, L)])
+NOT_BOOLEAN = pytest.mark.parametrize(
+    "mask, kind",
+    [
+        (torch.zeros(L, S), "torch.float32"),
+        (torch.ones(L, S, dtype=torch.int64), "torch.int64"),
+        ([[True] * S] * L, "list"),
+        (np.ones((L, S), dtype=bool), "ndarray"),
+    ],
+    ids=["floats", "integers", "list", "array"],
+)
 
 
 def draw(*shape, seed=0, dtype=torch.float64):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from attention_inputs import D_K, D_V, HIDDENS, B, H, L, S, draw, draw_mask, draw_qkv
+from attention_inputs import D_K, D_V, HIDDENS, NOT_BOOLEAN, B, H, L, S, draw, draw_mask, draw_qkv
 
 from mha_course import attention
 from mha_course.attention import (
@@ -208,18 +208,6 @@ def test_a_mask_that_does_not_fit_the_heads_is_quoted(shape):
             mask = torch.ones(shape, dtype=torch.bool)
             callers()[caller](*draw_qkv(heads=(H,)), mask=mask)
         assert str((B, H, L, S)) in str(error.value) and f"got {shape}" in str(error.value)
-
-
-NOT_BOOLEAN = pytest.mark.parametrize(
-    "mask, kind",
-    [
-        (torch.zeros(L, S), "torch.float32"),
-        (torch.ones(L, S, dtype=torch.int64), "torch.int64"),
-        ([[True] * S] * L, "list"),
-        (np.ones((L, S), dtype=bool), "ndarray"),
-    ],
-    ids=["floats", "integers", "list", "array"],
-)
 
 
 @pytest.mark.parametrize("caller", ["function", "module", "mask", "weights"])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from test_attention import NOT_BOOLEAN
+from attention_inputs import NOT_BOOLEAN
 from test_multihead import KEY, QUERY, VALUE, WIDTH, B, H, L, S, draw, draw_inputs, make
 
 from mha_course.multihead import MultiHeadAttention

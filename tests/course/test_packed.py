@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from test_attention import NOT_BOOLEAN
+from attention_inputs import NOT_BOOLEAN
 from test_multihead import (
     BIAS,
     CLOSE,
