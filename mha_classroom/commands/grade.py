@@ -78,9 +78,9 @@ def _check_arguments(args):
 
 def _pool(kernels, workers, address):
     if address:
-        from mha_classroom.grading.cluster import cluster_pool
+        from mha_classroom.grading.dask_pool import cluster_pool
 
         return functools.partial(cluster_pool, kernels=kernels, address=address)
-    from mha_classroom.grading.workers import local_pool
+    from mha_classroom.grading.local_pool import local_pool
 
     return functools.partial(local_pool, kernels=kernels, workers=workers)

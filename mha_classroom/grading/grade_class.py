@@ -12,16 +12,16 @@ from pathlib import Path
 from mha_classroom.clone import CourseError
 from mha_classroom.grading.fit.assignment import assignments, load_assignment
 from mha_classroom.grading.handed_in.find_submissions import find_submissions, read_submission
-from mha_classroom.grading.report.files import (
+from mha_classroom.grading.report.feedback_page import heading
+from mha_classroom.grading.report.overrides import apply_overrides, read_overrides
+from mha_classroom.grading.report.summary import Progress, summary
+from mha_classroom.grading.report.write_reports import (
     clear_drafts,
     versions,
     write_json,
     write_reports,
     write_run,
 )
-from mha_classroom.grading.report.overrides import apply_overrides, read_overrides
-from mha_classroom.grading.report.page import heading
-from mha_classroom.grading.report.summary import Progress, summary
 
 __all__ = ["grade_class"]
 

@@ -11,9 +11,9 @@ from mha_classroom.checks import lessons
 from mha_classroom.checks.task import Draw
 from mha_classroom.grading.fit.assignment import assignments, load_assignment
 from mha_classroom.grading.fit.slicing import slice_modules
-from mha_classroom.grading.judge import recorded as records
-from mha_classroom.grading.judge.grade_notebook import grade_notebook
-from mha_classroom.grading.judge.plans import STAND_INS, modules_of
+from mha_classroom.grading.judge import records
+from mha_classroom.grading.judge.grade_submission import grade_notebook
+from mha_classroom.grading.judge.make_plan import STAND_INS, modules_of
 from mha_classroom.grading.kernels import nbval_run
 from mha_classroom.grading.kernels.nbval_run import Limits
 from mha_classroom.grading.settings import Settings

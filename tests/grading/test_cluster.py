@@ -20,17 +20,17 @@ import torch
 from grading_copies import LESSON, NOT_SWAPPED, SPLIT, answers, honest, submission, write_class
 
 from mha_classroom.clone import CourseError
-from mha_classroom.grading import cluster
-from mha_classroom.grading import cluster_worker as remote
+from mha_classroom.grading import dask_pool as cluster
+from mha_classroom.grading import dask_worker as remote
 from mha_classroom.grading import grade_class as class_run
-from mha_classroom.grading import workers as pools
+from mha_classroom.grading import local_pool as pools
 from mha_classroom.grading.fit.assignment import load_assignment
 from mha_classroom.grading.kernels import jail
 from mha_classroom.grading.kernels import start_zygote as starting
 from mha_classroom.grading.kernels.nbval_run import Limits
 from mha_classroom.grading.kernels.start_zygote import zygote
+from mha_classroom.grading.local_pool import local_pool
 from mha_classroom.grading.settings import Settings
-from mha_classroom.grading.workers import local_pool
 
 SETTINGS = Settings(seed=11, limits=Limits(seconds=20.0))
 COUNT = 8
@@ -172,7 +172,7 @@ def test_a_worker_that_dies_changes_nothing(handed_in, tmp_path, start_cluster, 
             time.sleep(0.02)
         there = processes()
         mine = below(started.pid, there)
-        grading = {p for p in mine if "mha_classroom.grading.cluster_worker" in there[p][1]}
+        grading = {p for p in mine if "mha_classroom.grading.dask_worker" in there[p][1]}
         # The others are forks of these, and may be gone already.
         worker = next(there[p][0] for p in grading if there[p][0] not in grading)
         cluster_processes.update(mine)

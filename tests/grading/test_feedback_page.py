@@ -20,7 +20,7 @@ from results_made_up import (
     tricky,
 )
 
-from mha_classroom.grading.report.page import MEANING, WORDS, heading, page
+from mha_classroom.grading.report.feedback_page import MEANING, WORDS, heading, page
 
 
 class Tags(HTMLParser):

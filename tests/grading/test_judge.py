@@ -30,8 +30,9 @@ from mha_classroom.checks import diagnose, find, tasks
 from mha_classroom.checks.recognition import wrong_answer
 from mha_classroom.checks.showing import Opaque, describe
 from mha_classroom.grading.judge.decoding import Decoder
-from mha_classroom.grading.judge.judging import hidden, judge, needs_stages, verdict
-from mha_classroom.grading.judge.recorded import HARNESS, blob_of, decode, pickled, plan_of
+from mha_classroom.grading.judge.judge_answer import hidden, judge, needs_stages, verdict
+from mha_classroom.grading.judge.make_plan import HARNESS, blob_of, pickled, plan_of
+from mha_classroom.grading.judge.records import decode
 from mha_classroom.grading.kernels.inside.encoding import Encoder, tensor_from
 from mha_classroom.grading.kernels.inside.probe import probe
 

@@ -17,14 +17,14 @@ from results_made_up import (
     result,
 )
 
-from mha_classroom.grading.report import files as reports
+from mha_classroom.grading.report import write_reports as reports
+from mha_classroom.grading.report.feedback_page import page
 from mha_classroom.grading.report.overrides import (
     COLUMNS,
     Overrides,
     apply_overrides,
     read_overrides,
 )
-from mha_classroom.grading.report.page import page
 from mha_classroom.grading.report.safe_text import (
     cell_text,
 )

@@ -9,7 +9,7 @@ import pytest
 
 from mha_classroom.commands import cli
 from mha_classroom.grading.kernels import jail
-from mha_classroom.grading.report.files import read_grades
+from mha_classroom.grading.report.write_reports import read_grades
 
 ANSWERS = {
     "right": ("def double(x):\n    return x + x", "passed", None),

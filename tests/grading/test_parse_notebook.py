@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mha_classroom.grading.fit.assembly import Unreadable, parse
-from mha_classroom.grading.handed_in.parse_notebook import label_of
+from mha_classroom.grading.handed_in.read_notebook import label_of
 
 NO_NOTEBOOKS = [
     (b"", "is empty"),

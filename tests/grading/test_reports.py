@@ -23,7 +23,7 @@ from results_made_up import (
     task,
 )
 
-from mha_classroom.grading.report import files as reports
+from mha_classroom.grading.report import write_reports as reports
 from mha_classroom.grading.report.overrides import (
     Overrides,
 )

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from results_made_up import FOUR, NAMES, good, runs_as_formula, settled, texts, tricky
 
-from mha_classroom.grading.report import files as reports
 from mha_classroom.grading.report import safe_text as names
+from mha_classroom.grading.report import write_reports as reports
 from mha_classroom.grading.report.safe_text import (
     case_clashes,
     cell_text,

@@ -17,12 +17,12 @@ from grading_class import CLASS, EARLIER, LESSON, LOAD, POINTS, SPLIT, TASKS
 from mha_classroom.checks.task import Draw
 from mha_classroom.commands import cli
 from mha_classroom.commands import grade as command
-from mha_classroom.grading import workers as pools
+from mha_classroom.grading import local_pool as pools
 from mha_classroom.grading.fit.assignment import load_assignment
 from mha_classroom.grading.kernels import jail
 from mha_classroom.grading.kernels import start_zygote as starting
-from mha_classroom.grading.report.files import read_grades
 from mha_classroom.grading.report.safe_text import feedback_path
+from mha_classroom.grading.report.write_reports import read_grades
 
 SEED = 11
 SMALL = ("Ann Example", "mistakes 04", "blank", "cut off")

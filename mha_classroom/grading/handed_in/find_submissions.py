@@ -5,8 +5,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mha_classroom.clone import CourseError
-from mha_classroom.grading.handed_in.parse_notebook import Unreadable, label_of
-from mha_classroom.grading.handed_in.read_safely import LINK, problem_of, read_submission
+from mha_classroom.grading.handed_in.read_notebook import (
+    LINK,
+    Unreadable,
+    label_of,
+    problem_of,
+    read_submission,
+)
 
 __all__ = ["Submission", "find_submissions", "read_submission"]
 

@@ -6,7 +6,7 @@ from mha_classroom.checks.recognition import wrong_answer
 from mha_classroom.checks.running import quiet_state
 from mha_classroom.checks.task import Draw
 from mha_classroom.clone import CourseError
-from mha_classroom.grading.judge.grade_notebook import grade_notebook
+from mha_classroom.grading.judge.grade_submission import grade_notebook
 
 __all__ = ["SelfCheckFailed", "check_course"]
 

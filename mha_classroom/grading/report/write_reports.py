@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from mha_classroom.grading.report.feedback_page import page
 from mha_classroom.grading.report.overrides import apply_overrides
-from mha_classroom.grading.report.page import page
 from mha_classroom.grading.report.safe_text import (
     case_clashes,
     cell_text,

@@ -4,9 +4,9 @@ import contextlib
 from collections import deque
 
 from mha_classroom.clone import CourseError
-from mha_classroom.grading.cluster_worker import Refused, files_of, grade_here
+from mha_classroom.grading.dask_worker import Refused, files_of, grade_here
 from mha_classroom.grading.judge.self_check import check_course
-from mha_classroom.grading.workers import failed_outcome
+from mha_classroom.grading.local_pool import failed_outcome
 
 __all__ = ["cluster_pool"]
 

@@ -39,7 +39,7 @@ class Remote:
     def __init__(self, settings, files, keys):
         self.made_for = (settings, keys)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "mha_classroom.grading.cluster_worker"],
+            [sys.executable, "-m", "mha_classroom.grading.dask_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -115,7 +115,7 @@ def main():
         import torch  # these take seconds, and so do the imports of the zygote
 
         from mha_classroom.grading.fit.assignment import load_assignment
-        from mha_classroom.grading.workers import outcome_of
+        from mha_classroom.grading.local_pool import outcome_of
 
         torch.set_num_threads(1)
         for name, content in (files or {}).items():
