@@ -17,8 +17,9 @@ import torch
 from attack_kit import HARNESS, SECRET, code, descendants, parent_of_kernels
 
 from mha_classroom.grading.kernels import jail, nbval_run
-from mha_classroom.grading.kernels.nbval_run import Limits, run_notebook
+from mha_classroom.grading.kernels.nbval_run import run_notebook
 from mha_classroom.grading.kernels.start_zygote import zygote
+from mha_classroom.grading.settings import Limits
 
 pytestmark = pytest.mark.usefixtures("untouched")
 

@@ -15,8 +15,7 @@ from mha_classroom.grading.judge import records
 from mha_classroom.grading.judge.grade_submission import grade_notebook
 from mha_classroom.grading.judge.make_plan import STAND_INS, modules_of
 from mha_classroom.grading.kernels import nbval_run
-from mha_classroom.grading.kernels.nbval_run import Limits
-from mha_classroom.grading.settings import Settings
+from mha_classroom.grading.settings import Limits, Settings
 
 pytestmark = pytest.mark.usefixtures("untouched")
 

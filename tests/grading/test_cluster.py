@@ -27,10 +27,9 @@ from mha_classroom.grading import local_pool as pools
 from mha_classroom.grading.fit.assignment import load_assignment
 from mha_classroom.grading.kernels import jail
 from mha_classroom.grading.kernels import start_zygote as starting
-from mha_classroom.grading.kernels.nbval_run import Limits
 from mha_classroom.grading.kernels.start_zygote import zygote
 from mha_classroom.grading.local_pool import local_pool
-from mha_classroom.grading.settings import Settings
+from mha_classroom.grading.settings import Limits, Settings
 
 SETTINGS = Settings(seed=11, limits=Limits(seconds=20.0))
 COUNT = 8

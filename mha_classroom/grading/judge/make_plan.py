@@ -9,13 +9,14 @@ import secrets
 
 import torch
 
+from mha_classroom.checks import outcome
 from mha_classroom.checks.diagnosis import WAYS
-from mha_classroom.checks.outcome import SECONDS
 from mha_classroom.checks.prepared import reversed_case
 from mha_classroom.checks.running import quiet_state
 from mha_classroom.checks.task import Draw
 from mha_classroom.grading.fit.slicing import slice_modules
 from mha_classroom.grading.kernels.inside.encoding import bytes_of, tensor_from
+from mha_classroom.grading.settings import SECONDS
 
 __all__ = [
     "HARNESS",
@@ -40,7 +41,6 @@ HARNESS = (
     "mha_classroom.grading.kernels.inside.watch.start",
     "mha_classroom.grading.kernels.inside.probe.probe_sent",
 )
-TOTAL = 60.0  # seconds for all runs of one answer
 
 _loaded, _sliced = {}, {}
 
@@ -68,7 +68,7 @@ def modules_of(assignment):
     return _sliced[assignment.key]
 
 
-def plan_of(task, seed, record=(), seconds=TOTAL, each=SECONDS):
+def plan_of(task, seed, record=(), seconds=SECONDS, each=outcome.SECONDS):
     """Return what an answer to a task is to be run on: a dict for `blob_of` and `decode`.
 
     record: indices of cases; then nothing is run but these, and what is computed on the way is

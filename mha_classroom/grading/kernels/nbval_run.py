@@ -26,7 +26,7 @@ import nbformat
 from mha_classroom.grading.kernels import jail
 from mha_classroom.grading.kernels.inside.probe import MIME, PLAN
 
-__all__ = ["Limits", "Run", "run_notebook"]
+__all__ = ["Run", "run_notebook"]
 
 MOST_EVENTS = 64 << 20  # bytes that the runner may tell
 QUIET_SECONDS = 5  # nbval's own patience with a kernel that does not answer
@@ -46,14 +46,6 @@ UNUSED = (  # of pytest
     *("recwarn", "setuponly", "setupplan", "stepwise", "subtests", "threadexception"),
     *("tmpdir", "unittest", "unraisableexception", "warnings"),
 )
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one task may use: seconds, and bytes of memory beyond what the libraries take."""
-
-    seconds: float = 20.0
-    memory: int = 1 << 30
 
 
 @dataclass
