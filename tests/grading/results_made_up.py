@@ -1,6 +1,6 @@
 """Results of made-up students with the oddest names, for the tests of the reports."""
 
-import dataclasses
+import csv
 import html
 import json
 import re
@@ -8,11 +8,9 @@ import re
 from hypothesis import strategies as st
 
 from mha_classroom.checks import Feedback
-from mha_classroom.grading.report.overrides import (
-    Overrides,
-    apply_overrides,
-    read_overrides,
-)
+from mha_classroom.grading.report.overrides import Overrides, apply_overrides, read_overrides
+from mha_classroom.grading.report.safe_text import plain_text
+from mha_classroom.grading.results import Result, TaskResult, Verdict
 
 FOUR, FIVE = "04_head_splitting", "05_parameter_counting"
 SPLIT, MERGE, COUNT = "04-transpose_qkv", "04-transpose_output", "05-count_parameters"
@@ -57,27 +55,21 @@ tricky = st.text(
 )
 
 
+NOTHING_SAID = {"kind": "not run", "message": "This was not graded."}
+
+
 def task(task_id, verdict="passed", points=0.0, best=2.0, mistake=None, carried=(), **fields):
-    feedback = dataclasses.asdict(Feedback(task_id, **fields)) if fields else None
-    return {
-        "id": task_id,
-        "verdict": verdict,
-        "points": points,
-        "max": best,
-        "mistake": mistake,
-        "carried": list(carried),
-        "feedback": feedback,
-    }
+    feedback = Feedback(task_id, **NOTHING_SAID | fields)
+    return TaskResult(task_id, Verdict(verdict), points, best, feedback, mistake, tuple(carried))
 
 
-def result(student="Ann", lesson=FOUR, tasks=(), **more):
-    tasks = list(tasks)
-    total = sum(one["points"] for one in tasks)
-    best = sum(POINTS.get(lesson, {}).values())
-    plain = {"student": student, "lesson": lesson, "file": f"{student}/{lesson}.ipynb"}
-    known = {"problem": "", "notes": [], "human": [], "points": total, "max": best}
-    # As it comes from a file: lists where there were tuples.
-    return json.loads(json.dumps({**plain, **known, "tasks": tasks, **more}))
+def result(student="Ann", lesson=FOUR, tasks=None, **more):
+    if tasks is None:
+        tasks = [task(name, "not run", 0.0, best) for name, best in POINTS[lesson].items()]
+    known = {"file": f"{student}/{lesson}.ipynb", "problem": "", "notes": (), "human": ()}
+    made = Result(student, lesson, tasks=tuple(tasks), **known | more)
+    # As it comes from a file.
+    return Result.from_json(json.loads(json.dumps(made.as_json())))
 
 
 def good(student="Ann"):
@@ -96,6 +88,15 @@ def good(student="Ann"):
     return result(student, tasks=[right, wrong])
 
 
+def read_grades(path):
+    """The rows of grades.csv as dicts of texts, names and notes as they were."""
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        return [
+            {plain_text(name): plain_text(cell) for name, cell in row.items()}
+            for row in csv.DictReader(file)
+        ]
+
+
 def overrides(tmp_path, text, students=("Ann",), lessons=(FOUR, FIVE)):
     path = tmp_path / "overrides.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -103,7 +104,7 @@ def overrides(tmp_path, text, students=("Ann",), lessons=(FOUR, FIVE)):
 
 
 def settled(*results):
-    return [apply_overrides(one, Overrides(), POINTS) for one in results]
+    return [apply_overrides(one, Overrides()) for one in results]
 
 
 def runs_as_formula(cell):

@@ -176,8 +176,8 @@ def test_nothing_outside_can_be_reached_or_changed(source):
         listening.bind("\0mha-attack-abstract")
         listening.listen()
         came = run(source, ATTEMPTS, said, REFUSED, SHOWN, SEND, seconds=20.0)
-    assert not came.why and not any(cell["error"] for cell in came.cells), came
-    (found,) = came.cells[-1]["outputs"]
+    assert not came.why and not any(cell.error for cell in came.cells), came
+    (found,) = came.cells[-1].outputs
     tried = {name: text for name, text in found.items() if isinstance(text, str)}
     shown = {name: tried.pop(name) for name in ("name", "first environment")}
     got = {name: text for name, text in tried.items() if not text.startswith("refused: ")}
@@ -220,7 +220,7 @@ def test_nothing_is_left_for_the_next_kernel(source):
     after += "found = [sorted(left & {*os.listdir('/tmp')}), torch.equal is None]"
     second = run(source, after, SEND)
     assert not first.why and not second.why
-    assert second.cells[-1]["outputs"] == [[[], False]]
+    assert second.cells[-1].outputs == [[[], False]]
 
 
 # Which limit is met first depends on the machine; "" is a MemoryError in the cell itself.
@@ -289,11 +289,11 @@ def test_whatever_ends_a_kernel_ends_that_cell_alone(source, ending, monkeypatch
     came = run(source, "found = 1\n" + SEND, text, SEND, seconds=seconds)
     assert time.monotonic() - started < 25
     assert came.why in whys if isinstance(whys, tuple) else came.why == whys, came
-    assert came.cells[0]["outputs"] == [1]
+    assert came.cells[0].outputs == [1]
     if came.why:
         assert came.stopped == {"added": "added 1"} and len(came.cells) == 1
     else:  # it was refused the memory, perhaps even that for saying so
-        assert came.cells[1]["outputs"] == [] and came.cells[2]["outputs"] == [1]
+        assert came.cells[1].outputs == [] and came.cells[2].outputs == [1]
 
 
 def test_a_result_that_is_cut_off_by_its_kernels_end_stops_nobody(source):

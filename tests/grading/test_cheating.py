@@ -2,6 +2,7 @@
 
 import json
 import os
+import types
 
 import nbformat
 import pytest
@@ -91,11 +92,11 @@ def cases_of(assignment, name):
 
 def points(graded_notebook):
     """The ids of the tasks that got marks."""
-    return {task["id"] for task in graded_notebook.tasks if task["points"]}
+    return {task.id for task in graded_notebook.tasks if task.points}
 
 
 def verdicts(graded_notebook):
-    return {task["id"]: task["verdict"] for task in graded_notebook.tasks}
+    return {task.id: task.verdict for task in graded_notebook.tasks}
 
 
 def answer(name, body):
@@ -392,7 +393,7 @@ def test_a_run_with_the_reference_gives_nothing_away(source, assignment):
     }
     found = graded(source, assignment, answers | answers_of([]))
     assert points(found) == {"my-honest"} and found.kernels >= 2
-    told = json.dumps([task["feedback"] for task in found.tasks])
+    told = str([vars(task.feedback) for task in found.tasks])
     assert MARKER not in told
     X = cases_of(assignment, "my-two")[0].inputs["x"]
     for number in [*X.tolist(), *(2 * X).tolist()]:
@@ -429,6 +430,6 @@ def test_what_is_decoded_is_data():
         def __reduce__(self):
             return os.system, ("true",)
 
-    plan = {"nonce": "a", "task": "b", "runs": [("first", 0, 0)]}
+    plan = types.SimpleNamespace(nonce="a", task="b", runs=[("first", 0)])
     with pytest.raises(ValueError, match="."):
         records.decode(pickle.dumps(Bomb()), plan)

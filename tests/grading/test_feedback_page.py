@@ -1,5 +1,6 @@
 """The page that a student gets, whatever a student is called or writes."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from hypothesis import given
@@ -8,6 +9,7 @@ from nbformat import v4
 from results_made_up import (
     COUNT,
     FIVE,
+    FOUR,
     MERGE,
     NAMES,
     SPLIT,
@@ -20,7 +22,8 @@ from results_made_up import (
     tricky,
 )
 
-from mha_classroom.grading.report.feedback_page import MEANING, WORDS, heading, page
+from mha_classroom.grading.report.feedback_page import heading, page
+from mha_classroom.grading.results import VERDICTS, Result, Verdict
 
 
 class Tags(HTMLParser):
@@ -89,13 +92,9 @@ def test_nothing_of_a_student_gets_out_of_its_place(text):
         "sections": (text,),
         "lesson": text,
     }
-    one = result(
-        text,
-        tasks=[task(SPLIT, "error", mistake=text, carried=[text], **fields)],
-        notes=[text],
-        problem=text,
-    )
-    one = {**one, "tasks": [{**one["tasks"][0], "machine": 0.0, "comment": text}]}
+    said = task(SPLIT, "error", mistake=text, carried=[text], **fields)
+    said = replace(said, machine=0.0, comment=text)
+    one = Result(text, FOUR, "", text, (text,), (), (said,))
     made = page(one, title=text)
     tags = Tags(made)
     assert tags.open == []
@@ -108,15 +107,12 @@ def test_nothing_of_a_student_gets_out_of_its_place(text):
 
 
 def test_every_verdict_is_put_into_words():
-    verdicts = ("wrong", "error", "timeout", "crashed", "out of memory", "borrowed", "missing")
-    assert set(WORDS) == {*verdicts, "not run"} == set(MEANING) | {"wrong"}
-    for verdict in (*verdicts, "not run"):
+    assert set(VERDICTS) == set(Verdict)
+    for verdict, row in VERDICTS.items():
         text = plain(shown(result(tasks=[task(SPLIT, verdict)]), seconds=60.0))
-        expected = "stopped after 60 s" if verdict == "timeout" else WORDS[verdict]
-        assert f"✗ {expected} 0 of 2" in text
-        assert verdict == "wrong" or MEANING[verdict] in text
-    unwritten = task(SPLIT, "error", kind="unwritten", message="transpose_qkv is not written yet")
-    assert "✗ was not written 0 of 2" in plain(shown(result(tasks=[unwritten])))
+        expected = "stopped after 60 s" if verdict == Verdict.TIMEOUT else row.words
+        mark = "✓" if verdict == Verdict.PASSED else "✗"
+        assert f"{mark} {expected} 0 of 2" in text
 
 
 def test_carried_forward_is_explained():
@@ -126,21 +122,23 @@ def test_carried_forward_is_explained():
         "Carried forward: your earlier transpose_qkv is wrong; with the course's version in its "
         "place this task is right: full points."
     ) in text
-    twice = {**carried, "carried": [SPLIT, "04-x"], "points": 1.5}
+    twice = replace(carried, carried=(SPLIT, "04-x"), points=1.5)
     text = plain(shown(result(tasks=[task(SPLIT, "wrong"), twice])))
     assert "your earlier transpose_qkv and x are wrong; with the course's versions" in text
     assert "full points" not in text
 
 
 def test_notes_are_shown_to_the_student_and_what_a_human_should_see_is_not():
-    text = plain(shown({**good(), "notes": ["it stands twice"], "human": ["calls gc.get_objects"]}))
+    text = plain(
+        shown(replace(good(), notes=("it stands twice",), human=("calls gc.get_objects",)))
+    )
     assert "About your notebook it stands twice" in text and "get_objects" not in text
 
 
 def test_a_notebook_that_was_not_graded_says_why():
     text = plain(shown(result(problem="it is empty")))
     assert "Your notebook was not graded: it is empty" in text
-    assert "0 of 5 points" in text and "was not run" in text and "It was not tried" not in text
+    assert "0 of 5 points" in text and "was not run" in text and "This was not graded." in text
 
 
 def test_the_heading_of_a_notebook():

@@ -9,7 +9,7 @@ from handed_notebooks import CELL, STEM, book
 from mha_classroom.clone import CourseError
 from mha_classroom.grading.fit.assembly import Unreadable
 from mha_classroom.grading.handed_in import read_notebook as handed_files
-from mha_classroom.grading.handed_in.find_submissions import find_submissions, read_submission
+from mha_classroom.grading.handed_in.find_submissions import find_submissions
 
 
 def hand_in(root, *paths, content=None):
@@ -150,8 +150,8 @@ def test_what_is_no_file_gets_a_row_and_nothing_hangs(tmp_path, monkeypatch):
     }
     for kind in set(kinds) - {"good"}:
         with pytest.raises(Unreadable, match="^(is|has) "):
-            read_submission(paths[kind])
-    assert read_submission(paths["good"]) == labelled(STEM)
+            handed_files.read_submission(paths[kind])
+    assert handed_files.read_submission(paths["good"]) == labelled(STEM)
 
 
 def test_what_cannot_be_opened_is_said(tmp_path, monkeypatch):
@@ -169,7 +169,7 @@ def test_what_cannot_be_opened_is_said(tmp_path, monkeypatch):
         rows = rows_of(tmp_path)
         assert "folder cannot be read: Permission denied" in rows["a", STEM].problem
     with pytest.raises(Unreadable, match="cannot be read: No such file"):
-        read_submission(tmp_path / "none.ipynb")
+        handed_files.read_submission(tmp_path / "none.ipynb")
     with pytest.raises(CourseError, match="cannot be read: No such file"):
         find_submissions(tmp_path / "nowhere", [STEM])
 
@@ -179,7 +179,7 @@ def test_a_file_that_grows_is_read_to_the_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(handed_files, "_check_kind", lambda status: None)
     monkeypatch.setattr(handed_files, "LIMIT", 100)
     with pytest.raises(Unreadable, match="has more than 0 MB"):
-        read_submission(tmp_path / "a" / f"{STEM}.ipynb")
+        handed_files.read_submission(tmp_path / "a" / f"{STEM}.ipynb")
 
 
 def test_a_name_that_is_no_text(tmp_path):
@@ -188,4 +188,4 @@ def test_a_name_that_is_no_text(tmp_path):
     with open(folder + f"/{STEM}.ipynb".encode(), "wb") as file:
         file.write(book(CELL).encode())
     (row,) = find_submissions(tmp_path, [STEM])
-    assert row.student == "a\\xff" and read_submission(row.path)
+    assert row.student == "a\\xff" and handed_files.read_submission(row.path)

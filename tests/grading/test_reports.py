@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import random
+import weakref
 
 import pytest
 from results_made_up import (
@@ -17,6 +18,7 @@ from results_made_up import (
     SPLIT,
     good,
     overrides,
+    read_grades,
     result,
     runs_as_formula,
     settled,
@@ -27,6 +29,7 @@ from mha_classroom.grading.report import write_reports as reports
 from mha_classroom.grading.report.overrides import (
     Overrides,
 )
+from mha_classroom.grading.results import Result
 
 # Files
 
@@ -106,7 +109,7 @@ def test_a_killed_process_leaves_the_old_file_and_a_draft_that_is_cleared(tmp_pa
 def test_grades_have_a_row_for_each_submission_and_a_column_for_each_task(tmp_path):
     path = tmp_path / "grades.csv"
     results = [good(name) for name in NAMES]
-    results.append(result("Ann", FIVE, [task(COUNT, "timeout", 0.5, 5.0)], notes=["-1 is odd"]))
+    results.append(result("Ann", FIVE, [task(COUNT, "timeout", 0.5, 5.0)], notes=("-1 is odd",)))
     results.append(result("Bob", FIVE, problem="is not a notebook"))
     reports.write_grades(path, settled(*results), POINTS)
     assert path.read_bytes().startswith(b"\xef\xbb\xbfstudent,lesson,04-transpose_qkv,04-tr")
@@ -114,8 +117,8 @@ def test_grades_have_a_row_for_each_submission_and_a_column_for_each_task(tmp_pa
         rows = list(csv.reader(file))
     assert not any(runs_as_formula(cell) for row in rows for cell in row)
     assert len(rows) == 1 + len(results) == len(path.read_text("utf-8").splitlines())
-    read = {(row["student"], row["lesson"]): row for row in reports.read_grades(path)}
-    assert list(read) == sorted((one["student"], one["lesson"]) for one in results)
+    read = {(row["student"], row["lesson"]): row for row in read_grades(path)}
+    assert list(read) == sorted((one.student, one.lesson) for one in results)
     ann = read["Ann", FOUR]
     assert [ann[x] for x in (SPLIT, MERGE, COUNT, "total", "max")] == ["2", "0", "", "2", "5"]
     assert ann[f"{MERGE} verdict"] == "wrong" and ann[f"{COUNT} verdict"] == ""
@@ -137,10 +140,10 @@ def test_two_results_for_the_same_are_refused_by_name(tmp_path):
 
 def test_a_long_note_is_cut_and_points_are_added_without_rounding_errors(tmp_path):
     tasks = [task(SPLIT, "wrong", 0.1), task(MERGE, "wrong", 0.2, 3.0)]
-    [one] = settled(result(tasks=tasks, notes=["x" * 40_000], human=["look"]))
-    assert one["points"] == 0.3
+    [one] = settled(result(tasks=tasks, notes=("x" * 40_000,), human=("look",)))
+    assert one.points == 0.3
     reports.write_grades(tmp_path / "grades.csv", [one], POINTS)
-    [row] = reports.read_grades(tmp_path / "grades.csv")
+    [row] = read_grades(tmp_path / "grades.csv")
     assert row["total"] == "0.3" and len(row["notes"]) == 2000 and row["notes"].endswith("…")
 
 
@@ -162,7 +165,6 @@ def test_equal_input_gives_equal_files_in_any_order(tmp_path):
             overrides=decided,
         )
         random.Random(3).shuffle(results)
-        results = [dict(reversed(one.items())) for one in results]
     files = [sorted(p.relative_to(f) for p in f.rglob("*") if p.is_file()) for f in out]
     assert files[0] == files[1] and len(files[0]) == len(NAMES) + 2
     assert all((out[0] / name).read_bytes() == (out[1] / name).read_bytes() for name in files[0])
@@ -174,7 +176,11 @@ def test_results_are_what_the_machine_found_with_the_overrides_apart(tmp_path):
     reports.write_results(path, iter([good("b"), good(EVIL), good("Ann")]), 3, {"v": "1"}, decided)
     data = json.loads(path.read_bytes())
     assert list(data) == sorted(data) and data["seed"] == 3 and data["versions"] == {"v": "1"}
-    assert data["results"] == [good(EVIL), good("Ann"), good("b")]
+    assert [Result.from_json(one) for one in data["results"]] == [
+        good(EVIL),
+        good("Ann"),
+        good("b"),
+    ]
     assert data["overrides"] == [
         {"student": "Ann", "lesson": FOUR, "task": MERGE, "points": 1.0, "comment": "ok"}
     ]
@@ -183,16 +189,12 @@ def test_results_are_what_the_machine_found_with_the_overrides_apart(tmp_path):
 
 
 def test_results_are_not_held_while_they_are_written(tmp_path):
-    alive = set()
-
-    class Watched(dict):
-        def __del__(self):
-            alive.discard(id(self))
+    alive = weakref.WeakSet()
 
     def stream():
         for i in range(97):
-            one = Watched(good(f"s{i}"))
-            alive.add(id(one))
+            one = good(f"s{i}")
+            alive.add(one)
             assert len(alive) <= 2
             yield one
 

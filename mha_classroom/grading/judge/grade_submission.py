@@ -3,7 +3,6 @@
 This is the unit of work that can be done on any machine.
 """
 
-import dataclasses
 import time
 
 from mha_classroom.checks.feedback import Feedback
@@ -13,90 +12,74 @@ from mha_classroom.grading.judge.judge_answer import (
     hidden,
     judge,
     needs_stages,
-    verdict,
 )
 from mha_classroom.grading.judge.make_plan import PROBE, blob_of, modules_of, plan_for
 from mha_classroom.grading.judge.records import decode
 from mha_classroom.grading.kernels.inside.probe import PLAN
 from mha_classroom.grading.kernels.nbval_run import run_notebook
+from mha_classroom.grading.results import Graded, Result, TaskResult, Verdict, of_end, of_feedback
 
-__all__ = ["Graded", "failed_result", "grade_notebook", "grade_unit", "task_result"]
+__all__ = ["failed_result", "grade_notebook", "grade_submission"]
 
-ENDED = {
-    "timeout": ("timeout", "It did not come to an end within {seconds:g} s and was stopped."),
-    "memory": ("out of memory", "It needs more memory than the {megabytes} MB that there are."),
-    "threads": ("crashed", "It starts threads without end, and was stopped."),
-    "output": ("error", "It prints without end, and was stopped."),
-    "crashed": ("crashed", "Python itself ended while it ran: abort, or a crash in a library."),
-}
-OUT_OF_REACH = ("borrowed", "not run")  # verdicts that no earlier task explains
+OUT_OF_REACH = (Verdict.BORROWED, Verdict.NOT_RUN)  # which no earlier task explains
 MOST_OWN = 3  # cells of the student's own that may end the kernel before all of them are left out
 
 
-def grade_unit(unit, assignment, settings, zygote):
-    """Grade one submission; returns {"result", "seconds", "kernels"}, see `_result` for the result.
-
-    unit: "student", "lesson", "file", "content" (bytes), "problem" (why there is none), "note" and
-        "human" (whether the note needs someone).
-    """
+def grade_submission(handed_in, assignment, settings, zygote):
+    """Grade one submission, a HandedIn with its content; returns the Graded."""
     started = time.monotonic()
-    if unit["problem"]:
-        return _outcome(failed_result(unit, assignment, unit["problem"], unit["human"]), started, 0)
-    try:
-        notebook = parse(unit["content"])
-        graded = grade_notebook(notebook, assignment, settings, zygote)
-    except Unreadable as error:
-        return _outcome(failed_result(unit, assignment, str(error)), started, 0)
-    notes = [unit["note"]] if unit["note"] else []
-    human = [unit["note"]] if unit["human"] else []
-    result = _result(unit, graded.tasks, notes + graded.notes, human + graded.human)
-    return _outcome(result, started, graded.kernels)
+    problem, human, kernels = handed_in.problem, handed_in.human, 0
+    if not problem:
+        try:
+            notebook = parse(handed_in.content)
+            done = grade_notebook(notebook, assignment, settings, zygote)
+            result, kernels = _result(handed_in, done), done.kernels
+        except Unreadable as error:
+            problem, human = str(error), True
+    if problem:
+        result = failed_result(handed_in, assignment, problem, human)
+    return Graded(result, time.monotonic() - started, kernels)
 
 
-def failed_result(unit, assignment, problem, human=True):
-    """The result of a submission that could not be graded; human: whether someone could mend it."""
-    word = "not run" if unit["file"] or human else "missing"  # a link or a folder is something
-    tasks = [
-        task_result(assignment, name, word, Feedback(name, "not run", "This was not graded."))
+def failed_result(handed_in, assignment, problem, human=True):
+    """The Result of what could not be graded; human: whether someone could mend it."""
+    something = handed_in.file or human  # a link or a folder is something
+    verdict = Verdict.NOT_RUN if something else Verdict.MISSING
+    tasks = tuple(
+        task_result(assignment, name, verdict, Feedback(name, "not run", "This was not graded."))
         for name in assignment.tasks
-    ]
-    return _result(unit, tasks, [], [], problem)
+    )
+    return Result(handed_in.student, handed_in.lesson, handed_in.file, problem, (), (), tasks)
 
 
-def _outcome(result, started, kernels):
-    return {"result": result, "seconds": time.monotonic() - started, "kernels": kernels}
-
-
-def _result(unit, tasks, notes, human, problem=""):
-    return {
-        **{name: unit[name] for name in ("student", "lesson", "file")},
-        "problem": problem,
-        "notes": list(dict.fromkeys(notes)),
-        "human": list(dict.fromkeys(human)),
-        "tasks": tasks,
-        "points": sum(task["points"] for task in tasks),
-        "max": sum(task["max"] for task in tasks),
-    }
+def _result(handed_in, done):
+    notes = [handed_in.note] if handed_in.note else []
+    human = [handed_in.note] if handed_in.human else []
+    return Result(
+        *(handed_in.student, handed_in.lesson, handed_in.file),
+        problem="",
+        notes=tuple(dict.fromkeys(notes + done.notes)),
+        human=tuple(dict.fromkeys(human + done.human)),
+        tasks=tuple(done.tasks),
+    )
 
 
 def grade_notebook(notebook, assignment, settings, zygote):
-    """Grade a parsed notebook; returns the Graded.
+    """Grade a parsed notebook; returns the Grading.
 
     Raises: Unreadable if it is of another exercise set.
     """
-    graded = Graded(notebook, assignment, settings, zygote)
-    graded.run_all()
-    graded.carry_forward()
-    graded.look_at_stages()  # of what is still wrong
-    return graded
+    grading = Grading(notebook, assignment, settings, zygote)
+    grading.run_all()
+    grading.carry_forward()
+    grading.look_at_stages()  # of what is still wrong
+    return grading
 
 
-class Graded:
+class Grading:
     """What becomes of the tasks of one notebook.
 
-    tasks: a dict for each: id, verdict, points, max, mistake, carried (ids of earlier tasks that
-        were answered by the course for it), feedback. notes, human: for the instructor. kernels:
-        how many were started.
+    tasks: a TaskResult for each. notes, human: for the instructor. kernels: how many were started.
     """
 
     def __init__(self, notebook, assignment, settings, zygote):
@@ -113,12 +96,12 @@ class Graded:
 
     def complete(self, name):
         """Whether each planned run of a task was made and its outcome received."""
-        planned = {(way, i) for way, i in self.plans[name]["runs"] if way != "calls"}
+        planned = {(way, i) for way, i in self.plans[name].runs if way != "calls"}
         return name in self.records and set(self.records[name].outcomes) == planned
 
     @property
     def tasks(self):
-        """The outcome of each task, in order."""
+        """The TaskResult of each task, in order."""
         return [
             task_result(
                 self.assignment,
@@ -167,7 +150,7 @@ class Graded:
 
         Nothing is taken from these runs but whether the one task is right.
         """
-        failed = [name for name in self.assignment.tasks if self.verdicts[name] != "passed"]
+        failed = [name for name in self.assignment.tasks if self.verdicts[name] != Verdict.PASSED]
         for name in failed:
             earlier = [other for other in self.assignment.tasks[name].uses if other in failed]
             if not earlier or self._out_of_reach(name):
@@ -182,14 +165,14 @@ class Graded:
             task = self.assignment.tasks[name]
             if records and judge(task, records, self._seed(name)).passed:
                 self.carried[name] = earlier
-                self.verdicts[name] = "passed"
+                self.verdicts[name] = Verdict.PASSED
                 listed = " and ".join(earlier)
                 message = f"right, with the course's version in place of your {listed}."
                 self.feedback[name] = Feedback(name, "passed", message)
 
     def _out_of_reach(self, name):
         """Whether no earlier task can explain the verdict; "missing" may come of a call of one."""
-        unwritten = self.verdicts[name] == "missing" and self.status[name] != "written"
+        unwritten = self.verdicts[name] == Verdict.MISSING and self.status[name] != "written"
         return unwritten or self.verdicts[name] in OUT_OF_REACH
 
     def _seed(self, name):
@@ -214,8 +197,8 @@ class Graded:
 
     def _take(self, run):
         for cell in run.cells:
-            if cell["error"] and "answer" in cell["role"]:
-                self.raised[cell["role"]["answer"]] = cell["error"]
+            if cell.error and "answer" in cell.role:
+                self.raised[cell.role["answer"]] = cell.error
         for name in self.assignment.tasks:
             records = self._decoded(name, run, self.plans, tell=True)
             if records:
@@ -223,8 +206,8 @@ class Graded:
 
     def _decoded(self, name, run, plans, tell=False):
         """The Records of a task in what came of a run, None if there are none that can be used."""
-        cells = [cell for cell in run.cells if cell["role"].get("task") == name]
-        outputs = [output for cell in cells for output in cell["outputs"]]
+        cells = [cell for cell in run.cells if cell.role.get("task") == name]
+        outputs = [output for cell in cells for output in cell.outputs]
         problem = "something else wrote into the results of its check"
         if len(outputs) == 1:
             try:
@@ -236,21 +219,21 @@ class Graded:
         return None
 
     def _judge(self, name):
-        """(verdict, Feedback) of one task, from its records."""
+        """(Verdict, Feedback) of one task, from its records."""
         task, limits = self.assignment.tasks[name], self.settings.limits
         if self.status[name] == "older":
             message = "The exercises that you handed in asked for something else here."
-            return "not run", Feedback(name, "not run", message)
+            return Verdict.NOT_RUN, Feedback(name, "not run", message)
         if self.status[name] == "missing":
-            return "missing", Feedback(name, "unwritten", "There is no answer to this task.")
+            return Verdict.MISSING, Feedback(name, "unwritten", "There is no answer to this task.")
         if name in self.ended:
-            word, why = ENDED[self.ended[name]]
+            word, why = of_end(self.ended[name])
             why = why.format(seconds=limits.seconds, megabytes=limits.memory >> 20)
-            return word, Feedback(name, word, f"{task.name} was stopped. {why}")
+            return word, Feedback(name, word.value, f"{task.name} was stopped. {why}")
         if name not in self.records:
-            message = "This could not be graded: your instructor will look at it."
             self.human.append(f"{name}: nothing came of its check")
-            return "not run", Feedback(name, "not run", message)
+            word, message = of_end("start")
+            return word, Feedback(name, word.value, message)
         records = self.records[name]
         self.human += [f"{name}: {what}" for what in records.suspicious]
         if records.state == "undefined" and name in self.raised:
@@ -259,7 +242,7 @@ class Graded:
         if feedback.passed and not self.complete(name):
             message = f"{task.name} did not come to the end of its check."
             feedback = Feedback(name, "raises", message)
-        return verdict(feedback, records), feedback
+        return of_feedback(feedback.kind, records.memory), feedback
 
     def _ends_in(self, name, kind, text):
         """Of an answer whose cell ended before its name was defined."""
@@ -267,8 +250,8 @@ class Graded:
         called = forbidden_name(task, kind, text)
         if called:
             message = f"The answer calls {called}, which is what this task asks you to write."
-            return "borrowed", Feedback(name, "borrowed", message)
-        word = "out of memory" if kind == "MemoryError" else "error"
+            return Verdict.BORROWED, Feedback(name, "borrowed", message)
+        word = of_feedback("raises", memory=kind == "MemoryError")
         message = f"The cell of {task.name} ends in {kind}: {text}"
         return word, Feedback(name, "raises", message)
 
@@ -277,7 +260,7 @@ class Graded:
         plans = {}
         for name, word in self.verdicts.items():
             task = self.assignment.tasks[name]
-            if name in self.records and word in ("wrong", "error"):
+            if name in self.records and word in (Verdict.WRONG, Verdict.ERROR):
                 cases = needs_stages(task, self.records[name], self._seed(name))
                 if cases:
                     plans[name] = self._plan(name, cases)
@@ -292,14 +275,7 @@ class Graded:
 
 
 def task_result(assignment, name, verdict, feedback, carried=()):
-    """The outcome of one task as JSON can hold it."""
+    """The TaskResult of a task of an assignment."""
     most = assignment.points[name]
-    return {
-        "id": name,
-        "verdict": verdict,
-        "points": most if verdict == "passed" else 0.0,
-        "max": most,
-        "mistake": feedback.mistake,
-        "carried": list(carried),
-        "feedback": dataclasses.asdict(feedback),
-    }
+    points = most if verdict == Verdict.PASSED else 0.0
+    return TaskResult(name, verdict, points, most, feedback, feedback.mistake, tuple(carried))

@@ -6,6 +6,7 @@ import hashlib
 import io
 import pickle
 import secrets
+from dataclasses import replace
 
 import torch
 
@@ -16,6 +17,7 @@ from mha_classroom.checks.running import quiet_state
 from mha_classroom.checks.task import Draw
 from mha_classroom.grading.fit.slicing import slice_modules
 from mha_classroom.grading.kernels.inside.encoding import bytes_of, tensor_from
+from mha_classroom.grading.kernels.inside.probe import Plan
 from mha_classroom.grading.settings import SECONDS
 
 __all__ = [
@@ -39,6 +41,7 @@ STAND_INS = {"mha_course.checks": "def check(task_id, answer):\n    pass\n"}
 HARNESS = (
     "mha_classroom.grading.kernels.inside.encoding.tensor_from",
     "mha_classroom.grading.kernels.inside.watch.start",
+    "mha_classroom.grading.kernels.inside.probe.Plan",
     "mha_classroom.grading.kernels.inside.probe.probe_sent",
 )
 
@@ -50,7 +53,7 @@ def plan_for(assignment, task_id, settings, record=()):
     _loaded[assignment.key] = assignment
     seconds, seed = settings.limits.seconds, settings.seed_of(task_id)
     plan = _plan_of(assignment.key, task_id, seed, tuple(record), seconds)
-    return {**plan, "nonce": secrets.token_hex(16)}
+    return replace(plan, nonce=secrets.token_hex(16))
 
 
 @functools.lru_cache(maxsize=512)
@@ -69,7 +72,7 @@ def modules_of(assignment):
 
 
 def plan_of(task, seed, record=(), seconds=SECONDS, each=outcome.SECONDS):
-    """Return what an answer to a task is to be run on: a dict for `blob_of` and `decode`.
+    """Return what an answer to a task is to be run on: the Plan for `blob_of` and `decode`.
 
     record: indices of cases; then nothing is run but these, and what is computed on the way is
         recorded. seconds: for all runs. each: for one.
@@ -81,20 +84,20 @@ def plan_of(task, seed, record=(), seconds=SECONDS, each=outcome.SECONDS):
     runs += [*((WAYS[2], i) for i in turned), ("calls", 0)]
     if record:
         runs = [("tensors", i) for i in record]
-    return {
-        "task": task.id,
-        "name": task.name,
-        "kind": task.kind,
-        "run": f"{task.run.__module__}:{task.run.__qualname__}",
-        "forbidden": task.forbidden,
-        "changes": task.changes,
-        "runs": runs,
-        "inputs": [pickled(case.inputs) for case in cases],
-        "seconds": seconds,
-        "each": each,
-        "seed": int(hashlib.sha256(f"{task.id} {seed}".encode()).hexdigest()[:8], 16),
-        "nonce": secrets.token_hex(16),
-    }
+    return Plan(
+        task=task.id,
+        name=task.name,
+        kind=task.kind,
+        run=f"{task.run.__module__}:{task.run.__qualname__}",
+        forbidden=task.forbidden,
+        changes=task.changes,
+        runs=runs,
+        inputs=[pickled(case.inputs) for case in cases],
+        seconds=seconds,
+        each=each,
+        seed=int(hashlib.sha256(f"{task.id} {seed}".encode()).hexdigest()[:8], 16),
+        nonce=secrets.token_hex(16),
+    )
 
 
 def blob_of(plan):

@@ -64,15 +64,15 @@ def decode(data, plan):
 
 
 def _records(data, plan):
-    if data["nonce"] != plan["nonce"] or data["task"] != plan["task"]:
+    if data["nonce"] != plan.nonce or data["task"] != plan.task:
         raise ValueError("this is the record of something else")
     if data["state"] not in STATES:
         raise ValueError("this is no state")
-    found = Records(plan["task"], data["state"], text_of(data.get("got", ""), 1000))
+    found = Records(plan.task, data["state"], text_of(data.get("got", ""), 1000))
     found.suspicious = tuple(text_of(note, 1000) for note in data["suspicious"][:100])
     if data["state"] == "broken":
         found.memory = data.get("error", {}).get("kind") == "memory"
-    decoder, planned = Decoder(), set(plan["runs"])
+    decoder, planned = Decoder(), set(plan.runs)
     for run in data["runs"]:
         place = text_of(run["way"]), run["index"]
         if type(run["index"]) is not int or place not in planned:

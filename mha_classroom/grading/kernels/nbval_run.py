@@ -26,7 +26,7 @@ import nbformat
 from mha_classroom.grading.kernels import jail
 from mha_classroom.grading.kernels.inside.probe import MIME, PLAN
 
-__all__ = ["Run", "run_notebook"]
+__all__ = ["CellRun", "Run", "run_notebook"]
 
 MOST_EVENTS = 64 << 20  # bytes that the runner may tell
 QUIET_SECONDS = 5  # nbval's own patience with a kernel that does not answer
@@ -48,18 +48,29 @@ UNUSED = (  # of pytest
 )
 
 
+@dataclass(frozen=True)
+class CellRun:
+    """What came of a cell that ended.
+
+    role: the cell's metadata of the course. outputs: what a probe displayed. error: [name, text]
+    of the exception that it ended in, None if it ended in none.
+    """
+
+    role: dict
+    outputs: list
+    error: list | None
+
+
 @dataclass
 class Run:
     """What came of a notebook.
 
-    cells: a dict for each cell that ended: "role" (the cell's metadata of the course), "outcome"
-        ("passed" or "failed"), "outputs" with the results of a probe, "error" [name, text] of one
-        that raised. stopped: the role of the cell that did not end, None if all did.
-        why: what ended the kernel early: "crashed", "memory", "threads", "timeout", "output",
-        "start". text: more about it.
+    cells: a CellRun for each cell that ended. stopped: the role of the cell that did not end, None
+    if all did. why: what ended the kernel early: "crashed", "memory", "threads", "timeout",
+    "output", "start", "" if nothing did. text: more about it.
     """
 
-    cells: list = field(default_factory=list)
+    cells: list[CellRun] = field(default_factory=list)
     stopped: dict | None = None
     why: str = ""
     text: str = ""
@@ -160,7 +171,7 @@ def _understood(told, otherwise):
         if event["event"] == "start":
             running = event["role"]
         elif event["event"] == "end":
-            run.cells.append({key: event[key] for key in event if key != "event"})
+            run.cells.append(CellRun(event["role"], event["outputs"], event["error"]))
             running = None
         elif event["event"] == "stopped":
             run.why, run.text = event["why"], event.get("text", "")
@@ -170,7 +181,7 @@ def _understood(told, otherwise):
         return run
     run.why = run.why or otherwise
     # A thread that ends the kernel between two cells was left behind by one that has ended.
-    last = run.cells[-1]["role"] if run.cells and run.why != "start" else None
+    last = run.cells[-1].role if run.cells and run.why != "start" else None
     run.stopped = running or last
     return run
 
@@ -303,7 +314,6 @@ class _Teller:
         self.tell(
             "end",
             role=item.cell.metadata.get("mha_course") or {},
-            outcome="failed" if call.excinfo else "passed",
             outputs=[data[MIME] for data in shown if MIME in data],
             error=errors[-1] if errors else None,
         )
