@@ -1,6 +1,7 @@
 """The assignments of the course and an instructor's own, and what is wrong with one."""
 
 import re
+import shutil
 
 import nbformat
 import pytest
@@ -13,7 +14,12 @@ from handed_notebooks import (
 
 from mha_classroom.checks import registry
 from mha_classroom.clone import CourseError
-from mha_classroom.grading.fit.assignment import assignments, load_assignment
+from mha_classroom.grading.fit.assignment import (
+    PACKAGES,
+    assignments,
+    load_assignment,
+    sum_of_sources,
+)
 from mha_classroom.grading.fit.slicing import slice_modules
 
 
@@ -194,3 +200,46 @@ def test_what_an_exercise_lends_is_no_answer_to_it(stem):
     for name in answers:
         module, _, last = name.rpartition(".")
         assert not re.search(rf"^(def|class) {last}\b", slices.get(module, ""), re.MULTILINE), name
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """Copies of both packages, sources only."""
+    base = tmp_path_factory.mktemp("packages")
+    for package in PACKAGES:
+        only_sources = shutil.ignore_patterns("__pycache__", "*.csv", "*.txt", "*.bin")
+        shutil.copytree(package, base / package.name, ignore=only_sources)
+    return [base / package.name for package in PACKAGES]
+
+
+def test_a_change_in_any_room_of_both_packages_changes_the_key(copied):
+    """Or --resume would keep what another version of the course has graded."""
+    before = sum_of_sources(copied)
+    assert before == sum_of_sources() == sum_of_sources(copied)
+    rooms = {path.parent for package in copied for path in package.rglob("*.py")}
+    names = {room.relative_to(copied[0].parent).as_posix() for room in rooms}
+    grading = {"", "/handed_in", "/fit", "/kernels", "/kernels/inside", "/judge", "/report"}
+    assert {f"mha_classroom/grading{room}" for room in grading} <= names
+    assert {"mha_course", "mha_classroom/checks", "mha_classroom/tasks/your_bert"} <= names
+    for room in rooms:
+        path = min(room.glob("*.py"))
+        content = path.read_bytes()
+        path.write_bytes(content + b"# changed\n")
+        assert sum_of_sources(copied) != before, room
+        path.write_bytes(content)
+        added = room / "new.py"
+        added.touch()
+        assert sum_of_sources(copied) != before, room
+        added.unlink()
+    assert sum_of_sources(copied) == before
+
+
+@pytest.mark.parametrize("old", ["mha_course.checks.task", "mha_course.checks.tasks.x"])
+def test_tasks_that_import_from_the_old_place_are_told_the_new_one(tmp_path, own_registry, old):
+    text = OWN.replace("from mha_classroom.checks.task import", f"from {old} import")
+    assert text != OWN
+    with pytest.raises(CourseError) as caught:
+        load_assignment("own set", write_own(tmp_path, text))
+    assert "own set.py ends in ModuleNotFoundError" in str(caught.value)
+    assert "It is in mha_classroom.checks" in str(caught.value)
+    assert "`from mha_classroom.checks import Case, Mistake, Task`" in str(caught.value)
