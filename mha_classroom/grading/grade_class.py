@@ -6,6 +6,7 @@ import hashlib
 import json
 import secrets
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,13 +43,16 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
     found = find_submissions(submissions, assignments(settings.folder))
     if not found:
         raise CourseError(f"There is nothing to grade in {submissions}.")
+    pairs = [(handed_in.student, handed_in.lesson) for handed_in in found]
+    for (student, _), count in Counter(pairs).items():
+        if count > 1:  # names that are no text look alike when they are written as one
+            raise CourseError(f"Two folders have the name {student!r}: rename one.")
     with _state(out) as state:
         clear_drafts(out)  # of a run that was killed
-        settings = settings.with_seed(_seed(state, settings.seed, resume))
+        settings = replace(settings, seed=_seed(state, settings.seed, resume))
         names = sorted({handed_in.lesson for handed_in in found})
         loaded = {name: load_assignment(name, settings.folder) for name in names}
         points = {name: assignment.points for name, assignment in loaded.items()}
-        pairs = [(handed_in.student, handed_in.lesson) for handed_in in found]
         overrides = read_overrides(out / "overrides.csv", points, pairs)
         with pool(settings, loaded) as grade:
             times = _grade_all(found, loaded, settings, state, grade, resume)
