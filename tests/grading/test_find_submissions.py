@@ -9,10 +9,8 @@ from handed_notebooks import CELL, STEM, book
 
 from mha_classroom.clone import CourseError
 from mha_classroom.grading.fit.assembly import Unreadable
-from mha_classroom.grading.grade_class import grade_class
 from mha_classroom.grading.handed_in import read_notebook as handed_files
 from mha_classroom.grading.handed_in.find_submissions import find_submissions
-from mha_classroom.grading.settings import Settings
 
 
 def hand_in(root, *paths, content=None):
@@ -194,9 +192,8 @@ def test_a_name_that_is_no_text(tmp_path):
     assert row.student == "a\\xff" and handed_files.read_submission(row.path)
 
 
-def test_names_that_are_one_as_text_are_refused_before_anything_is_graded(tmp_path):
+def test_two_names_that_are_one_as_text_are_refused_and_neither_is_lost(tmp_path):
     for name in (b"a\xff", b"a\\xff"):
-        hand_in(tmp_path / "in", Path(os.fsdecode(name), f"{STEM}.ipynb"))
-    with pytest.raises(CourseError, match="Two folders have the name"):
-        grade_class(tmp_path / "in", tmp_path / "out", Settings(), None)
-    assert not (tmp_path / "out").exists()
+        hand_in(tmp_path, Path(os.fsdecode(name), f"{STEM}.ipynb"))
+    with pytest.raises(CourseError, match="Two folders are called"):
+        find_submissions(tmp_path, [STEM])
