@@ -65,12 +65,22 @@ def _parser():
 
 
 def _add_grade(grade):
+    from mha_classroom.grading.settings import MEGABYTES, SECONDS
+
     option = grade.add_argument
     option("submissions", metavar="SUBMISSIONS", help="holds STUDENT/LESSON.ipynb for everyone")
     option("--out", metavar="DIR", required=True, help="where marks and feedback are written")
     option("--workers", metavar="N", type=int, help="submissions at a time (the cores)")
-    option("--timeout", metavar="S", type=float, default=20, help="seconds for a task (20)")
-    option("--memory", metavar="MB", type=int, default=1024, help="for a notebook (1024)")
+    option(
+        "--timeout",
+        metavar="S",
+        type=float,
+        default=SECONDS,
+        help=f"seconds for a task ({SECONDS:g})",
+    )
+    option(
+        "--memory", metavar="MB", type=int, default=MEGABYTES, help=f"for a notebook ({MEGABYTES})"
+    )
     option("--assignment", metavar="DIR", help="your own NAME.ipynb and NAME.py")
     option("--seed", metavar="N", type=int, help="draw the inputs of an earlier run again")
     option("--resume", action="store_true", help="keep what is graded already in --out")

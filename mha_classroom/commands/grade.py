@@ -2,13 +2,13 @@
 
 import functools
 import math
-import os
 import sys
 from pathlib import Path
 
 from mha_classroom.clone import CourseError
 from mha_classroom.grading.kernels.jail import unavailable
 from mha_classroom.grading.kernels.start_zygote import zygote
+from mha_classroom.grading.settings import LEAST_MEGABYTES, Limits, Settings, cores
 
 __all__ = ["main"]
 
@@ -30,13 +30,11 @@ def main(args):
 
 def _grade(args, kernels):
     from mha_classroom.grading.grade_class import grade_class
-    from mha_classroom.grading.kernels.nbval_run import Limits
-    from mha_classroom.grading.settings import Settings
 
     limits = Limits(args.timeout, args.memory << 20)
     folder = args.assignment and Path(args.assignment).resolve()
     settings = Settings(args.seed, limits, not args.no_sandbox, folder)
-    workers = args.workers or len(os.sched_getaffinity(0))
+    workers = args.workers or cores()
     try:
         text = grade_class(
             Path(args.submissions),
@@ -60,8 +58,9 @@ def _check_arguments(args):
     for name, value in (("workers", args.workers), ("timeout", args.timeout)):
         if value is not None and not 0 < value < math.inf:
             raise CourseError(f"--{name} has to be a number above 0, got {value:g}.")
-    if args.memory < 64:
-        raise CourseError(f"--memory has to be 64 MB or more, got {args.memory}.")
+    if args.memory < LEAST_MEGABYTES:
+        least = f"{LEAST_MEGABYTES} MB or more"
+        raise CourseError(f"--memory has to be {least}, got {args.memory}.")
     if args.seed is not None and not 0 <= args.seed < 2**63:
         raise CourseError(f"--seed has to be a whole number from 0 up, got {args.seed}.")
     if not Path(args.submissions).is_dir():
@@ -78,9 +77,9 @@ def _check_arguments(args):
 
 def _pool(kernels, workers, address):
     if address:
-        from mha_classroom.grading.cluster import cluster_pool
+        from mha_classroom.grading.dask_pool import cluster_pool
 
         return functools.partial(cluster_pool, kernels=kernels, address=address)
-    from mha_classroom.grading.workers import local_pool
+    from mha_classroom.grading.local_pool import local_pool
 
     return functools.partial(local_pool, kernels=kernels, workers=workers)

@@ -11,17 +11,18 @@ from pathlib import Path
 
 from mha_classroom.clone import CourseError
 from mha_classroom.grading.fit.assignment import assignments, load_assignment
-from mha_classroom.grading.handed_in.find_submissions import find_submissions, read_submission
-from mha_classroom.grading.report.files import (
+from mha_classroom.grading.handed_in.find_submissions import find_submissions
+from mha_classroom.grading.report.feedback_page import heading
+from mha_classroom.grading.report.overrides import apply_overrides, read_overrides
+from mha_classroom.grading.report.summary import Progress, summary
+from mha_classroom.grading.report.write_reports import (
     clear_drafts,
     versions,
     write_json,
     write_reports,
     write_run,
 )
-from mha_classroom.grading.report.overrides import apply_overrides, read_overrides
-from mha_classroom.grading.report.page import heading
-from mha_classroom.grading.report.summary import Progress, summary
+from mha_classroom.grading.results import Result
 
 __all__ = ["grade_class"]
 
@@ -32,7 +33,7 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
     """Grade every submission in a folder, write the reports into `out`, return the summary.
 
     settings: the Settings. pool: called with settings and {name: Assignment}, gives a context
-    manager for what grades units of work, as pools.local_pool. resume: take over what an earlier
+    manager for what grades submissions, as `local_pool`. resume: take over what an earlier
     run has graded with the same seed, submission, assignment and version.
     Raises: CourseError for what cannot be graded at all; ValueError for overrides.csv that cannot
         be understood, before anything is graded.
@@ -41,18 +42,18 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
     found = find_submissions(submissions, assignments(settings.folder))
     if not found:
         raise CourseError(f"There is nothing to grade in {submissions}.")
+    pairs = [(handed_in.student, handed_in.lesson) for handed_in in found]
     with _state(out) as state:
         clear_drafts(out)  # of a run that was killed
-        settings = settings.with_seed(_seed(state, settings.seed, resume))
-        names = sorted({submission.lesson for submission in found})
+        settings = replace(settings, seed=_seed(state, settings.seed, resume))
+        names = sorted({handed_in.lesson for handed_in in found})
         loaded = {name: load_assignment(name, settings.folder) for name in names}
         points = {name: assignment.points for name, assignment in loaded.items()}
-        handed_in = [(submission.student, submission.lesson) for submission in found]
-        overrides = read_overrides(out / "overrides.csv", points, handed_in)
+        overrides = read_overrides(out / "overrides.csv", points, pairs)
         with pool(settings, loaded) as grade:
             times = _grade_all(found, loaded, settings, state, grade, resume)
-        overrides = _read_again(overrides, out / "overrides.csv", points, handed_in)
-        results = _Kept(state, handed_in)
+        overrides = _read_again(overrides, out / "overrides.csv", points, pairs)
+        results = _Kept(state, pairs)
         write_reports(
             out,
             results,
@@ -65,14 +66,14 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
         )
         how = {**settings.listed(), **dict(run_settings)}
         write_run(out / "run.json", started, time.time(), times, how)
-    settled = (apply_overrides(result, overrides, points) for result in results)
+    settled = (apply_overrides(result, overrides) for result in results)
     return summary(settled, overrides.problems)
 
 
-def _read_again(overrides, path, points, handed_in):
+def _read_again(overrides, path, points, pairs):
     """The decisions as they stand now; as they were, if the file has been broken meanwhile."""
     try:
-        return read_overrides(path, points, handed_in)
+        return read_overrides(path, points, pairs)
     except ValueError as error:
         return replace(overrides, problems=(*overrides.problems, f"read before: {error}"))
 
@@ -81,55 +82,36 @@ def _grade_all(found, loaded, settings, state, grade, resume):
     """Grade what is not graded yet; returns the times of each submission."""
     keys, times = {}, []
 
-    def units():
-        for unit, key in _units(found, loaded, settings):
-            keys[unit["student"], unit["lesson"]] = key
-            kept = _read(_path(state, unit["student"], unit["lesson"])) if resume else {}
+    def to_be_graded():
+        for handed_in in (one.read() for one in found):
+            student, lesson = handed_in.student, handed_in.lesson
+            key = _key(handed_in, loaded[lesson], settings)
+            kept = _read(_path(state, student, lesson)) if resume else {}
             if kept.get("key") == key:
                 progress.step()
                 times.append(kept["times"])
             else:
-                yield unit
+                keys[student, lesson] = key
+                yield handed_in
 
     with Progress(len(found)) as progress:
-        for outcome in grade(units()):
-            result = outcome["result"]
-            student, lesson = result["student"], result["lesson"]
-            spent = {"student": student, "lesson": lesson}
-            spent |= {name: outcome[name] for name in ("seconds", "kernels")}
-            kept = {"key": keys.pop((student, lesson)), "result": result, "times": spent}
+        for graded in grade(to_be_graded()):
+            student, lesson = graded.result.student, graded.result.lesson
+            spent = {"seconds": graded.seconds, "kernels": graded.kernels}
+            spent |= {"student": student, "lesson": lesson}
+            key, result = keys.pop((student, lesson)), graded.result.as_json()
+            kept = {"key": key, "result": result, "times": spent}
             write_json(_path(state, student, lesson), kept)
             times.append(spent)
-            progress.step(result)
+            progress.step(graded.result)
     return times
 
 
-def _units(found, loaded, settings):
-    """Each submission as a unit of work, and the key of what its result depends on."""
+def _key(handed_in, assignment, settings):
+    """A sum of what the result of a submission depends on: as long as it stays, so does that."""
     made = json.dumps([versions({}), settings.listed()], sort_keys=True)
-    for submission in found:
-        content, problem = None, submission.problem
-        if not problem:
-            try:
-                content = read_submission(submission.path)
-            except (OSError, ValueError) as error:
-                problem = str(error)
-        unit = {
-            "student": submission.student,
-            "lesson": submission.lesson,
-            "file": _short(submission.path),
-            "content": content,
-            "problem": problem,
-            "note": submission.note,
-            "human": submission.human,
-        }
-        told = json.dumps([unit["file"], problem, submission.note, submission.human])
-        parts = (made, loaded[submission.lesson].key, told, content or b"")
-        yield unit, _digest(parts)
-
-
-def _short(path):
-    return "/".join(path.parts[-2:]) if path else ""
+    told = json.dumps([handed_in.file, handed_in.problem, handed_in.note, handed_in.human])
+    return _digest((made, assignment.key, told, handed_in.content or b""))
 
 
 def _digest(parts):
@@ -178,9 +160,9 @@ def _read(path):
 class _Kept:
     """The results on disk, read one at a time."""
 
-    def __init__(self, state, handed_in):
-        self.state, self.handed_in = state, handed_in
+    def __init__(self, state, pairs):
+        self.state, self.pairs = state, pairs
 
     def __iter__(self):
-        for student, lesson in self.handed_in:
-            yield _read(_path(self.state, student, lesson))["result"]
+        for student, lesson in self.pairs:
+            yield Result.from_json(_read(_path(self.state, student, lesson))["result"])

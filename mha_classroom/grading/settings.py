@@ -1,12 +1,28 @@
-"""What a grading run was asked for."""
+"""What a grading run was asked for, and what is taken where nothing was asked for."""
 
 import hashlib
-from dataclasses import asdict, dataclass, replace
+import os
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mha_classroom.grading.kernels.nbval_run import Limits
+__all__ = ["LEAST_MEGABYTES", "MEGABYTES", "SECONDS", "Limits", "Settings", "cores"]
 
-__all__ = ["Settings"]
+SECONDS = 20.0  # for one task
+MEGABYTES = 1024  # for one notebook, beyond what the libraries take
+LEAST_MEGABYTES = 64
+
+
+def cores():
+    """How many submissions are graded at a time unless told: the cores that there are for this."""
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one task may use: seconds, and bytes of memory beyond what the libraries take."""
+
+    seconds: float = SECONDS
+    memory: int = MEGABYTES << 20
 
 
 @dataclass(frozen=True)
@@ -21,10 +37,6 @@ class Settings:
     limits: Limits = Limits()
     isolated: bool = True
     folder: Path | None = None
-
-    def with_seed(self, seed):
-        """The same with a seed."""
-        return replace(self, seed=seed)
 
     def seed_of(self, task_id):
         """The seed of a task: its own, or the inputs of one could be the results of another."""

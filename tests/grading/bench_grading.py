@@ -190,27 +190,25 @@ def print_parts(count):
     import torch
 
     from mha_classroom.grading.fit.assignment import load_assignment
-    from mha_classroom.grading.judge import grade_submission as unit
+    from mha_classroom.grading.handed_in.find_submissions import HandedIn
+    from mha_classroom.grading.judge.grade_submission import grade_submission
     from mha_classroom.grading.kernels.start_zygote import zygote
     from mha_classroom.grading.settings import Settings
 
     torch.set_num_threads(1)
     assignment, settings = load_assignment(LESSON), Settings(seed=1)
-    units = [
-        {
-            **{"student": str(number), "lesson": LESSON, "file": "", "problem": "", "note": ""},
-            **{"human": False, "content": submission(honest(number)).encode()},
-        }
+    all_handed_in = [
+        HandedIn(str(number), LESSON, content=submission(honest(number)).encode())
         for number in range(count + 1)
     ]
     with zygote() as source:
-        unit.grade_unit(units[0], assignment, settings, source)  # what is made once
+        grade_submission(all_handed_in[0], assignment, settings, source)  # what is made once
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
         before = {int(child): ticks(child)[1] for child in children}
         started, computed = time.perf_counter(), time.thread_time()
         with Watch(os.getpid(), every=0.01) as watch:
-            for one in units[1:]:
-                unit.grade_unit(one, assignment, settings, source)
+            for one in all_handed_in[1:]:
+                grade_submission(one, assignment, settings, source)
         computed, seconds = time.thread_time() - computed, time.perf_counter() - started
     parts = Counter()
     names = {2: "supervisor", 3: "jail, process 1", 4: "kernel: start, cells, probes"}

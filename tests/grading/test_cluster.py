@@ -13,6 +13,7 @@ import threading
 import time
 import types
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,17 +21,18 @@ import torch
 from grading_copies import LESSON, NOT_SWAPPED, SPLIT, answers, honest, submission, write_class
 
 from mha_classroom.clone import CourseError
-from mha_classroom.grading import cluster
-from mha_classroom.grading import cluster_worker as remote
+from mha_classroom.grading import dask_pool as cluster
+from mha_classroom.grading import dask_worker as remote
 from mha_classroom.grading import grade_class as class_run
-from mha_classroom.grading import workers as pools
+from mha_classroom.grading import local_pool as pools
 from mha_classroom.grading.fit.assignment import load_assignment
+from mha_classroom.grading.handed_in.find_submissions import HandedIn
 from mha_classroom.grading.kernels import jail
 from mha_classroom.grading.kernels import start_zygote as starting
-from mha_classroom.grading.kernels.nbval_run import Limits
 from mha_classroom.grading.kernels.start_zygote import zygote
-from mha_classroom.grading.settings import Settings
-from mha_classroom.grading.workers import local_pool
+from mha_classroom.grading.local_pool import local_pool
+from mha_classroom.grading.results import Graded, Result
+from mha_classroom.grading.settings import Limits, Settings
 
 SETTINGS = Settings(seed=11, limits=Limits(seconds=20.0))
 COUNT = 8
@@ -123,30 +125,31 @@ def grade(handed_in, out, pool, **options):
 tried = Counter()
 
 
-def grade_or_end(unit, work):
-    """In place of grading: one unit fails once, one always."""
-    student = unit["student"]
+def grade_or_end(pickled, work):
+    """In place of grading: one submission fails once, one always."""
+    one = pickle.loads(pickled)
+    student = one.student
     tried[student] += 1
     if student == "never" or (student == "once" and tried[student] == 1):
         raise RuntimeError("the process that grades has ended")
-    return {"result": {"student": student, "problem": ""}}
+    return pickle.dumps(Graded(Result(student, one.lesson, "", "", (), (), ()), 0.0, 1))
 
 
-def test_every_unit_comes_back_whatever_becomes_of_its_worker(monkeypatch):
+def test_every_submission_comes_back_whatever_becomes_of_its_worker(monkeypatch):
     """A cluster of threads in this process; see below for one of processes."""
     from distributed import Client
 
     tried.clear()
     monkeypatch.setattr(cluster, "grade_here", grade_or_end)
     monkeypatch.setattr(cluster, "check_course", lambda *_: None)
-    loaded, (unit,) = {LESSON: load_assignment(LESSON)}, units()
+    loaded = {LESSON: load_assignment(LESSON)}
     students = [*map(str, range(9)), "once", "never"]
     own = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
     with Client(processes=False, **own) as client:
         address = client.cluster.scheduler_address
         with cluster.cluster_pool(SETTINGS, loaded, None, address) as graded:
-            came = list(graded({**unit, "student": student} for student in students))
-    problems = {one["result"]["student"]: one["result"]["problem"] for one in came}
+            came = list(graded(replace(handed_one_in(), student=student) for student in students))
+    problems = {one.result.student: one.result.problem for one in came}
     assert len(came) == len(students) and problems.keys() == set(students)
     assert "could not grade it" in problems.pop("never")
     assert not any(problems.values())
@@ -172,7 +175,7 @@ def test_a_worker_that_dies_changes_nothing(handed_in, tmp_path, start_cluster, 
             time.sleep(0.02)
         there = processes()
         mine = below(started.pid, there)
-        grading = {p for p in mine if "mha_classroom.grading.cluster_worker" in there[p][1]}
+        grading = {p for p in mine if "mha_classroom.grading.dask_worker" in there[p][1]}
         # The others are forks of these, and may be gone already.
         worker = next(there[p][0] for p in grading if there[p][0] not in grading)
         cluster_processes.update(mine)
@@ -200,10 +203,8 @@ def test_a_worker_that_dies_changes_nothing(handed_in, tmp_path, start_cluster, 
     assert not left, {process: processes().get(process) for process in left}
 
 
-def units():
-    content = submission(answers()).encode()
-    texts = {"student": "A", "lesson": LESSON, "file": "", "problem": "", "note": ""}
-    yield {**texts, "human": False, "content": content}
+def handed_one_in():
+    return HandedIn("A", LESSON, content=submission(answers()).encode())
 
 
 def test_no_scheduler_no_worker_no_dask(monkeypatch, start_cluster):
@@ -273,12 +274,12 @@ def test_what_fails_for_all_stops_the_run(error, said):
 def test_a_remote_process_grades_and_ends_with_the_pipe():
     key = load_assignment(LESSON).key
     one = remote.Remote(SETTINGS, None, {LESSON: key})
-    (unit,) = units()
-    assert one.grade(unit)["result"]["points"] == 12.0
+    handed_in = pickle.dumps(handed_one_in())
+    assert pickle.loads(one.grade(handed_in)).result.points == 12.0
     there = below(one.process.pid)
     one.process.kill()
     with pytest.raises(RuntimeError, match="has ended"):
-        one.grade(unit)
+        one.grade(handed_in)
     one.close()
     end = time.monotonic() + 20
     while there & processes().keys() and time.monotonic() < end:

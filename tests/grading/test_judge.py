@@ -30,10 +30,12 @@ from mha_classroom.checks import diagnose, find, tasks
 from mha_classroom.checks.recognition import wrong_answer
 from mha_classroom.checks.showing import Opaque, describe
 from mha_classroom.grading.judge.decoding import Decoder
-from mha_classroom.grading.judge.judging import hidden, judge, needs_stages, verdict
-from mha_classroom.grading.judge.recorded import HARNESS, blob_of, decode, pickled, plan_of
+from mha_classroom.grading.judge.judge_answer import hidden, judge, needs_stages
+from mha_classroom.grading.judge.make_plan import HARNESS, blob_of, pickled, plan_of
+from mha_classroom.grading.judge.records import decode
 from mha_classroom.grading.kernels.inside.encoding import Encoder, tensor_from
 from mha_classroom.grading.kernels.inside.probe import probe
+from mha_classroom.grading.results import of_feedback
 
 RIGHT, WRONG = all_answers()
 SPLIT = "04-transpose_qkv"
@@ -60,6 +62,10 @@ def sent(plan, names):
     probe(blob_of(plan), names, reports.append)
     (report,) = reports
     return json.dumps(report)
+
+
+def verdict(feedback, records):
+    return of_feedback(feedback.kind, records.memory)
 
 
 def records_of(task, answer, seed=0, **options):
@@ -109,7 +115,7 @@ def test_the_judgement_is_the_same_from_run_to_run():
     task = find(SPLIT)
     answer = wrong_answer(task, task.mistakes[0])
     assert graded(task, answer, 5)[0] == graded(task, answer, 5)[0]
-    assert plan_of(task, 5)["nonce"] != plan_of(task, 5)["nonce"]
+    assert plan_of(task, 5).nonce != plan_of(task, 5).nonce
 
 
 def test_a_random_answer_does_the_same_for_the_same_seed():

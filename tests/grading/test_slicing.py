@@ -5,12 +5,15 @@ import json
 import subprocess
 import sys
 import textwrap
+import types
 
 import pytest
 
 from mha_classroom.checks import registry
 from mha_classroom.checks.task import Task
+from mha_classroom.grading.fit.assignment import assignments, load_assignment
 from mha_classroom.grading.fit.slicing import slice_modules
+from mha_classroom.grading.judge.make_plan import modules_of
 
 TASKS = [registry.find(name) for name in registry.tasks()]
 RUNS = {task.id: f"{task.run.__module__}.{task.run.__qualname__}" for task in TASKS}
@@ -355,3 +358,62 @@ def test_modules_of_one_file(tmp_path):
 def test_the_default_run_brings_itself_alone():
     slices = slice_modules([f"{Task.run.__module__}.{Task.run.__qualname__}"])
     assert in_slices(slices) == {"mha_classroom.checks.task.call"}
+
+
+def codes_of(code):
+    """What tells a piece of code from others, of it and of the functions inside it.
+
+    Pieces as short as `lambda x: x**2` say nothing and may stand anywhere.
+    """
+    found = {(code.co_code, code.co_names)} if len(code.co_code) >= 60 else set()
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= codes_of(constant)
+    return found
+
+
+def codes_of_callables(*things):
+    found = set()
+    for thing in things:
+        if isinstance(thing, type):
+            found |= codes_of_callables(*vars(thing).values())
+        elif hasattr(thing, "__code__"):
+            found |= codes_of(thing.__code__)
+    return found
+
+
+def secrets_of(task):
+    """What makes the cases of a task, compares, and is wrong in a known way."""
+    mistakes = [(m.wrong, m.shows, *(m.parts or {}).values()) for m in task.mistakes]
+    flat = [part for parts in mistakes for part in parts]
+    return codes_of_callables(task.cases, task.examine, task.stages, task.build, *flat)
+
+
+def sent_for(lesson):
+    """The code of every module that a kernel may import for a lesson."""
+    found = set()
+    for name, source in modules_of(load_assignment(lesson)).items():
+        found |= codes_of(compile(source, name, "exec"))
+    return found
+
+
+@pytest.mark.parametrize("lesson", assignments())
+def test_nothing_that_is_sent_holds_a_reference_a_mistake_or_the_cases(lesson):
+    sent = sent_for(lesson)
+    assert len(sent) > 20
+    for task in TASKS:
+        assert not sent & secrets_of(task), task.id
+    for task in registry.exercise_set(lesson).tasks:
+        assert not sent & codes_of_callables(task.reference), task.id
+
+
+def test_what_must_not_be_sent_would_be_seen():
+    """The test above looks for something in nearly every task, and finds it where it is."""
+    assert [task.id for task in TASKS if not secrets_of(task)] in ([], ["01-predictions"])
+    assert len([task for task in TASKS if codes_of_callables(task.reference)]) > len(TASKS) / 2
+    task = registry.find("04-transpose_qkv")
+    whole = slice_modules([task.cases.__module__])
+    found = set()
+    for name, source in whole.items():
+        found |= codes_of(compile(source, name, "exec"))
+    assert secrets_of(task) & found

@@ -13,15 +13,15 @@ import grading_class
 import pytest
 import torch
 from grading_class import CLASS, EARLIER, LESSON, LOAD, POINTS, SPLIT, TASKS
+from results_made_up import read_grades
 
 from mha_classroom.checks.task import Draw
 from mha_classroom.commands import cli
 from mha_classroom.commands import grade as command
-from mha_classroom.grading import workers as pools
+from mha_classroom.grading import local_pool as pools
 from mha_classroom.grading.fit.assignment import load_assignment
 from mha_classroom.grading.kernels import jail
 from mha_classroom.grading.kernels import start_zygote as starting
-from mha_classroom.grading.report.files import read_grades
 from mha_classroom.grading.report.safe_text import feedback_path
 
 SEED = 11
@@ -180,7 +180,7 @@ def test_one_is_graded_alike_in_any_class(graded, small):
 
 def test_resuming_grades_nothing_again_and_keeps_decisions(few, quick, monkeypatch):
     before = results_of(few / "out")
-    monkeypatch.setattr(pools, "grade_unit", None)  # whatever is graded now fails
+    monkeypatch.setattr(pools, "grade_submission", None)  # whatever is graded now fails
     with open(few / "out" / "overrides.csv", "a", encoding="utf-8") as file:
         file.write(f"blank,{LESSON},{SPLIT},1.5,said aloud\n")
     decided = (few / "out" / "overrides.csv").read_bytes()
@@ -194,35 +194,34 @@ def test_resuming_grades_nothing_again_and_keeps_decisions(few, quick, monkeypat
 
 
 def test_a_changed_submission_is_graded_again_and_it_alone(few, quick, monkeypatch):
-    before, real = results_of(few / "out"), pools.grade_unit
+    before, real = results_of(few / "out"), pools.grade_submission
     shutil.copy(few / "in" / "Ann Example" / f"{LESSON}.ipynb", few / "in" / "blank")
 
-    def only_blank(unit, *rest):
-        assert unit["student"] == "blank"
-        return real(unit, *rest)
+    def only_blank(handed_in, *rest):
+        assert handed_in.student == "blank"
+        return real(handed_in, *rest)
 
-    monkeypatch.setattr(pools, "grade_unit", only_blank)
+    monkeypatch.setattr(pools, "grade_submission", only_blank)
     assert grade(few / "in", few / "out", "--resume") == 0
     after = results_of(few / "out")
     assert after.pop(("blank", LESSON))["points"] == 12
     assert after == {key: before[key] for key in after}
 
 
-def only_result(unit, *rest):
+def only_result(handed_in, *rest):
     """In place of grading, for tests of what is around it."""
-    result = pools.failed_outcome(unit, pools._shared["loaded"], "")
-    return {**result, "kernels": 1}
+    return pools.could_not(handed_in, pools._shared["loaded"], "")
 
 
 def test_an_exception_in_the_grader_stops_no_other(few, quick, monkeypatch):
     errors = {"blank": RuntimeError("odd"), "mistakes 04": MemoryError()}
 
-    def odd(unit, *rest):
-        if unit["student"] in errors:
-            raise errors[unit["student"]]
-        return only_result(unit)
+    def odd(handed_in, *rest):
+        if handed_in.student in errors:
+            raise errors[handed_in.student]
+        return only_result(handed_in)
 
-    monkeypatch.setattr(pools, "grade_unit", odd)
+    monkeypatch.setattr(pools, "grade_submission", odd)
     assert grade(few / "in", few / "new") == 0
     results = results_of(few / "new")
     assert len(results) == len(SMALL)
@@ -236,14 +235,14 @@ def test_an_exception_in_the_grader_stops_no_other(few, quick, monkeypatch):
 def test_a_worker_that_is_killed_loses_no_submission(few, quick, monkeypatch, always):
     killed = few / "killed"
 
-    def deadly(unit, *rest):
-        if unit["student"] == "blank" and (always or not killed.exists()):
+    def deadly(handed_in, *rest):
+        if handed_in.student == "blank" and (always or not killed.exists()):
             killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(0.05)
-        return only_result(unit)
+        return only_result(handed_in)
 
-    monkeypatch.setattr(pools, "grade_unit", deadly)
+    monkeypatch.setattr(pools, "grade_submission", deadly)
     assert grade(few / "in", few / "new") == 0
     results = results_of(few / "new")
     assert killed.exists() and len(results) == len(SMALL)

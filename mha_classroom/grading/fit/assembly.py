@@ -8,7 +8,7 @@ import nbformat
 from mha_classroom.grading.fit.cell_notes import notes_of, status_of
 from mha_classroom.grading.fit.cell_sources import defused, is_setup, setup_lines, tidy
 from mha_classroom.grading.fit.matching import frame_of, is_stub, is_written, match
-from mha_classroom.grading.handed_in.parse_notebook import Unreadable, parse
+from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
 
 __all__ = ["Assembled", "Unreadable", "assemble", "parse"]
 

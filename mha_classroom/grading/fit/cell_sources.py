@@ -5,7 +5,7 @@ import functools
 import re
 import warnings
 
-from mha_classroom.grading.fit.source_modules import IMPORTS, SCOPES, locals_of
+from mha_classroom.grading.fit.slicing import IMPORTS, SCOPES, names_bound
 
 __all__ = ["defined", "defused", "is_setup", "setup_lines", "tidy"]
 
@@ -38,17 +38,17 @@ def defined(source):
 
     In a cell that is no Python, what stands at the left margin as a definition.
     """
-    tree = _tree(source)
+    tree, names = _read(source)
     if tree is None:
         names = set() if CELL_MAGIC.match(source) else set(DEFINITION.findall(source))
         return frozenset(names), frozenset(names)
     functions = {node.name for node in tree.body if isinstance(node, SCOPES)}
-    return frozenset(functions), frozenset(locals_of(tree.body)[0])
+    return frozenset(functions), frozenset(names)
 
 
 def is_setup(source):
     """Whether a cell imports or defines something, or has nothing but constants."""
-    tree = _tree(source)
+    tree, _ = _read(source)
     if tree is None:
         return False
     makes = any(isinstance(node, (*SCOPES, *IMPORTS)) for node in tree.body)
@@ -57,7 +57,7 @@ def is_setup(source):
 
 def setup_lines(source):
     """Of a cell that tries things out only imports, definitions and constants, on their lines."""
-    tree = _tree(source)
+    tree, _ = _read(source)
     if tree is None:
         return ""
     lines, kept = source.split("\n"), set()
@@ -75,15 +75,17 @@ def _is_constant(node):
     )
 
 
-def _tree(source):
+def _read(source):
+    """(The tree of a cell's source, the names that it binds at top level), (None, None) if it has
+    none: it is no Python, also without its magics, or too long."""
     if len(source) > LONG or CELL_MAGIC.match(source):
-        return None
+        return None, None
     plain = ASSIGNED.sub(r"\1None", MAGIC.sub(r"\1pass", source))
     for text in (source, plain):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return ast.parse(text)
+                return ast.parse(text), names_bound(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-    return None
+    return None, None

@@ -1,33 +1,55 @@
 """Which files were handed in by whom, for which lesson; a folder is read and never trusted."""
 
 import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from mha_classroom.clone import CourseError
-from mha_classroom.grading.handed_in.parse_notebook import Unreadable, label_of
-from mha_classroom.grading.handed_in.read_safely import LINK, problem_of, read_submission
+from mha_classroom.grading.handed_in.read_notebook import (
+    LINK,
+    Unreadable,
+    label_of,
+    problem_of,
+    read_submission,
+)
 
-__all__ = ["Submission", "find_submissions", "read_submission"]
+__all__ = ["HandedIn", "find_submissions"]
 
 
-class Submission(NamedTuple):
-    """One student's notebook for one lesson.
+@dataclass(frozen=True)
+class HandedIn:
+    """One student's notebook for one lesson: the unit of work that any machine can grade.
 
     path: None if nothing was handed in. problem: why it cannot be graded, in words. note: what
     the instructor should know although it can. human: whether someone has to look at it.
+    content: of the file, None until it is read.
     """
 
     student: str
     lesson: str
-    path: Path | None
+    path: Path | None = None
     problem: str = ""
     note: str = ""
     human: bool = False
+    content: bytes | None = field(default=None, repr=False)
+
+    @property
+    def file(self):
+        """The file's name and the folder's, "" if there is none."""
+        return "/".join(self.path.parts[-2:]) if self.path else ""
+
+    def read(self):
+        """The same with its content, or with the problem that there is with reading it."""
+        if self.problem:
+            return self
+        try:
+            return replace(self, content=read_submission(self.path))
+        except (OSError, ValueError) as error:
+            return replace(self, problem=str(error))
 
 
 def find_submissions(folder, names):
-    """Return a Submission for each student and each of the lessons that anyone handed in, sorted.
+    """Return a HandedIn for each student and each of the lessons that anyone handed in, sorted.
 
     folder: has `<student>/<lesson>.ipynb`, or nbgrader's `<student>/<assignment>/<file>.ipynb`,
         or is the folder above nbgrader's `submitted/`.
@@ -35,7 +57,7 @@ def find_submissions(folder, names):
     Properties: a lesson's file has its name, or says in its metadata that it is the lesson's.
         Links are not followed, pipes and devices not opened, hidden folders not entered. Contents
         are not kept.
-    Raises: CourseError if the folder cannot be read.
+    Raises: CourseError if the folder cannot be read, or two students in it have one name.
     """
     root, names = _root(Path(folder)), set(names)
     students, found, lessons = {}, [], set()
@@ -44,13 +66,15 @@ def find_submissions(folder, names):
         if _is_notebook(entry) and not _is_folder(entry):
             found += _outside(path, names)
         elif _is_folder(entry) or entry.is_symlink():
+            if student in students:  # a name that is no text, and one that is how it is shown
+                raise CourseError(f"Two folders are called {student!r}: rename one of them.")
             students[student] = path
             lessons |= set(_handed_in(path, names)[0])
     for student, path in students.items():
         rows, unknown = _handed_in(path, names)
         for lesson in sorted(lessons):
             row = rows.get(lesson) or _nothing(path, unknown)
-            found.append(Submission(student, lesson, **row))
+            found.append(HandedIn(student, lesson, **row))
     return sorted(found, key=lambda row: (row.student, row.lesson, str(row.path)))
 
 
@@ -91,7 +115,7 @@ def _shown(name):
 
 
 def _handed_in(folder, names):
-    """({lesson: fields of its Submission}, the notebooks that belong to none) of one student."""
+    """({lesson: fields of its HandedIn}, the notebooks that belong to none) of one student."""
     if folder.is_symlink():
         return {}, []
     try:
@@ -167,7 +191,7 @@ def _loose_row(paths, folder):
 
 def _several(paths, folder):
     problem = f"several files could be meant, someone has to choose: {_listed(paths, folder)}"
-    return {"path": None, "problem": problem, "human": True}
+    return {"problem": problem, "human": True}
 
 
 def _listed(paths, folder):
@@ -180,12 +204,12 @@ def _nothing(folder, unknown):
     if unknown:
         problem += f"; there is {', '.join(unknown[:5])}, which does not say what it is"
     if folder.is_symlink():
-        return {"path": None, "problem": f"the student's folder {LINK}", "human": True}
+        return {"problem": f"the student's folder {LINK}", "human": True}
     try:
         _scan(folder)
     except OSError as error:
         problem, human = f"the student's folder cannot be read: {error.strerror}", True
-    return {"path": None, "problem": problem, "human": human}
+    return {"problem": problem, "human": human}
 
 
 def _outside(path, names):
@@ -193,4 +217,4 @@ def _outside(path, names):
     stem = path.name[: -len(".ipynb")]
     lesson = stem if stem in names else _lesson_of(path, names, path.parent)
     problem = "lies beside the students' folders and not in one"
-    return [Submission(_shown(path.name), lesson, path, problem, human=True)] if lesson else []
+    return [HandedIn(_shown(path.name), lesson, path, problem, human=True)] if lesson else []

@@ -1,55 +1,281 @@
-"""Grade one submission: the unit of work that can be done on any machine."""
+"""Grade one submission: run it, run it again without what ended it, and judge its tasks.
+
+This is the unit of work that can be done on any machine.
+"""
 
 import time
 
 from mha_classroom.checks.feedback import Feedback
-from mha_classroom.grading.fit.assembly import Unreadable, parse
-from mha_classroom.grading.judge.grade_notebook import grade_notebook, task_result
+from mha_classroom.grading.fit.assembly import Unreadable, assemble, parse
+from mha_classroom.grading.judge.judge_answer import (
+    forbidden_name,
+    hidden,
+    judge,
+    needs_stages,
+)
+from mha_classroom.grading.judge.make_plan import PROBE, blob_of, modules_of, plan_for
+from mha_classroom.grading.judge.records import decode
+from mha_classroom.grading.kernels.inside.probe import PLAN
+from mha_classroom.grading.kernels.nbval_run import run_notebook
+from mha_classroom.grading.results import Graded, Result, TaskResult, Verdict, of_end, of_feedback
 
-__all__ = ["failed_result", "grade_unit"]
+__all__ = ["failed_result", "grade_notebook", "grade_submission"]
+
+OUT_OF_REACH = (Verdict.BORROWED, Verdict.NOT_RUN)  # which no earlier task explains
+MOST_OWN = 3  # cells of the student's own that may end the kernel before all of them are left out
 
 
-def grade_unit(unit, assignment, settings, zygote):
-    """Grade one submission; returns {"result", "seconds", "kernels"}, see `_result` for the result.
-
-    unit: "student", "lesson", "file", "content" (bytes), "problem" (why there is none), "note" and
-        "human" (whether the note needs someone).
-    """
+def grade_submission(handed_in, assignment, settings, zygote):
+    """Grade one submission, a HandedIn with its content; returns the Graded."""
     started = time.monotonic()
-    if unit["problem"]:
-        return _outcome(failed_result(unit, assignment, unit["problem"], unit["human"]), started, 0)
-    try:
-        notebook = parse(unit["content"])
-        graded = grade_notebook(notebook, assignment, settings, zygote)
-    except Unreadable as error:
-        return _outcome(failed_result(unit, assignment, str(error)), started, 0)
-    notes = [unit["note"]] if unit["note"] else []
-    human = [unit["note"]] if unit["human"] else []
-    result = _result(unit, graded.tasks, notes + graded.notes, human + graded.human)
-    return _outcome(result, started, graded.kernels)
+    problem, human, kernels = handed_in.problem, handed_in.human, 0
+    if not problem:
+        try:
+            notebook = parse(handed_in.content)
+            done = grade_notebook(notebook, assignment, settings, zygote)
+            result, kernels = _result(handed_in, done), done.kernels
+        except Unreadable as error:
+            problem, human = str(error), True
+    if problem:
+        result = failed_result(handed_in, assignment, problem, human)
+    return Graded(result, time.monotonic() - started, kernels)
 
 
-def failed_result(unit, assignment, problem, human=True):
-    """The result of a submission that could not be graded; human: whether someone could mend it."""
-    word = "not run" if unit["file"] or human else "missing"  # a link or a folder is something
-    tasks = [
-        task_result(assignment, name, word, Feedback(name, "not run", "This was not graded."))
+def failed_result(handed_in, assignment, problem, human=True):
+    """The Result of what could not be graded; human: whether someone could mend it."""
+    something = handed_in.file or human  # a link or a folder is something
+    verdict = Verdict.NOT_RUN if something else Verdict.MISSING
+    tasks = tuple(
+        task_result(assignment, name, verdict, Feedback(name, "not run", "This was not graded."))
         for name in assignment.tasks
-    ]
-    return _result(unit, tasks, [], [], problem)
+    )
+    return Result(handed_in.student, handed_in.lesson, handed_in.file, problem, (), (), tasks)
 
 
-def _outcome(result, started, kernels):
-    return {"result": result, "seconds": time.monotonic() - started, "kernels": kernels}
+def _result(handed_in, done):
+    notes = [handed_in.note] if handed_in.note else []
+    human = [handed_in.note] if handed_in.human else []
+    return Result(
+        *(handed_in.student, handed_in.lesson, handed_in.file),
+        problem="",
+        notes=tuple(dict.fromkeys(notes + done.notes)),
+        human=tuple(dict.fromkeys(human + done.human)),
+        tasks=tuple(done.tasks),
+    )
 
 
-def _result(unit, tasks, notes, human, problem=""):
-    return {
-        **{name: unit[name] for name in ("student", "lesson", "file")},
-        "problem": problem,
-        "notes": list(dict.fromkeys(notes)),
-        "human": list(dict.fromkeys(human)),
-        "tasks": tasks,
-        "points": sum(task["points"] for task in tasks),
-        "max": sum(task["max"] for task in tasks),
-    }
+def grade_notebook(notebook, assignment, settings, zygote):
+    """Grade a parsed notebook; returns the Grading.
+
+    Raises: Unreadable if it is of another exercise set.
+    """
+    grading = Grading(notebook, assignment, settings, zygote)
+    grading.run_all()
+    grading.carry_forward()
+    grading.look_at_stages()  # of what is still wrong
+    return grading
+
+
+class Grading:
+    """What becomes of the tasks of one notebook.
+
+    tasks: a TaskResult for each. notes, human: for the instructor. kernels: how many were started.
+    """
+
+    def __init__(self, notebook, assignment, settings, zygote):
+        self.notebook, self.assignment, self.settings = notebook, assignment, settings
+        self.zygote, self.kernels = zygote, 0
+        self.plans = {name: self._plan(name) for name in assignment.tasks}
+        first = self._assemble(self.plans)
+        self.status, self.notes, self.human = first.status, first.notes, list(first.human)
+        self.records = {}  # of what was probed
+        self.ended = {}  # why the kernel ended, by the task whose cell ended it
+        self.raised = {}  # [name, text] of the exception in which the cell of an answer ends
+        self.verdicts, self.feedback, self.carried = {}, {}, {}
+        self.left_out = []
+
+    def complete(self, name):
+        """Whether each planned run of a task was made and its outcome received."""
+        planned = {(way, i) for way, i in self.plans[name].runs if way != "calls"}
+        return name in self.records and set(self.records[name].outcomes) == planned
+
+    @property
+    def tasks(self):
+        """The TaskResult of each task, in order."""
+        return [
+            task_result(
+                self.assignment,
+                name,
+                self.verdicts[name],
+                hidden(self.feedback[name]),
+                self.carried.get(name, ()),
+            )
+            for name in self.assignment.tasks
+        ]
+
+    def run_all(self):
+        """Run the notebook, and again without the cell that ended it where one did, and judge."""
+        failures = 0
+        while True:
+            waiting = [name for name in self.assignment.tasks if name not in self.records]
+            assembled = self._assemble(self.plans, leave_out=self.left_out, only=waiting)
+            if not assembled.probed:
+                break
+            run = self._run(assembled)
+            self._take(run)
+            guilty = run.stopped or {}
+            cell = guilty.get("answer") or guilty.get("task") or guilty.get("added")
+            if not run.why:
+                break
+            if cell is None or cell in self.left_out:
+                failures += 1  # the machine's fault, which may pass
+                if failures > 1:
+                    self.human.append(f"the grading itself stopped: {run.why} {run.text}"[:300])
+                    break
+            else:
+                self.ended[cell] = run.why
+                self._leave_out(cell, assembled)
+        for name in self.assignment.tasks:
+            self.verdicts[name], self.feedback[name] = self._judge(name)
+
+    def _leave_out(self, cell, assembled):
+        """Leave a cell out of further runs; all of the student's own if many end the kernel."""
+        self.left_out.append(cell)
+        if sum(name.startswith("added ") for name in self.left_out) > MOST_OWN:
+            roles = [cell.metadata["mha_course"] for cell in assembled.notebook.cells]
+            self.left_out += [role["added"] for role in roles if "added" in role]
+
+    def carry_forward(self):
+        """Try what fails again with the course's answers in place of earlier ones that fail too.
+
+        Nothing is taken from these runs but whether the one task is right.
+        """
+        failed = [name for name in self.assignment.tasks if self.verdicts[name] != Verdict.PASSED]
+        for name in failed:
+            earlier = [other for other in self.assignment.tasks[name].uses if other in failed]
+            if not earlier or self._out_of_reach(name):
+                continue
+            plans = {name: self._plan(name)}
+            # What an earlier answer made hang or crash was left out for no fault of its own.
+            left_out = [other for other in self.left_out if other != name]
+            run = self._run(
+                self._assemble(plans, leave_out=left_out, replaced=earlier, only=[name])
+            )
+            records = self._decoded(name, run, plans)
+            task = self.assignment.tasks[name]
+            if records and judge(task, records, self._seed(name)).passed:
+                self.carried[name] = earlier
+                self.verdicts[name] = Verdict.PASSED
+                listed = " and ".join(earlier)
+                message = f"right, with the course's version in place of your {listed}."
+                self.feedback[name] = Feedback(name, "passed", message)
+
+    def _out_of_reach(self, name):
+        """Whether no earlier task can explain the verdict; "missing" may come of a call of one."""
+        unwritten = self.verdicts[name] == Verdict.MISSING and self.status[name] != "written"
+        return unwritten or self.verdicts[name] in OUT_OF_REACH
+
+    def _seed(self, name):
+        return self.settings.seed_of(name)
+
+    def _plan(self, name, record=()):
+        return plan_for(self.assignment, name, self.settings, record)
+
+    def _assemble(self, plans, **how):
+        probes = dict.fromkeys(self.assignment.tasks, PROBE)
+        assembled = assemble(self.notebook, self.assignment, probes, **how)
+        for cell in assembled.notebook.cells:
+            task = cell.metadata["mha_course"].get("task")
+            if task in plans:
+                cell.metadata[PLAN] = blob_of(plans[task])
+        return assembled
+
+    def _run(self, assembled):
+        self.kernels += 1
+        modules = modules_of(self.assignment)
+        return run_notebook(assembled.notebook, modules, self.zygote, self.settings.limits)
+
+    def _take(self, run):
+        for cell in run.cells:
+            if cell.error and "answer" in cell.role:
+                self.raised[cell.role["answer"]] = cell.error
+        for name in self.assignment.tasks:
+            records = self._decoded(name, run, self.plans, tell=True)
+            if records:
+                self.records[name] = records
+
+    def _decoded(self, name, run, plans, tell=False):
+        """The Records of a task in what came of a run, None if there are none that can be used."""
+        cells = [cell for cell in run.cells if cell.role.get("task") == name]
+        outputs = [output for cell in cells for output in cell.outputs]
+        problem = "something else wrote into the results of its check"
+        if len(outputs) == 1:
+            try:
+                return decode(outputs[0], plans[name])
+            except ValueError as error:
+                problem = f"what its check sent cannot be read: {error}"
+        if outputs and tell:
+            self.human.append(f"{name}: {problem}"[:300])
+        return None
+
+    def _judge(self, name):
+        """(Verdict, Feedback) of one task, from its records."""
+        task, limits = self.assignment.tasks[name], self.settings.limits
+        if self.status[name] == "older":
+            message = "The exercises that you handed in asked for something else here."
+            return Verdict.NOT_RUN, Feedback(name, "not run", message)
+        if self.status[name] == "missing":
+            return Verdict.MISSING, Feedback(name, "unwritten", "There is no answer to this task.")
+        if name in self.ended:
+            word, why = of_end(self.ended[name])
+            why = why.format(seconds=limits.seconds, megabytes=limits.memory >> 20)
+            return word, Feedback(name, word.value, f"{task.name} was stopped. {why}")
+        if name not in self.records:
+            self.human.append(f"{name}: nothing came of its check")
+            word, message = of_end("start")
+            return word, Feedback(name, word.value, message)
+        records = self.records[name]
+        self.human += [f"{name}: {what}" for what in records.suspicious]
+        if records.state == "undefined" and name in self.raised:
+            return self._ends_in(name, *self.raised[name])
+        feedback = judge(task, records, self._seed(name))
+        if feedback.passed and not self.complete(name):
+            message = f"{task.name} did not come to the end of its check."
+            feedback = Feedback(name, "raises", message)
+        return of_feedback(feedback.kind, records.memory), feedback
+
+    def _ends_in(self, name, kind, text):
+        """Of an answer whose cell ended before its name was defined."""
+        task = self.assignment.tasks[name]
+        called = forbidden_name(task, kind, text)
+        if called:
+            message = f"The answer calls {called}, which is what this task asks you to write."
+            return Verdict.BORROWED, Feedback(name, "borrowed", message)
+        word = of_feedback("raises", memory=kind == "MemoryError")
+        message = f"The cell of {task.name} ends in {kind}: {text}"
+        return word, Feedback(name, "raises", message)
+
+    def look_at_stages(self):
+        """Find the first wrong stage of what is wrong and no known mistake."""
+        plans = {}
+        for name, word in self.verdicts.items():
+            task = self.assignment.tasks[name]
+            if name in self.records and word in (Verdict.WRONG, Verdict.ERROR):
+                cases = needs_stages(task, self.records[name], self._seed(name))
+                if cases:
+                    plans[name] = self._plan(name, cases)
+        if not plans:
+            return
+        run = self._run(self._assemble(plans, leave_out=self.left_out, only=list(plans)))
+        for name in plans:
+            records = self._decoded(name, run, plans)
+            if records:
+                whole = self.records[name].with_stages(records)
+                self.feedback[name] = judge(self.assignment.tasks[name], whole, self._seed(name))
+
+
+def task_result(assignment, name, verdict, feedback, carried=()):
+    """The TaskResult of a task of an assignment."""
+    most = assignment.points[name]
+    points = most if verdict == Verdict.PASSED else 0.0
+    return TaskResult(name, verdict, points, most, feedback, feedback.mistake, tuple(carried))

@@ -1,12 +1,14 @@
 """What has to hold before anything is graded."""
 
+import copy
+
 from mha_classroom.checks.diagnosis import diagnose_task
 from mha_classroom.checks.outcome import observe_known, same
 from mha_classroom.checks.recognition import wrong_answer
 from mha_classroom.checks.running import quiet_state
 from mha_classroom.checks.task import Draw
 from mha_classroom.clone import CourseError
-from mha_classroom.grading.judge.grade_notebook import grade_notebook
+from mha_classroom.grading.judge.grade_submission import grade_notebook
 
 __all__ = ["SelfCheckFailed", "check_course"]
 
@@ -31,12 +33,11 @@ def check_course(assignment, settings, zygote):
     ):
         graded = grade_notebook(notebook, assignment, settings, zygote)
         for task in graded.tasks:
-            right = task["points"] == (task["max"] if full else 0)
-            if not right or (full and not graded.complete(task["id"])):
+            right = task.points == (task.max if full else 0)
+            if not right or (full and not graded.complete(task.id)):
                 raise SelfCheckFailed(
-                    f"Nothing was graded: {what} of {assignment.name} gets {task['points']:g} of "
-                    f"{task['max']:g} points for {task['id']} ({task['verdict']}: "
-                    f"{task['feedback']['message']})."
+                    f"Nothing was graded: {what} of {assignment.name} gets {task.points:g} of "
+                    f"{task.max:g} points for {task.id} ({task.verdict}: {task.feedback.message})."
                 )
 
 
@@ -62,8 +63,6 @@ def _check_mistakes(assignment, settings):
 
 def _empty(assignment):
     """The exercise with answers that take anything and return None."""
-    import copy
-
     notebook = copy.deepcopy(assignment.exercise)
     for cell in notebook.cells:
         task = assignment.tasks.get(cell.metadata.get("nbgrader", {}).get("grade_id"))

@@ -4,11 +4,11 @@ import statistics
 import sys
 import textwrap
 import threading
-import time
 from collections import Counter, defaultdict
 
 from mha_classroom.checks.registry import find
 from mha_classroom.grading.report.safe_text import number, visible
+from mha_classroom.grading.results import Verdict
 
 __all__ = ["Progress", "summary"]
 
@@ -24,8 +24,8 @@ OTHER = "(no known mistake)"
 def summary(results, problems=()):
     """Return the text that ends a run.
 
-    results: dicts of single submissions with decisions applied, gone through once. problems:
-    what could not be used of overrides.csv.
+    results: Results with decisions applied, gone through once. problems: what could not be used of
+    overrides.csv.
     Properties: bars of marks for each lesson, verdicts, the most common mistakes of each task, and
         what needs a human. No name in it is more than one line or moves the cursor.
     """
@@ -52,20 +52,20 @@ class _Seen:
 
     def add(self, result):
         self.total += 1
-        who = f"{visible(result['student'])}, {visible(result['lesson'])}"
-        if result["problem"]:
-            self.problems[visible(result["problem"]).split(":")[0]] += 1
-        if result["problem"] and result["problem"] != ABSENT:
-            self.human.append(f"{who}: {visible(result['problem'])}")
-        self.human += [f"{who}: {visible(text)}" for text in result["human"]]
-        if result["problem"] != ABSENT:
-            self.marks[visible(result["lesson"])].append((result["points"], result["max"]))
-        for task in () if result["problem"] else result["tasks"]:
-            self.verdicts[task["verdict"]] += 1
-            self.decided += "machine" in task
-            if task["verdict"] == "wrong" or task["mistake"]:
-                names = (task["mistake"] or OTHER).split(" + ")
-                self.mistakes[task["id"]].update(names)
+        who = f"{visible(result.student)}, {visible(result.lesson)}"
+        if result.problem:
+            self.problems[visible(result.problem).split(":")[0]] += 1
+        if result.problem and result.problem != ABSENT:
+            self.human.append(f"{who}: {visible(result.problem)}")
+        self.human += [f"{who}: {visible(text)}" for text in result.human]
+        if result.problem != ABSENT:
+            self.marks[visible(result.lesson)].append((result.points, result.max))
+        for task in () if result.problem else result.tasks:
+            self.verdicts[task.verdict] += 1
+            self.decided += task.machine is not None
+            if task.verdict == Verdict.WRONG or task.mistake:
+                names = (task.mistake or OTHER).split(" + ")
+                self.mistakes[task.id].update(names)
 
     def counts(self):
         graded = self.total - sum(self.problems.values())
@@ -134,53 +134,32 @@ def _listed(title, texts):
 class Progress:
     """How far a run is, on stderr: a bar on a terminal, else a line for every tenth.
 
-    total: how many submissions there are. done: how many were graded before this run; they do not
-    count for the speed. Use it in a `with`, or call `close`.
+    total: how many submissions there are. Use it in a `with`.
     """
 
-    def __init__(self, total, done=0, stream=None):
-        self.total, self.done, self.before = total, done, done
-        self.stream = stream or sys.stderr
-        self.start = time.monotonic()
-        self.bar = _bar(total, done, self.stream) if self.stream.isatty() else None
+    def __init__(self, total, stream=None):
+        from tqdm import tqdm
+
+        tqdm.monitor_interval = 0  # a thread would be in the way of processes that fork
+        tqdm.set_lock(threading.RLock())  # its own is shared between processes and starts one
+        self.done, self.total, self.stream = 0, total, stream or sys.stderr
+        self.bar = None
+        if self.stream.isatty():
+            self.bar = tqdm(total=total, file=self.stream, unit=" graded", dynamic_ncols=True)
 
     def step(self, result=None):
         """Count one submission; one without a result was graded before this run."""
         self.done += 1
-        self.before += result is None
         if self.bar is not None:
-            self.bar.initial = self.before
+            self.bar.initial += result is None  # what does not count for the speed
             self.bar.update()
-        elif self.total and 10 * self.done // self.total > 10 * (self.done - 1) // self.total:
-            speed = 60 * (self.done - self.before) / max(time.monotonic() - self.start, 1e-9)
+        elif 10 * self.done // self.total > 10 * (self.done - 1) // self.total:
             share = 100 * self.done // self.total
-            text = f"graded {self.done} of {self.total} ({share} %), {speed:.0f} a minute"
-            print(text, file=self.stream, flush=True)
-
-    def close(self):
-        """End the bar's line."""
-        if self.bar is not None:
-            self.bar.close()
+            print(f"graded {self.done} of {self.total} ({share} %)", file=self.stream, flush=True)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
-        self.close()
-
-
-def _bar(total, done, stream):
-    from tqdm import tqdm
-
-    class Bar(tqdm):
-        monitor_interval = 0  # a thread would be in the way of processes that fork
-
-        @property
-        def format_dict(self):
-            known = super().format_dict
-            speed = 60 * (known["n"] - known["initial"]) / max(known["elapsed"], 1e-9)
-            return {**known, "speed": f"{speed:.0f} a minute"}
-
-    Bar.set_lock(threading.RLock())  # its own is shared between processes and starts one
-    layout = "{percentage:3.0f} %|{bar}| {n_fmt} of {total_fmt}, {speed}, {remaining} left"
-    return Bar(total=total, initial=done, file=stream, bar_format=layout, dynamic_ncols=True)
+        if self.bar is not None:
+            self.bar.close()

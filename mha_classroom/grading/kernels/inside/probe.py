@@ -12,6 +12,7 @@ import pickle
 import random
 import time
 import types
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -27,7 +28,7 @@ from mha_classroom.checks.time_limit import OutOfTime, time_limit
 from mha_classroom.grading.kernels.inside.encoding import Encoder, shorten
 from mha_classroom.grading.kernels.inside.watch import running_threads, take_notes
 
-__all__ = ["MIME", "PLAN", "probe", "probe_sent"]
+__all__ = ["MIME", "PLAN", "Plan", "probe", "probe_sent"]
 
 MIME = "application/vnd.mha-course+json"
 PLAN = "mha_course_plan"  # in the metadata of a cell that probes, and of the request to run it
@@ -35,6 +36,30 @@ CLOSELY = "first"  # the way in which a right answer has to be right without wha
 TEXT, FRAMES, WARNINGS, PRINTED = 500, 5, 5, 200  # what is sent of each
 ENCODING = 5.0  # seconds for what one run returned to be written down
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an answer to a task is to be run on.
+
+    task: the id. name: what the answer defines, a `kind` ("function" or "class"). run: what runs
+    it, "module:function". forbidden, changes: of the task. runs: (way, index of the case) in
+    order. inputs: of each case, pickled. seconds: for all runs. each: for one. seed: of the random
+    generators. nonce: a text that no other plan has.
+    """
+
+    task: str
+    name: str
+    kind: str
+    run: str
+    forbidden: tuple[str, ...]
+    changes: tuple[str, ...]
+    runs: list[tuple[str, int]]
+    inputs: list[bytes]
+    seconds: float
+    each: float
+    seed: int
+    nonce: str
 
 
 def probe_sent():
@@ -47,17 +72,17 @@ def probe_sent():
 def probe(blob, names=None, show=None):
     """Run an answer as planned and display what came of it, as one JSON object of type MIME.
 
-    blob: what `records.blob_of` made of a plan. names: where the answer is looked up, the names of
-    the notebook unless told. show: takes the object; displays it unless told.
+    blob: what `make_plan.blob_of` made of a Plan. names: where the answer is looked up, the names
+    of the notebook unless told. show: takes the object; displays it unless told.
     """
     plan = pickle.loads(base64.b64decode(blob))
-    report = {"nonce": plan["nonce"], "task": plan["task"], "state": "broken", "runs": []}
+    report = {"nonce": plan.nonce, "task": plan.task, "state": "broken", "runs": []}
     noticed = running_threads()
     try:
         names = get_names() if names is None else names
         report["state"] = "undefined"
-        if plan["name"] in names:
-            _try(plan, names[plan["name"]], report, noticed)
+        if plan.name in names:
+            _try(plan, names[plan.name], report, noticed)
     except BaseException as error:
         report["state"], report["error"] = "broken", encode_error(error)
     notes = [*noticed, *running_threads(), *take_notes()]
@@ -81,23 +106,23 @@ def display(report):
 
 
 def _try(plan, answer, report, noticed):
-    if not callable(answer) or (plan["kind"] == "class") != isinstance(answer, type):
+    if not callable(answer) or (plan.kind == "class") != isinstance(answer, type):
         report["state"], report["got"] = "other", shorten(describe(answer), TEXT)
         return
     report["state"] = "run"
     task = types.SimpleNamespace(
-        run=named(plan["run"]), forbidden=plan["forbidden"], changes=plan["changes"], examine=None
+        run=named(plan.run), forbidden=plan.forbidden, changes=plan.changes, examine=None
     )
-    encoder, inputs = Encoder(), [pickle.loads(given) for given in plan["inputs"]]
-    until = time.monotonic() + plan["seconds"]
+    encoder, inputs = Encoder(), [pickle.loads(given) for given in plan.inputs]
+    until = time.monotonic() + plan.seconds
     with quiet_state():
-        seed_all(plan["seed"])
-        for way, index in plan["runs"]:
+        seed_all(plan.seed)
+        for way, index in plan.runs:
             left = until - time.monotonic()
             if left <= 0:
                 return
             given = reversed_inputs(inputs[index]) if way == "reversed" else inputs[index]
-            case, seconds = types.SimpleNamespace(inputs=given), min(left, plan["each"])
+            case, seconds = types.SimpleNamespace(inputs=given), min(left, plan.each)
             record = _run(task, answer, case, way, seconds, noticed, encoder)
             report["runs"].append({"way": way, "index": index, **record})
             if record.get("error", {}).get("kind") in ("timeout", "interrupted"):

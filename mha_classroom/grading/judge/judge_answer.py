@@ -10,7 +10,7 @@ from mha_classroom.checks.outcome import examined
 from mha_classroom.checks.prepared import prepared
 from mha_classroom.checks.running import Borrowed, quiet_state
 
-__all__ = ["forbidden_name", "hidden", "judge", "needs_stages", "verdict"]
+__all__ = ["forbidden_name", "hidden", "judge", "needs_stages"]
 
 LONG, LONGER = 200, 500  # characters of what an exception says, and of other texts
 OWN_WORDS = ("raises", "type", "value", "nan", "strange", "not repeatable", "borrowed")
@@ -26,10 +26,6 @@ BLANKED = (
     (re.compile(r"\d+\.\d*(?:[eE][-+]?\d+)?|\d[eE][-+]?\d+|\.\d+"), "#"),
     (re.compile(r"ipykernel_\d+"), "ipykernel"),
 )
-VERDICTS = {
-    **{"passed": "passed", "unwritten": "missing", "timeout": "timeout", "borrowed": "borrowed"},
-    "raises": "error",
-}
 
 
 def judge(task, records, seed):
@@ -123,13 +119,6 @@ def forbidden_name(task, kind, text):
     called = text.split(" ")[0]
     about = any(f"{called}.".startswith(f"{name}.") for name in task.forbidden)
     return called if kind == "NotHere" and about else ""
-
-
-def verdict(feedback, records):
-    """The verdict in one word or two: "passed", "wrong", "error", "out of memory" and so on."""
-    if records.memory and feedback.kind == "raises":
-        return "out of memory"
-    return VERDICTS.get(feedback.kind, "wrong")
 
 
 def hidden(feedback):

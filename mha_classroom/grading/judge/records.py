@@ -1,35 +1,20 @@
-"""What an answer does in another process: what it is to be run on, and reading what was sent."""
+"""What an answer did in another process, read from what its probe sent."""
 
-import base64
 import builtins
-import hashlib
-import io
 import json
-import pickle
-import secrets
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import torch
 
-from mha_classroom.checks.diagnosis import WAYS
-from mha_classroom.checks.outcome import SECONDS, Outcome
-from mha_classroom.checks.prepared import reversed_case
-from mha_classroom.checks.running import Borrowed, quiet_state
-from mha_classroom.checks.task import AnswerError, Draw
+from mha_classroom.checks.outcome import Outcome
+from mha_classroom.checks.running import Borrowed
+from mha_classroom.checks.task import AnswerError
 from mha_classroom.checks.time_limit import OutOfTime
 from mha_classroom.grading.judge.decoding import Decoder, text_of
-from mha_classroom.grading.kernels.inside.encoding import bytes_of, tensor_from
 
-__all__ = ["HARNESS", "Records", "blob_of", "decode", "pickled", "plan_of"]
+__all__ = ["Records", "decode"]
 
-# What has to be there where answers are run, besides the task's `run`.
-HARNESS = (
-    "mha_classroom.grading.kernels.inside.encoding.tensor_from",
-    "mha_classroom.grading.kernels.inside.watch.start",
-    "mha_classroom.grading.kernels.inside.probe.probe_sent",
-)
-TOTAL = 60.0  # seconds for all runs of one answer
 LONGEST = 40_000_000  # characters of what a probe sends
 MOST = 4_000  # tensors of one run, or names that are counted
 STATES = ("run", "undefined", "other", "broken")
@@ -61,60 +46,6 @@ class Records:
         return replace(self, tensors=other.tensors, suspicious=noted)
 
 
-def plan_of(task, seed, record=(), seconds=TOTAL, each=SECONDS):
-    """Return what an answer to a task is to be run on: a dict for `blob_of` and `decode`.
-
-    record: indices of cases; then nothing is run but these, and what is computed on the way is
-        recorded. seconds: for all runs. each: for one.
-    """
-    with quiet_state():
-        cases = task.cases(Draw(seed))
-        turned = [i for i, case in enumerate(cases) if not record and reversed_case(task, case)]
-    runs = [(way, i) for i in range(len(cases)) for way in WAYS[:2]]
-    runs += [*((WAYS[2], i) for i in turned), ("calls", 0)]
-    if record:
-        runs = [("tensors", i) for i in record]
-    return {
-        "task": task.id,
-        "name": task.name,
-        "kind": task.kind,
-        "run": f"{task.run.__module__}:{task.run.__qualname__}",
-        "forbidden": task.forbidden,
-        "changes": task.changes,
-        "runs": runs,
-        "inputs": [pickled(case.inputs) for case in cases],
-        "seconds": seconds,
-        "each": each,
-        "seed": int(hashlib.sha256(f"{task.id} {seed}".encode()).hexdigest()[:8], 16),
-        "nonce": secrets.token_hex(16),
-    }
-
-
-def blob_of(plan):
-    """The plan as the text that a probe takes."""
-    return base64.b64encode(pickle.dumps(plan)).decode()
-
-
-def pickled(inputs):
-    """The inputs of a case as bytes; only what is trusted may be unpickled."""
-    target = io.BytesIO()
-    _Pickler(target).dump(inputs)
-    return target.getvalue()
-
-
-class _Pickler(pickle.Pickler):
-    """Tensors as the bytes of their memory, so that strides come over too."""
-
-    def reducer_override(self, value):
-        if not torch.is_tensor(value):
-            return NotImplemented
-        steps = zip(value.shape, value.stride(), strict=True)
-        count = 1 + sum((size - 1) * stride for size, stride in steps) if value.numel() else 0
-        flat = value.detach().as_strided((count,), (1,))
-        content = bytes_of(flat) if count else b""
-        return tensor_from, (value.dtype, tuple(value.shape), value.stride(), content)
-
-
 def decode(data, plan):
     """Return the Records that a probe sent for a plan, as text or as the dict it stands for.
 
@@ -133,15 +64,15 @@ def decode(data, plan):
 
 
 def _records(data, plan):
-    if data["nonce"] != plan["nonce"] or data["task"] != plan["task"]:
+    if data["nonce"] != plan.nonce or data["task"] != plan.task:
         raise ValueError("this is the record of something else")
     if data["state"] not in STATES:
         raise ValueError("this is no state")
-    found = Records(plan["task"], data["state"], text_of(data.get("got", ""), 1000))
+    found = Records(plan.task, data["state"], text_of(data.get("got", ""), 1000))
     found.suspicious = tuple(text_of(note, 1000) for note in data["suspicious"][:100])
     if data["state"] == "broken":
         found.memory = data.get("error", {}).get("kind") == "memory"
-    decoder, planned = Decoder(), set(plan["runs"])
+    decoder, planned = Decoder(), set(plan.runs)
     for run in data["runs"]:
         place = text_of(run["way"]), run["index"]
         if type(run["index"]) is not int or place not in planned:

@@ -6,26 +6,23 @@ import json
 import os
 import platform
 import re
-import tempfile
 import uuid
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from mha_classroom.grading.report.feedback_page import page
 from mha_classroom.grading.report.overrides import apply_overrides
-from mha_classroom.grading.report.page import page
 from mha_classroom.grading.report.safe_text import (
     case_clashes,
     cell_text,
     feedback_path,
     number,
-    plain_text,
 )
 from mha_course import __version__
 
 __all__ = [
     "clear_drafts",
-    "read_grades",
     "versions",
     "write_grades",
     "write_json",
@@ -93,88 +90,57 @@ def _json(data, indent=None):
 
 
 def write_grades(path, results, points):
-    """Write grades.csv: a row for each student and lesson, a column for each task of any lesson.
+    """Write grades.csv: a row for each Result, a column for each task of any lesson.
 
-    results: dicts of single submissions with decisions applied, in any order. points:
-    {lesson: {task id: the most points}}.
-    Properties: sorted by student and lesson; for Excel too; no text is run as a formula.
-    Raises: ValueError naming student and lesson if two results are for the same.
+    results: with decisions applied, in the order of the rows. points: {lesson: {task id: the most
+    points}}.
+    Properties: for Excel too; no text is run as a formula.
     """
     tasks = [task for lesson in sorted(points) for task in points[lesson]]
     names = ["student", "lesson", *tasks, "total", "max", *(f"{t} verdict" for t in tasks), "notes"]
-    rows = {}
-    for result in results:
-        _once(rows, result)
-        rows[result["student"], result["lesson"]] = _row(result)
     with _replacing(path, encoding="utf-8-sig") as file:
         writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
         writer.writerow({name: cell_text(name) for name in names})
-        for key in sorted(rows):
-            writer.writerow(rows[key])
-
-
-def read_grades(path):
-    """Return the rows of grades.csv as dicts of texts, names and notes as they were."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        return [
-            {plain_text(name): plain_text(cell) for name, cell in row.items()}
-            for row in csv.DictReader(file)
-        ]
+        writer.writerows(map(_row, results))
 
 
 def _row(result):
-    row = {"total": number(result["points"]), "max": number(result["max"])}
-    for task in result["tasks"]:
-        row[task["id"]] = number(task["points"])
-        row[f"{task['id']} verdict"] = cell_text(task["verdict"])
+    row = {"total": number(result.points), "max": number(result.max)}
+    for task in result.tasks:
+        row[task.id] = number(task.points)
+        row[f"{task.id} verdict"] = task.verdict.value
     notes = "; ".join(_notes(result))
     notes = notes if len(notes) <= LONGEST else notes[: LONGEST - 1] + "…"
-    texts = {"student": result["student"], "lesson": result["lesson"], "notes": notes}
+    texts = {"student": result.student, "lesson": result.lesson, "notes": notes}
     return row | {name: cell_text(text) for name, text in texts.items()}
 
 
 def _notes(result):
-    yield from [result["problem"]] if result["problem"] else []
-    for task in result["tasks"]:
-        if "machine" in task:
-            why = f" ({task['comment']})" if task["comment"] else ""
-            machine = number(task["machine"])
-            yield f"{task['id']}: a human gave {number(task['points'])}, not {machine}{why}"
-        if task["carried"]:
-            yield f"{task['id']}: graded with the course's {' and '.join(task['carried'])}"
-    yield from result["notes"]
-    yield from (f"to look at: {text}" for text in result["human"])
+    if result.problem:
+        yield result.problem
+    for task in result.tasks:
+        if task.machine is not None:
+            why = f" ({task.comment})" if task.comment else ""
+            points, machine = number(task.points), number(task.machine)
+            yield f"{task.id}: a human gave {points}, not {machine}{why}"
+        if task.carried:
+            yield f"{task.id}: graded with the course's {' and '.join(task.carried)}"
+    yield from result.notes
+    yield from (f"to look at: {text}" for text in result.human)
 
 
 def write_results(path, results, seed, versions, overrides):
     """Write results.json: what the machine found, and apart from it what humans decided.
 
-    results: dicts of single submissions as they were graded, in any order; they are gone through
-    once, and only one of them is held at a time.
-    Properties: no times; students and lessons in order, one line for each submission; equal input
-        gives an equal file.
-    Raises: ValueError naming student and lesson if two results are for the same.
+    results: Results as they were graded; only one of them is held at a time.
+    Properties: no times; one line for each submission; equal input gives an equal file.
     """
-    places = {}
     decided, made = _json(overrides.listed(), indent=1), _json(versions, indent=1)
-    with _replacing(path) as file, tempfile.TemporaryFile(dir=Path(path).parent) as spool:
-        for result in results:
-            _once(places, result)
-            line = _json(result).encode("utf-8", "backslashreplace")
-            places[result["student"], result["lesson"]] = spool.tell(), len(line)
-            spool.write(line)
+    with _replacing(path) as file:
         file.write(f'{{"format": {FORMAT},\n"overrides": {decided},\n"results": [')
-        for count, key in enumerate(sorted(places)):
-            start, length = places[key]
-            spool.seek(start)
-            file.write((",\n" if count else "\n") + spool.read(length).decode("utf-8"))
+        for count, result in enumerate(results):
+            file.write((",\n" if count else "\n") + _json(result.as_json()))
         file.write(f'\n],\n"seed": {_json(seed)},\n"versions": {made}}}\n')
-
-
-def _once(seen, result):
-    key = result["student"], result["lesson"]
-    if key in seen:
-        raise ValueError(f"two results for student {key[0]!r}, lesson {key[1]!r}")
 
 
 def versions(keys):
@@ -213,22 +179,22 @@ def write_pages(out, results, titles, students, seconds=None):
     """
     clashes = case_clashes(students)
     for result in results:
-        path = feedback_path(out, result["student"], result["lesson"], clashes)
-        write_text(path, page(result, titles.get(result["lesson"], ""), seconds))
+        path = feedback_path(out, result.student, result.lesson, clashes)
+        write_text(path, page(result, titles.get(result.lesson, ""), seconds))
 
 
 def write_reports(out, results, *, points, titles, seed, versions, overrides, seconds=None):
     """Write results.json, grades.csv and the pages into the folder `out`.
 
-    results: dicts of single submissions as they were graded; an object that can be gone through
+    results: Results as they were graded, by student and lesson; an object that can be gone through
     more than once, such as one that reads them from disk each time. The rest as above.
     """
     out = Path(out)
     write_results(out / "results.json", results, seed, versions, overrides)
 
     def settled():
-        return (apply_overrides(result, overrides, points) for result in results)
+        return (apply_overrides(result, overrides) for result in results)
 
     write_grades(out / "grades.csv", settled(), points)
-    students = {result["student"] for result in results}
+    students = {result.student for result in results}
     write_pages(out, settled(), titles, students, seconds)

@@ -1,7 +1,8 @@
 """A process that grades one submission after the other for another process, over pipes.
 
-Both are the course's own, so they talk in pickles: first the settings, then units of work. Only the
-process itself imports what grading takes; a worker of a cluster does not.
+Both are the course's own, so they talk in pickles: first the settings, then submissions, for each
+of which a Graded comes back. Only the process itself imports what grading takes. A worker of a
+cluster does not: it passes on what it does not unpickle.
 """
 
 import contextlib
@@ -39,7 +40,7 @@ class Remote:
     def __init__(self, settings, files, keys):
         self.made_for = (settings, keys)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "mha_classroom.grading.cluster_worker"],
+            [sys.executable, "-m", "mha_classroom.grading.dask_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -49,9 +50,9 @@ class Remote:
             self.close()
             raise
 
-    def grade(self, unit):
-        """The outcome of a unit of work, see unit.py. Raises: RuntimeError if it has ended."""
-        return self._ask(unit)
+    def grade(self, handed_in):
+        """A pickled Graded for a pickled HandedIn. Raises: RuntimeError if the process ended."""
+        return self._ask(handed_in)
 
     def _ask(self, what):
         try:
@@ -72,10 +73,11 @@ class Remote:
         self.process.wait()
 
 
-def grade_here(unit, work):
-    """Grade a unit in this thread's own process, which stays for the next; returns the outcome.
+def grade_here(handed_in, work):
+    """Grade a submission in this thread's own process, which stays for the next one.
 
-    work: the settings, the files of the assignment, and {name of an assignment: its key}.
+    handed_in: a pickled HandedIn; returns a pickled Graded. work: the settings, the files of the
+        assignment, and {name of an assignment: its key}.
     Raises: Refused, see Remote; RuntimeError if the process ends.
     """
     settings, files, keys = work
@@ -86,12 +88,12 @@ def grade_here(unit, work):
     _here.remote = None
     remote = remote or Remote(settings, files, keys)
     try:
-        outcome = remote.grade(unit)
+        graded = remote.grade(handed_in)
     except RuntimeError:
         remote.close()
         raise
     _here.remote = remote
-    return outcome
+    return graded
 
 
 def main():
@@ -101,7 +103,7 @@ def main():
     from mha_classroom.grading.kernels.start_zygote import zygote
 
     source, target = sys.stdin.buffer, sys.stdout.buffer
-    sys.stdout = sys.stderr  # nothing else may go where the outcomes go
+    sys.stdout = sys.stderr  # nothing else may go where the results go
 
     def say(what):
         pickle.dump(what, target)
@@ -115,7 +117,7 @@ def main():
         import torch  # these take seconds, and so do the imports of the zygote
 
         from mha_classroom.grading.fit.assignment import load_assignment
-        from mha_classroom.grading.workers import outcome_of
+        from mha_classroom.grading.local_pool import grade_whatever_happens
 
         torch.set_num_threads(1)
         for name, content in (files or {}).items():
@@ -129,9 +131,10 @@ def main():
             return say(f"has another version of {', '.join(other)}")
         # The other end may be gone at any time, and then there is nobody left to tell.
         with contextlib.suppress(EOFError, BrokenPipeError):
-            say({})
+            say(b"")
             while True:
-                say(outcome_of(pickle.load(source), loaded, settings, kernels))
+                handed_in = pickle.loads(pickle.load(source))
+                say(pickle.dumps(grade_whatever_happens(handed_in, loaded, settings, kernels)))
     os._exit(0)  # or Python fails in writing what is still buffered
 
 

@@ -1,13 +1,23 @@
-"""A notebook that anyone may have written, read so that nothing in it can do harm."""
+"""A file that anyone may have handed in, opened and read so that nothing in it can do harm."""
 
 import json
+import os
 import re
+import stat
 import warnings
 
 import nbformat
 
-__all__ = ["Unreadable", "label_of", "parse"]
+__all__ = ["LINK", "Unreadable", "label_of", "parse", "problem_of", "read_submission"]
 
+LIMIT = 50_000_000  # bytes
+LINK = "is a symbolic link, which is not followed"
+REFUSED = (
+    (stat.S_ISLNK, LINK),
+    (stat.S_ISDIR, "is a folder and not a file"),
+    (stat.S_ISFIFO, "is a pipe and not a file"),
+    (stat.S_ISSOCK, "is a socket and not a file"),
+)
 MAX_CELLS = 2000
 MAX_CODE = 2_000_000  # characters
 MAX_BRACKETS = 3_000_000  # lists and objects cost far more memory than their two characters
@@ -17,6 +27,62 @@ CELL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 class Unreadable(ValueError):
     """Why a submission cannot be graded, in words for the student and the instructor."""
+
+
+def problem_of(path):
+    """Why a file cannot be graded, in words, as far as opening it shows; "" if it can."""
+    try:
+        os.close(_open(path))
+    except Unreadable as error:
+        return str(error)
+    return ""
+
+
+def read_submission(path):
+    """Return the content of a submission as bytes.
+
+    Raises: Unreadable in words for a link, folder, pipe, device, a file that cannot be read or
+        has more than 50 MB.
+    """
+    handle = _open(path)
+    try:
+        parts, left = [], LIMIT + 1
+        while left > 0 and (part := os.read(handle, min(left, 1 << 20))):
+            parts.append(part)
+            left -= len(part)
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror}") from None
+    finally:
+        os.close(handle)
+    if left <= 0:
+        raise Unreadable(f"has more than {LIMIT // 1_000_000} MB")
+    return b"".join(parts)
+
+
+def _open(path):
+    """A file descriptor of a regular file; looking first keeps devices from being touched."""
+    try:
+        _check_kind(os.lstat(path))
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror}") from None
+    try:
+        _check_kind(os.fstat(handle))
+    except Unreadable:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _check_kind(status):
+    for is_kind, words in REFUSED:
+        if is_kind(status.st_mode):
+            raise Unreadable(words)
+    if not stat.S_ISREG(status.st_mode):
+        raise Unreadable("is a device and not a file")
+    if status.st_size > LIMIT:
+        size = status.st_size / 1_000_000
+        raise Unreadable(f"has {size:.0f} MB, more than {LIMIT // 1_000_000} MB")
 
 
 def parse(content):

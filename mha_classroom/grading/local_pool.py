@@ -9,11 +9,12 @@ from concurrent.futures.process import BrokenProcessPool
 
 import torch
 
-from mha_classroom.grading.judge.grade_submission import failed_result, grade_unit
+from mha_classroom.grading.judge.grade_submission import failed_result, grade_submission
 from mha_classroom.grading.judge.self_check import check_course
 from mha_classroom.grading.kernels import jail
+from mha_classroom.grading.results import Graded
 
-__all__ = ["failed_outcome", "local_pool", "outcome_of"]
+__all__ = ["TRIES", "could_not", "grade_whatever_happens", "local_pool"]
 
 AHEAD = 2  # submissions that wait for each worker
 TRIES = 3  # for a submission whose worker dies
@@ -23,11 +24,11 @@ _shared = {}  # what a worker has from the process that it was forked from
 
 @contextlib.contextmanager
 def local_pool(settings, loaded, kernels, workers):
-    """Give a function that grades units of work in processes of this machine.
+    """Give a function that grades submissions in processes of this machine.
 
     loaded: {name: Assignment}. kernels: the Zygote that kernels are forked from. The function takes
-    an iterable of units, see unit.py, and yields their outcomes as they come; it reads only a few
-    units ahead.
+    an iterable of HandedIn with their content and yields a Graded for each as they come; it reads
+    only a few of them ahead.
     Raises: SelfCheckFailed if the grading itself does not work.
     """
     torch.set_num_threads(1)  # and what is forked has no threads to miss
@@ -35,31 +36,31 @@ def local_pool(settings, loaded, kernels, workers):
         check_course(assignment, settings, kernels)
     _shared.update(settings=settings, loaded=loaded, kernels=kernels)
     try:
-        yield lambda units: _grade(units, workers)
+        yield lambda all_handed_in: _grade(all_handed_in, workers)
     finally:
         _shared.clear()
 
 
-def _grade(units, workers):
-    units, again, waiting = iter(units), deque(), {}
+def _grade(all_handed_in, workers):
+    coming, again, waiting = iter(all_handed_in), deque(), {}
     executor = _start(workers)
     try:
         while True:
-            broken = not _submit(executor, units, again, waiting, workers * (1 + AHEAD))
+            broken = not _submit(executor, coming, again, waiting, workers * (1 + AHEAD))
             if not waiting and not broken:
                 return
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
-                unit, tries = waiting.pop(future)
+                handed_in, tries = waiting.pop(future)
                 try:
                     yield future.result()
                 except BrokenProcessPool:
                     broken = True
                     if tries + 1 < TRIES:
-                        again.append((unit, tries + 1))
+                        again.append((handed_in, tries + 1))
                     else:
                         problem = "the process that graded it ended again and again"
-                        yield failed_outcome(unit, _shared["loaded"], problem)
+                        yield could_not(handed_in, _shared["loaded"], problem)
             if broken:  # then all that was waiting is broken
                 again.extend(waiting.values())
                 waiting.clear()
@@ -69,21 +70,21 @@ def _grade(units, workers):
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _submit(executor, units, again, waiting, most):
-    """Have the next units graded; returns whether the processes are still there.
+def _submit(executor, coming, again, waiting, most):
+    """Have the next submissions graded; returns whether the processes are still there.
 
     What was there when a process ended is graded alone, so that one submission which ends its
     process every time does not use up the tries of others.
     """
     while len(waiting) < (1 if again else most):
         alone = bool(again)
-        unit, tries = again.popleft() if alone else (next(units, None), 0)
-        if unit is None:
+        handed_in, tries = again.popleft() if alone else (next(coming, None), 0)
+        if handed_in is None:
             return True
         try:
-            waiting[executor.submit(_work, unit)] = unit, tries
+            waiting[executor.submit(_work, handed_in)] = handed_in, tries
         except BrokenProcessPool:
-            again.append((unit, tries))
+            again.append((handed_in, tries))
             return False
         if alone:
             return True
@@ -100,19 +101,19 @@ def _begin():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _work(unit):
-    return outcome_of(unit, _shared["loaded"], _shared["settings"], _shared["kernels"])
+def _work(handed_in):
+    return grade_whatever_happens(handed_in, **_shared)
 
 
-def outcome_of(unit, loaded, settings, zygote):
-    """Grade a unit of work whatever happens: one submission may not stop the rest."""
+def grade_whatever_happens(handed_in, loaded, settings, kernels):
+    """The Graded of a submission also if grading it fails: one may not stop the rest."""
     try:
-        return grade_unit(unit, loaded[unit["lesson"]], settings, zygote)
+        return grade_submission(handed_in, loaded[handed_in.lesson], settings, kernels)
     except Exception as error:
-        return failed_outcome(unit, loaded, f"the grader failed: {type(error).__name__}: {error}")
+        problem = f"the grader failed: {type(error).__name__}: {error}"
+        return could_not(handed_in, loaded, problem)
 
 
-def failed_outcome(unit, loaded, problem):
-    """The outcome of a unit of work that could not be done."""
-    result = failed_result(unit, loaded[unit["lesson"]], problem)
-    return {"result": result, "seconds": 0.0, "kernels": 0}
+def could_not(handed_in, loaded, problem):
+    """The Graded of a submission that could not be graded."""
+    return Graded(failed_result(handed_in, loaded[handed_in.lesson], problem), 0.0, 0)

@@ -1,30 +1,30 @@
-"""Grade on a Dask cluster: the same unit of work on many machines."""
+"""Grade on a Dask cluster: submissions are graded on many machines as they are on one."""
 
 import contextlib
+import pickle
 from collections import deque
 
 from mha_classroom.clone import CourseError
-from mha_classroom.grading.cluster_worker import Refused, files_of, grade_here
+from mha_classroom.grading.dask_worker import Refused, files_of, grade_here
 from mha_classroom.grading.judge.self_check import check_course
-from mha_classroom.grading.workers import failed_outcome
+from mha_classroom.grading.local_pool import TRIES, could_not
 
 __all__ = ["cluster_pool"]
 
 AHEAD = 3  # submissions that are on their way for each thread of the cluster
-TRIES = 3
 PATIENCE = 20  # seconds until a scheduler and a worker have to be there
 AGAIN = "The same command with --resume goes on from here."
 
 
 @contextlib.contextmanager
 def cluster_pool(settings, loaded, kernels, address):
-    """Give a function that grades units of work on the cluster with this scheduler.
+    """Give a function that grades submissions on the cluster with this scheduler.
 
     kernels: the Zygote on which the grading is tried out here.
     Properties: the assignment is sent along; the course has to be installed on the workers, in the
-        same version. A unit whose worker dies is graded by another.
+        same version. A submission whose worker dies is graded by another.
     Raises: CourseError if there is no such cluster, or no worker in it; SelfCheckFailed as
-        `pools.local_pool` does. While grading: CourseError if a worker cannot grade what this
+        `local_pool` does. While grading: CourseError if a worker cannot grade what this
         machine can, or the scheduler is gone.
     """
     with _connected(address) as client:
@@ -32,7 +32,7 @@ def cluster_pool(settings, loaded, kernels, address):
             check_course(assignment, settings, kernels)
         keys = {name: assignment.key for name, assignment in loaded.items()}
         work = (settings, files_of(settings.folder), keys)
-        yield lambda units: _grade(client, units, work, loaded)
+        yield lambda all_handed_in: _grade(client, all_handed_in, work, loaded)
 
 
 def _connected(address):
@@ -52,41 +52,41 @@ def _connected(address):
     return client
 
 
-def _grade(client, units, work, loaded):
+def _grade(client, all_handed_in, work, loaded):
     from distributed import as_completed
 
-    units, again, waiting = iter(units), deque(), {}
+    coming, again, waiting = iter(all_handed_in), deque(), {}
     running = as_completed()
 
     def send():
         most = AHEAD * max(1, sum(client.nthreads().values()))
         while len(waiting) < most:
-            unit, tries = again.popleft() if again else (next(units, None), 0)
-            if unit is None:
+            handed_in, tries = again.popleft() if again else (next(coming, None), 0)
+            if handed_in is None:
                 return
-            # What all units need goes with each: what is stored once is gone with its workers.
-            future = client.submit(grade_here, unit, work, pure=False)
-            waiting[future] = unit, tries + 1
+            # What all of them need goes with each: what is stored once is gone with its workers.
+            future = client.submit(grade_here, pickle.dumps(handed_in), work, pure=False)
+            waiting[future] = handed_in, tries + 1
             running.add(future)
 
     send()
     while waiting:
         future = next(running)
-        unit, tries = waiting.pop(future)
+        handed_in, tries = waiting.pop(future)
         if future.status == "finished":
-            yield future.result()
+            yield pickle.loads(future.result())
         elif tries < TRIES:
             _check_worker(future)
-            again.append((unit, tries))
+            again.append((handed_in, tries))
         else:
             _check_worker(future)
             problem = f"the cluster could not grade it: {future.exception()}"
-            yield failed_outcome(unit, loaded, problem)
+            yield could_not(handed_in, loaded, problem)
         send()
 
 
 def _check_worker(future):
-    """Raise CourseError if grading a unit failed for what would fail for all of them."""
+    """Raise CourseError if grading a submission failed for what would fail for all of them."""
     if future.cancelled():
         raise CourseError(f"The Dask scheduler is gone. {AGAIN}")
     error = future.exception()

@@ -2,33 +2,13 @@
 
 import html
 import re
+from dataclasses import fields, replace
 
-from mha_classroom.checks.feedback import Feedback
 from mha_classroom.grading.report.safe_text import number, visible
+from mha_classroom.grading.results import VERDICTS, Verdict
 
 __all__ = ["heading", "page"]
 
-WORDS = {
-    "wrong": "not yet",
-    "error": "stopped with an error",
-    "timeout": "stopped",
-    "crashed": "crashed",
-    "out of memory": "out of memory",
-    "borrowed": "calls what it should write",
-    "missing": "was not written",
-    "not run": "was not run",
-}
-MEANING = {
-    "error": "Python raised an exception while it ran.",
-    "timeout": "It did not come to an end. Is there a loop whose condition never becomes false?",
-    "crashed": "It ended Python itself, so nothing could be compared. Your other tasks were graded "
-    "without it.",
-    "out of memory": "It asked for more memory than there is for one notebook. Is a tensor much "
-    "larger than it has to be, or a list that never stops growing?",
-    "borrowed": "It calls a finished version of what this task asks you to write.",
-    "missing": "There is no answer of yours in the notebook for this task.",
-    "not run": "It was not tried, so nothing is said about it.",
-}
 STYLE = """
 :root { color-scheme: light dark; --text: #1d2330; --quiet: #5b6475; --line: #d8dce4;
   --page: #fff; --soft: #f4f6f9; --bar: #2e7d4f; --bad: #c62f35; }
@@ -76,27 +56,25 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 def page(result, title="", seconds=None):
     """Return the HTML of one student's feedback on one lesson.
 
-    result: of one submission, with what a human decided applied. title: of the exercise set, its
-    name if empty. seconds: how long an answer was allowed to take.
+    result: a Result, with what a human decided applied. title: of the exercise set, its name if
+    empty. seconds: how long an answer was allowed to take.
     """
-    title = title or result["lesson"].replace("_", " ")
-    tasks, problem = result["tasks"], result["problem"]
-    sections = [_section(i, task, seconds, problem) for i, task in enumerate(tasks, 1)]
+    title = title or result.lesson.replace("_", " ")
     parts = [
         f"<header><h1>{_escape(title)}</h1>"
-        f"<p>Feedback for <bdi>{_escape(result['student'])}</bdi></p></header><main>",
+        f"<p>Feedback for <bdi>{_escape(result.student)}</bdi></p></header><main>",
         *_total(result),
-        *([_table(tasks, sections, seconds)] if tasks else []),
-        *filter(None, sections),
-        *_notes(result["notes"]),
-        f"</main>{'' if problem else FOOTER}",
+        _table(result.tasks, seconds),
+        *(_section(i, task) for i, task in enumerate(result.tasks, 1)),
+        *_notes(result.notes),
+        f"</main>{'' if result.problem else FOOTER}",
     ]
     body = "\n".join(parts)
     head = (
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer"><meta name="color-scheme" '
-        f'content="light dark"><title>{_escape(title)} · {_escape(result["student"])}</title>'
+        f'content="light dark"><title>{_escape(title)} · {_escape(result.student)}</title>'
         f"<style>{STYLE}</style>"
     )
     # The class keeps a learning platform that shows the page from reading $ as a formula.
@@ -107,33 +85,29 @@ def page(result, title="", seconds=None):
 
 
 def _total(result):
-    if result["problem"]:
-        yield f'<p class="told">Your notebook was not graded: {_escape(result["problem"])}</p>'
-    points, best = number(result["points"]), number(result["max"])
-    right = [task for task in result["tasks"] if task["verdict"] == "passed"]
-    count = f" · {len(right)} of {len(result['tasks'])} tasks passed" if result["tasks"] else ""
+    if result.problem:
+        yield f'<p class="told">Your notebook was not graded: {_escape(result.problem)}</p>'
+    points, best = number(result.points), number(result.max)
+    right = [task for task in result.tasks if task.verdict == Verdict.PASSED]
+    count = f" · {len(right)} of {len(result.tasks)} tasks passed"
     yield f'<p class="total"><strong>{points}</strong> of {best} points{count}</p>'
     yield f'<progress value="{points}" max="{best}" aria-hidden="true"></progress>'
-    wrong = [task for task in result["tasks"] if task["points"] < task["max"]]
-    if right and len(right) == len(result["tasks"]):
+    wrong = [task for task in result.tasks if task.points < task.max]
+    if len(right) == len(result.tasks):
         yield '<p class="quiet">Every task is right. Well done!</p>'
-    elif len(wrong) > 1 and not result["problem"]:
-        first = f"<code>{_escape(_name(wrong[0]))}</code>"
+    elif len(wrong) > 1 and not result.problem:
+        first = f"<code>{_escape(_name(wrong[0].id))}</code>"
         yield f'<p class="quiet">Begin with {first}: later tasks build on earlier ones.</p>'
 
 
-def _table(tasks, sections, seconds):
+def _table(tasks, seconds):
     rows = []
-    for index, (task, section) in enumerate(zip(tasks, sections, strict=True), 1):
-        name = f"<code>{_escape(_name(task))}</code>"
-        if section:
-            name = f'<a href="#task-{index}">{name}</a>'
-        points = f"{number(task['points'])} of {number(task['max'])}"
-        mark, kind = ("✓", "mark") if task["verdict"] == "passed" else ("✗", "mark bad")
-        words = _words(task, seconds) + ("; decided by your instructor" * ("machine" in task))
+    for index, task in enumerate(tasks, 1):
+        mark, kind = ("✓", "mark") if task.verdict == Verdict.PASSED else ("✗", "mark bad")
         rows.append(
-            f'<tr><th scope="row">{name}</th><td><span class="{kind}" aria-hidden="true">{mark}'
-            f'</span> {_escape(words)}</td><td class="points">{points}</td></tr>'
+            f'<tr><th scope="row"><a href="#task-{index}"><code>{_escape(_name(task.id))}</code>'
+            f'</a></th><td><span class="{kind}" aria-hidden="true">{mark}</span> '
+            f'{_escape(_words(task, seconds))}</td><td class="points">{_points(task)}</td></tr>'
         )
     return (
         '<table><caption>Your tasks</caption><thead><tr><th scope="col">Task</th>'
@@ -144,55 +118,48 @@ def _table(tasks, sections, seconds):
 
 def _words(task, seconds):
     """A verdict as a student reads it in the table."""
-    verdict = task["verdict"]
-    if verdict == "passed":
-        return "passed, carried forward" if task["carried"] else "passed"
-    if (task["feedback"] or {}).get("kind") == "unwritten":
-        return WORDS["missing"]
-    if verdict == "timeout" and seconds:
-        return f"stopped after {number(seconds)} s"
-    return WORDS.get(verdict, verdict)
+    words = VERDICTS[task.verdict].words
+    if task.carried:
+        words += ", carried forward"
+    if task.verdict == Verdict.TIMEOUT and seconds:
+        words += f" after {number(seconds)} s"
+    return words if task.machine is None else f"{words}; decided by your instructor"
 
 
-def _section(index, task, seconds, problem):
-    """What is said of one task, "" where the notebook's problem says it all."""
-    if problem and not task["feedback"] and "machine" not in task:
-        return ""
-    points = f"{number(task['points'])} of {number(task['max'])} points"
-    parts = [f'<p class="told">{_escape(text, KEPT)}</p>' for text in _told(task)]
-    if task["feedback"]:
-        parts.append(_box(task["feedback"]))
-    elif task["verdict"] in MEANING:
-        words = _escape(f"{_words(task, seconds)}.")
-        parts.append(
-            f"<p><strong>{words[0].upper()}{words[1:]}</strong> {MEANING[task['verdict']]}</p>"
-        )
+def _section(index, task):
+    """What is said of one task."""
+    told = "".join(f'<p class="told">{_escape(text, KEPT)}</p>' for text in _told(task))
     return (
         f'<section id="task-{index}" aria-labelledby="name-{index}"><h2 id="name-{index}"><code>'
-        f'{_escape(_name(task))}</code> <span class="points">{points}</span></h2>'
-        f"{''.join(parts)}</section>"
+        f'{_escape(_name(task.id))}</code> <span class="points">{_points(task)} points</span></h2>'
+        f"{told}{_box(task.feedback)}</section>"
     )
+
+
+def _points(task):
+    return f"{number(task.points)} of {number(task.max)}"
 
 
 def _told(task):
     """What there is to say beside the check's own words."""
-    if task["carried"]:
-        earlier = [name.split("-", 1)[-1] for name in task["carried"]]
+    if task.carried:
+        earlier = [_name(task_id) for task_id in task.carried]
         theirs = "is wrong; with the course's version in its place"
         if len(earlier) > 1:
             theirs = "are wrong; with the course's versions in their place"
-        full = ": full points" if task.get("machine", task["points"]) == task["max"] else ""
+        of_machine = task.points if task.machine is None else task.machine
+        full = ": full points" if of_machine == task.max else ""
         names = " and ".join(earlier)
         yield f"Carried forward: your earlier {names} {theirs} this task is right{full}."
-    if "machine" in task:
-        comment = f": {task['comment']}" if task["comment"] else "."
+    if task.machine is not None:
+        comment = f": {task.comment}" if task.comment else "."
         yield f"Decided by your instructor{comment}"
 
 
-def _box(fields):
+def _box(feedback):
     # The lessons do not lie beside this page, and nothing here is a live message.
-    fields = {name: _visible_in(value) for name, value in fields.items()} | {"lesson": ""}
-    shown = Feedback(**fields)
+    seen = {each.name: _visible_in(getattr(feedback, each.name)) for each in fields(feedback)}
+    shown = replace(feedback, **seen | {"lesson": ""})
     box = re.sub(r"<a [^>]*>(.*?)</a>", r"“\1”", shown._repr_html_(), flags=re.S)
     return box.replace(' role="status"', "")
 
@@ -200,7 +167,7 @@ def _box(fields):
 def _visible_in(value):
     if isinstance(value, str):
         return visible(value, keep=KEPT)
-    return tuple(map(_visible_in, value)) if isinstance(value, (list, tuple)) else value
+    return tuple(map(_visible_in, value)) if isinstance(value, tuple) else value
 
 
 def _notes(notes):
@@ -209,8 +176,8 @@ def _notes(notes):
         yield f"<section><h2>About your notebook</h2><ul>{items}</ul></section>"
 
 
-def _name(task):
-    return task["id"].split("-", 1)[-1]
+def _name(task_id):
+    return task_id.split("-", 1)[-1]
 
 
 def _escape(text, keep=""):

@@ -1,0 +1,199 @@
+"""Who handed in what is found, in whatever folders and under whatever names."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from handed_notebooks import CELL, STEM, book
+
+from mha_classroom.clone import CourseError
+from mha_classroom.grading.fit.assembly import Unreadable
+from mha_classroom.grading.handed_in import read_notebook as handed_files
+from mha_classroom.grading.handed_in.find_submissions import find_submissions
+
+
+def hand_in(root, *paths, content=None):
+    for path in paths:
+        path = root / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if content is not None else book(CELL).encode())
+
+
+def labelled(stem):
+    return book(CELL, metadata={"mha_course": {"exercise_set": stem, "version": 1}}).encode()
+
+
+def rows_of(root, *names):
+    found = find_submissions(root, names or (STEM, "05_x"))
+    assert found == sorted(found, key=lambda row: (row.student, row.lesson))
+    for row in found:
+        assert row.path is None or row.path.is_relative_to(root)
+    return {(row.student, row.lesson): row for row in found}
+
+
+@pytest.mark.parametrize(
+    ("layout", "below"),
+    [
+        (f"{{}}/{STEM}.ipynb", ""),
+        (f"submitted/{{}}/{STEM}/{STEM}.ipynb", ""),
+        (f"submitted/{{}}/{STEM}/{STEM}.ipynb", "submitted"),
+        (f"submitted/{{}}/ps1/{STEM}.ipynb", ""),
+        (f"{{}}/{STEM}/homework.ipynb", ""),
+    ],
+)
+def test_layouts_and_names(tmp_path, layout, below):
+    students = ["Ann B", "王小明", "-rf", "two\nlines", 'o\'"x"', "=1+1", "..x"[2:], "%s"]
+    hand_in(tmp_path, *(layout.format(student) for student in students))
+    hand_in(tmp_path, *(layout.format(f"{hidden}/x") for hidden in (".git", "__MACOSX")))
+    (tmp_path / layout.format("Ann B")).with_name("timestamp.txt").write_text("2026")
+    hidden = (tmp_path / layout.format("Ann B")).parent / ".ipynb_checkpoints"
+    hand_in(hidden, f"{STEM}.ipynb")
+    if layout.startswith("submitted"):
+        hand_in(tmp_path, f"release/{STEM}/{STEM}.ipynb", f"autograded/x/{STEM}/{STEM}.ipynb")
+    rows = rows_of(tmp_path / below)
+    assert sorted(rows) == sorted((student, STEM) for student in students)
+    assert all(row.path.is_file() and not row.problem for row in rows.values())
+    assert all(bool(row.note) == ("homework" in layout) for row in rows.values())
+
+
+def test_a_row_for_each_student_and_lesson(tmp_path):
+    hand_in(tmp_path, f"a/{STEM}.ipynb", "b/05_x.ipynb", "b/notes.ipynb")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "list.csv").write_text("a")
+    rows = rows_of(tmp_path, STEM, "05_x", "07_y")
+    assert {key for key, row in rows.items() if not row.problem} == {("a", STEM), ("b", "05_x")}
+    assert len(rows) == 6 and rows["c", STEM].problem == "nothing was handed in"
+    assert "there is notes.ipynb, which does not say" in rows["b", STEM].problem
+    assert rows["b", STEM].human and not rows["c", STEM].human
+
+
+@pytest.mark.parametrize("name", ["{} (1)", "{}-Copy1", "Ann_04", "{}.bak"])
+def test_other_names_count_by_what_they_say(tmp_path, name):
+    hand_in(tmp_path, f"a/{name.format(STEM)}.ipynb", content=labelled(STEM))
+    row = rows_of(tmp_path)["a", STEM]
+    assert row.path.is_file() and not row.problem and "none of the right name" in row.note
+    hand_in(tmp_path, "a/another.ipynb", content=labelled(STEM))
+    row = rows_of(tmp_path)["a", STEM]
+    assert row.path is None and row.human and "another.ipynb" in row.problem
+    hand_in(tmp_path, f"a/{STEM}.ipynb")
+    row = rows_of(tmp_path)["a", STEM]
+    assert row.path.name == f"{STEM}.ipynb" and not row.problem and not row.note
+
+
+def test_the_name_decides_where_the_metadata_does_not(tmp_path):
+    hand_in(tmp_path, f"a/{STEM} (1).ipynb", content=b"not json")
+    hand_in(tmp_path, f"b/{STEM} (1).ipynb", content=labelled("05_x"))
+    rows = rows_of(tmp_path)
+    assert rows["a", STEM].path and rows["b", "05_x"].path and rows["b", STEM].path is None
+
+
+def test_the_right_place_comes_first(tmp_path):
+    hand_in(tmp_path, f"a/{STEM}.ipynb", f"a/old/{STEM}.ipynb", f"b/x/{STEM}.ipynb")
+    hand_in(tmp_path, f"b/y/{STEM}.ipynb")
+    rows = rows_of(tmp_path)
+    assert rows["a", STEM].path == tmp_path / "a" / f"{STEM}.ipynb"
+    assert f"old/{STEM}.ipynb" in rows["a", STEM].note
+    assert rows["b", STEM].human and "someone has to choose" in rows["b", STEM].problem
+
+
+def test_a_notebook_in_no_students_folder(tmp_path):
+    hand_in(tmp_path, f"{STEM}.ipynb", "unknown.ipynb")
+    row = rows_of(tmp_path)[f"{STEM}.ipynb", STEM]
+    assert "beside the students' folders" in row.problem and row.human
+
+
+def test_what_is_no_file_gets_a_row_and_nothing_hangs(tmp_path, monkeypatch):
+    secret = tmp_path / "secret.ipynb"
+    hand_in(tmp_path, "secret.ipynb", content=labelled(STEM))
+    root = tmp_path / "handed in"
+    kinds = ("link", "folder", "fifo", "socket", "device", "large", "gone", "good")
+    paths = {kind: root / kind / f"{STEM}.ipynb" for kind in kinds}
+    for path in paths.values():
+        path.parent.mkdir(parents=True)
+    paths["link"].symlink_to(secret)
+    paths["folder"].mkdir()
+    os.mkfifo(paths["fifo"])
+    monkeypatch.chdir(paths["socket"].parent)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(paths["socket"].name)
+    paths["device"].write_bytes(b"")
+    with paths["large"].open("wb") as file:
+        file.truncate(handed_files.LIMIT + 1)
+    paths["gone"].symlink_to("nowhere")
+    paths["good"].write_bytes(labelled(STEM))
+    (root / "linked student").symlink_to(tmp_path)
+    (root / "linked folder").mkdir()
+    (root / "linked folder" / STEM).symlink_to(tmp_path)
+    os.mkfifo(root / "good" / "other.ipynb")
+    lstat = os.lstat
+
+    def device(path, **how):
+        status = lstat(path, **how)
+        if path == paths["device"]:
+            return os.stat_result((0o020600, *status[1:]))
+        return status
+
+    monkeypatch.setattr(handed_files.os, "lstat", device)
+    problems = {student: row.problem for (student, _), row in rows_of(root).items()}
+    link = "is a symbolic link, which is not followed"
+    assert problems == {
+        "link": link,
+        "gone": link,
+        "folder": "is a folder and not a file",
+        "fifo": "is a pipe and not a file",
+        "socket": "is a socket and not a file",
+        "device": "is a device and not a file",
+        "large": "has 50 MB, more than 50 MB",
+        "good": "",
+        "linked student": f"the student's folder {link}",
+        "linked folder": link,
+    }
+    for kind in set(kinds) - {"good"}:
+        with pytest.raises(Unreadable, match="^(is|has) "):
+            handed_files.read_submission(paths[kind])
+    assert handed_files.read_submission(paths["good"]) == labelled(STEM)
+
+
+def test_what_cannot_be_opened_is_said(tmp_path, monkeypatch):
+    hand_in(tmp_path, f"a/{STEM}.ipynb", f"b/{STEM}.ipynb")
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(handed_files.os, "open", refuse)
+        assert rows_of(tmp_path)["a", STEM].problem == "cannot be read: Permission denied"
+    scandir = os.scandir
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", lambda p: refuse() if p.name == "a" else scandir(p))
+        rows = rows_of(tmp_path)
+        assert "folder cannot be read: Permission denied" in rows["a", STEM].problem
+    with pytest.raises(Unreadable, match="cannot be read: No such file"):
+        handed_files.read_submission(tmp_path / "none.ipynb")
+    with pytest.raises(CourseError, match="cannot be read: No such file"):
+        find_submissions(tmp_path / "nowhere", [STEM])
+
+
+def test_a_file_that_grows_is_read_to_the_limit(tmp_path, monkeypatch):
+    hand_in(tmp_path, f"a/{STEM}.ipynb", content=b"x" * 101)
+    monkeypatch.setattr(handed_files, "_check_kind", lambda status: None)
+    monkeypatch.setattr(handed_files, "LIMIT", 100)
+    with pytest.raises(Unreadable, match="has more than 0 MB"):
+        handed_files.read_submission(tmp_path / "a" / f"{STEM}.ipynb")
+
+
+def test_a_name_that_is_no_text(tmp_path):
+    folder = os.fsencode(tmp_path) + b"/a\xff"
+    os.mkdir(folder)
+    with open(folder + f"/{STEM}.ipynb".encode(), "wb") as file:
+        file.write(book(CELL).encode())
+    (row,) = find_submissions(tmp_path, [STEM])
+    assert row.student == "a\\xff" and handed_files.read_submission(row.path)
+
+
+def test_two_names_that_are_one_as_text_are_refused_and_neither_is_lost(tmp_path):
+    for name in (b"a\xff", b"a\\xff"):
+        hand_in(tmp_path, Path(os.fsdecode(name), f"{STEM}.ipynb"))
+    with pytest.raises(CourseError, match="Two folders are called"):
+        find_submissions(tmp_path, [STEM])

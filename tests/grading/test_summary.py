@@ -1,0 +1,85 @@
+"""What the terminal shows, at the end of a run and on the way."""
+
+import contextlib
+import os
+import pty
+import re
+import termios
+from dataclasses import replace
+
+from results_made_up import (
+    EVIL,
+    FOUR,
+    MERGE,
+    SPLIT,
+    good,
+    result,
+    settled,
+    task,
+)
+
+from mha_classroom.checks import find
+from mha_classroom.grading.report.summary import LISTED, Progress, summary
+
+
+def test_the_summary_counts_draws_and_names(tmp_path):
+    wrong = [good(f"s{i}") for i in range(3)]
+    other = result("o", tasks=[task(SPLIT, "wrong", mistake="unheard-of"), task(MERGE, "wrong")])
+    full = result(
+        "f", tasks=[task(SPLIT, "passed", 2.0), task(MERGE, "passed", 3.0, 3.0)], human=("odd\x1b",)
+    )
+    bad = [
+        result("x", problem="is not a notebook: bla", human=()),
+        result("y", problem="nothing was handed in"),
+    ]
+    text = summary(settled(*wrong, other, full, *bad), ["overrides.csv, line 2: no 'Bob'"])
+    assert "5 of 7 submissions graded." in text and "1 not graded: nothing was handed in" in text
+    assert "Tasks: 5 passed, 5 wrong." in text
+    assert f"{FOUR}: 6 handed in, mean 1.8 and median 2 of 5 points" in text
+    assert re.search("40–49 %  █{40} 3\n", text) and re.search("90–100 %  █{13} 1\n", text)
+    [did] = [m.did for m in find(MERGE).mistakes if m.id == "merge-without-transpose"]
+    assert f"3 × {did} (merge-without-transpose)" in " ".join(text.split())
+    assert "1 × unheard-of" in text and "1 × (no known mistake)" in text
+    needs = text.split("Needs a human (2)")[1]
+    assert f"f, {FOUR}: odd\\x1b\n" in needs and f"x, {FOUR}: is not a notebook: bla" in needs
+    assert "  overrides.csv, line 2: no 'Bob'\n" in needs
+
+
+def test_the_list_for_a_human_is_cut_and_names_stay_on_their_line():
+    text = summary(settled(*(replace(good(f"{i}{EVIL}\n"), human=("look\r",)) for i in range(23))))
+    lines = text.split("Needs a human (23)\n")[1].splitlines()
+    assert len(lines) == LISTED + 1 and lines[-1] == "  and 3 more"
+    assert not {"\x1b", "\r", "\u202e", "\ud800"} & set(text)
+
+
+def test_the_summary_of_nothing_and_of_two_mistakes_at_once():
+    assert summary([]) == "0 of 0 submissions graded.\n"
+    one = result(tasks=[task(MERGE, "wrong", 0.0, 3.0, "merge-interleaved + unheard-of")])
+    text = summary(settled(one))
+    assert "(merge-interleaved)" in text and "1 × unheard-of" in text
+
+
+def test_without_a_terminal_there_is_a_line_for_every_tenth(capsys):
+    with Progress(23) as progress:
+        for _ in range(23):
+            progress.step(good())
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10 and lines[-1] == "graded 23 of 23 (100 %)"
+    assert lines[0] == "graded 3 of 23 (13 %)"
+
+
+def test_a_terminal_gets_a_bar():
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    with os.fdopen(theirs, "w") as stream, Progress(7, stream=stream) as progress:
+        progress.step()
+        for _ in range(6):
+            progress.step(good())
+    text = b""
+    with contextlib.suppress(OSError):  # how Linux says that this is all
+        while piece := os.read(ours, 100_000):
+            text += piece
+    os.close(ours)
+    text = text.decode()
+    assert re.search(r"100%\|.*\| 7/7 ", text)
+    assert progress.bar.initial == 1
