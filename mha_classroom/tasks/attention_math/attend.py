@@ -3,8 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.combining import read_again, same
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 from mha_classroom.tasks.attention_math.softmax import EDGE, WEIGHING, build_softmax, one, zero
 
 __all__ = ["TASK"]
@@ -93,10 +92,10 @@ BATCH = "All queries at once"
 def _builder(score_keys):
     def build(
         score=score_keys,
-        vectors=same,
+        vectors=unchanged,
         scale=lambda d: 1.0,
         combine=torch.matmul,
-        finish=same,
+        finish=unchanged,
         scored="keys",
         averaged="values",
         **weighing,
@@ -144,7 +143,7 @@ BOTH = read_again(
         "Scores are no weights: they may be negative, and they do not add up to 1. The result then "
         "lies outside of the values, where no average can be.",
         AVERAGE,
-        parts={"power": same, "shift": zero, "total": one},
+        parts={"power": unchanged, "shift": zero, "total": one},
     ),
     Mistake(
         "hard-look-up",

@@ -2,8 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Mistake, Task
+from mha_classroom.checks.task import Mistake, Task, read_again
 from mha_classroom.tasks.attention_math.attend import (
     BOTH,
     FINISHED,

@@ -1,7 +1,6 @@
 """Task 1.5, predictions: three numbers, foretold."""
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 
 __all__ = ["TASK"]
 

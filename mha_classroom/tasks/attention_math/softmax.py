@@ -5,8 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.combining import read_again, same
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 
 __all__ = ["TASK"]
 
@@ -88,7 +87,7 @@ def row_sum(powers, axis):
 
 
 def build_softmax(
-    prepare=same, shift=_largest, power=torch.exp, total=row_sum, finish=same, axis=-1
+    prepare=unchanged, shift=_largest, power=torch.exp, total=row_sum, finish=unchanged, axis=-1
 ):
     """Return an answer to `01-softmax`, right unless a part is replaced.
 
@@ -128,7 +127,7 @@ WEIGHING = read_again(
         "You divide the scores themselves by their sum.",
         "Scores may be negative, so these weights may be, too, and the sum may be 0. The scores "
         "have to become positive first, the order among them kept.",
-        parts={"power": same, "shift": zero},
+        parts={"power": unchanged, "shift": zero},
     ),
     Mistake(
         "sigmoid",
@@ -357,10 +356,10 @@ TASK = Task(
     "01-softmax",
     softmax,
     softmax_cases,
+    tolerance=1e-9,  # as its statement says
     mistakes=SOFTMAX,
     build=build_softmax,
     stages=softmax_stages,
-    tolerance=1e-9,  # as its statement says
     forbidden=(
         *("torch.softmax", "torch.softmin", "torch.log_softmax"),
         *("torch.special_softmax", "torch.special_log_softmax"),

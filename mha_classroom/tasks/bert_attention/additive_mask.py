@@ -2,10 +2,9 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
 from mha_course import bert
 
 __all__ = ["TASK"]

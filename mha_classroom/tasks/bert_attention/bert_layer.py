@@ -2,10 +2,9 @@
 
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.modules import judged, plan_of
-from mha_classroom.checks.task import Mistake, Task
+from mha_classroom.checks.task import Mistake, Task, all_but, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     apply_linear,
     attention_shapes,
@@ -194,16 +193,6 @@ RETURNED = read_again(
 JOINED = "Joined, added, normalised"
 WORD = "Each word on its own"
 
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "residual-of-attention",
-    "residual-twice",
-    "no-feed-forward",
-    "feed-forward-residual-twice",
-    "mask-not-passed",
-    "weights-averaged",
-}
-
 
 def build_layer(
     attend=attend,
@@ -244,7 +233,7 @@ class _OneModule(build_layer()):
         self.feed_forward.norm = self.self_output.norm
 
 
-EVERY = read_again(
+LAYER = read_again(
     FLOW,
     Mistake(
         "residual-of-attention",
@@ -378,8 +367,6 @@ EVERY = read_again(
     ),
 )
 
-LAYER = apart(EVERY, build_layer, *({m.id for m in EVERY} - IN_PAIRS))
-
 TASK = Task(
     "06-BertLayer",
     bert.BertLayer,
@@ -390,6 +377,15 @@ TASK = Task(
     kind="class",
     mistakes=LAYER,
     build=build_layer,
+    alone=all_but(
+        LAYER,
+        "residual-of-attention",
+        "residual-twice",
+        "no-feed-forward",
+        "feed-forward-residual-twice",
+        "mask-not-passed",
+        "weights-averaged",
+    ),
     stages=layer_stages,
     uses=("06-BertSelfAttention", "06-BertSelfOutput"),
     forbidden=("mha_course.bert_layer.BertLayer",),

@@ -3,16 +3,14 @@
 import torch
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.modules import judged, learns, plan_of
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
 from mha_classroom.tasks.bert_attention.runs import run_attention
 from mha_course import bert
 
 __all__ = ["TASK"]
-
 HEADS = "The heads of lesson 4, with biases"
 
 
@@ -471,19 +469,6 @@ SCORE_MASKS = read_again(
     ),
 )
 
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "split-without-transpose",
-    "merge-without-transpose",
-    "not-scaled",
-    "scaled-by-all-heads",
-    "softmax-over-queries",
-    "mask-ignored",
-    "mask-multiplied",
-    "no-dropout",
-    "weights-averaged",
-}
-
 
 def build_attention(
     split=lambda X, H: X.unflatten(-1, (H, -1)).transpose(1, 2),
@@ -549,7 +534,7 @@ class _MaskAlwaysAdded(build_attention()):
         return super().forward(X, X + mask if mask is None else mask, need_weights)
 
 
-EVERY = read_again(
+ATTENTION = read_again(
     HEADS,
     *HEADS_MADE,
     Mistake(
@@ -629,8 +614,6 @@ EVERY = read_again(
     ),
 )
 
-ATTENTION = apart(EVERY, build_attention, *({m.id for m in EVERY} - IN_PAIRS))
-
 TASK = Task(
     "06-BertSelfAttention",
     bert.BertSelfAttention,
@@ -641,6 +624,18 @@ TASK = Task(
     kind="class",
     mistakes=ATTENTION,
     build=build_attention,
+    alone=all_but(
+        ATTENTION,
+        "split-without-transpose",
+        "merge-without-transpose",
+        "not-scaled",
+        "scaled-by-all-heads",
+        "softmax-over-queries",
+        "mask-ignored",
+        "mask-multiplied",
+        "no-dropout",
+        "weights-averaged",
+    ),
     stages=attention_stages,
     forbidden=("mha_course.bert_layer.BertSelfAttention", *LIBRARY),
     number=2,

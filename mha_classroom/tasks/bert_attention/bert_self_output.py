@@ -3,10 +3,9 @@
 import torch
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.modules import judged, plan_of
-from mha_classroom.checks.task import Mistake, Task
+from mha_classroom.checks.task import Mistake, Task, all_but, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     EVAL,
     STILL,
@@ -23,7 +22,6 @@ from mha_classroom.tasks.bert_attention.runs import run_output
 from mha_course import bert
 
 __all__ = ["TASK"]
-
 JOINED = "Joined, added, normalised"
 
 HIDDEN_DROPOUT = read_again(
@@ -245,20 +243,6 @@ NORMS = read_again(
     ),
 )
 
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "no-residual",
-    "residual-after-norm",
-    "no-norm",
-    "x-for-residual",
-    "no-projection",
-    "default-eps",
-    "variance-over-n-minus-1",
-    "no-dropout",
-    "dropout-in-eval",
-    "other-probability",
-}
-
 
 def build_output(
     eps=lambda config: config.layer_norm_eps,
@@ -285,7 +269,7 @@ def build_output(
     return BertSelfOutput
 
 
-EVERY = read_again(
+OUTPUT = read_again(
     JOINED,
     Mistake(
         "no-residual",
@@ -401,8 +385,6 @@ EVERY = read_again(
     ),
 )
 
-OUTPUT = apart(EVERY, build_output, *({m.id for m in EVERY} - IN_PAIRS))
-
 TASK = Task(
     "06-BertSelfOutput",
     bert.BertSelfOutput,
@@ -413,6 +395,19 @@ TASK = Task(
     kind="class",
     mistakes=OUTPUT,
     build=build_output,
+    alone=all_but(
+        OUTPUT,
+        "no-residual",
+        "residual-after-norm",
+        "no-norm",
+        "x-for-residual",
+        "no-projection",
+        "default-eps",
+        "variance-over-n-minus-1",
+        "no-dropout",
+        "dropout-in-eval",
+        "other-probability",
+    ),
     stages=output_stages,
     forbidden=("mha_course.bert_layer.BertSelfOutput",),
     number=3,

@@ -2,10 +2,9 @@
 
 import re
 
-from mha_classroom.checks.combining import read_again
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
 from mha_classroom.tasks.bert_attention.runs import run_names
 from mha_course import interop
 from mha_course.interop import BERT_NAMES as RIGHT_NAMES

@@ -2,9 +2,8 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
 from mha_classroom.checks.examining import equal, total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
 from mha_classroom.tasks.head_splitting.runs import BEFORE, FourProjections, run_loading
 
 __all__ = ["TASK"]

@@ -6,10 +6,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import equal, is_floats, is_nonzero, total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
 from mha_classroom.tasks.head_splitting.runs import MATRICES, SIZES, misfit, run_module
 from mha_classroom.tasks.head_splitting.spread_valid_lens import LENGTHS
 from mha_classroom.tasks.head_splitting.transpose_output import BACK, right_merge
@@ -393,17 +392,6 @@ MASKS = read_again(
     ),
 )
 
-MODULE_LENS = apart(
-    SPREAD + MASKS,
-    build_module,
-    "lengths-not-spread-over-own-mask",
-    "lengths-flattened",
-    "lengths-repeated-along-the-last-axis",
-    "lengths-repeated-and-tables-refused",
-    "lengths-divided",
-    "length-0-counts-as-1",
-)
-
 
 def _block_for_each_head(self, output):
     d = output.shape[-1] // self.num_heads
@@ -593,23 +581,6 @@ MORE = read_again(
     ),
 )
 
-MODULE = apart(
-    HEADS + SCALES + MODULE_LENS + MORE,
-    build_module,
-    "heads-averaged",
-    "W_o-before-the-merge",
-    "W_o-block-for-each-head",
-    "W_o-bias-for-each-head",
-    "scaled-by-number-of-heads",
-    "scaled-by-query-size",
-    "scaled-by-keys",
-    "multiplied-by-root",
-    "dropout-before-the-softmax",
-    "dropout-on-the-output",
-    "queries-attend-to-themselves",
-    "values-from-keys",
-)
-
 TASK = Task(
     "04-MultiHeadAttention",
     multihead.MultiHeadAttention,
@@ -618,8 +589,28 @@ TASK = Task(
     examine=examine_module,
     returns=("the output",),
     kind="class",
-    mistakes=MODULE,
+    mistakes=HEADS + SCALES + SPREAD + MASKS + MORE,
     build=build_module,
+    alone=(
+        "lengths-not-spread-over-own-mask",
+        "lengths-flattened",
+        "lengths-repeated-along-the-last-axis",
+        "lengths-repeated-and-tables-refused",
+        "lengths-divided",
+        "length-0-counts-as-1",
+        "heads-averaged",
+        "W_o-before-the-merge",
+        "W_o-block-for-each-head",
+        "W_o-bias-for-each-head",
+        "scaled-by-number-of-heads",
+        "scaled-by-query-size",
+        "scaled-by-keys",
+        "multiplied-by-root",
+        "dropout-before-the-softmax",
+        "dropout-on-the-output",
+        "queries-attend-to-themselves",
+        "values-from-keys",
+    ),
     stages=module_stages,
     uses=("04-transpose_qkv", "04-transpose_output", "04-spread_valid_lens"),
     forbidden=(

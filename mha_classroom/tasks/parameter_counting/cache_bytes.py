@@ -1,7 +1,6 @@
 """Task 5.5, cache_bytes: bytes of a KV cache."""
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, size
 from mha_course import counting
 

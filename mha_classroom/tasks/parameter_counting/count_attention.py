@@ -1,7 +1,6 @@
 """Task 5.1, count_attention: parameters of a multi-head attention layer."""
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 
 __all__ = ["TASK"]
 

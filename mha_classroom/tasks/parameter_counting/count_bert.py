@@ -1,7 +1,6 @@
 """Task 5.3, count_bert: parameters of a whole BERT."""
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, build_attention, size
 from mha_classroom.tasks.parameter_counting.count_block import build_block
 from mha_course import counting

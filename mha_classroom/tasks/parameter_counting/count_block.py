@@ -1,7 +1,6 @@
 """Task 5.2, count_block: parameters of a BERT block."""
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, build_attention, size
 
 __all__ = ["TASK"]

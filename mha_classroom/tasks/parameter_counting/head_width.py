@@ -2,9 +2,8 @@
 
 import numbers
 
-from mha_classroom.checks.combining import read_again
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN
 from mha_classroom.tasks.parameter_counting.runs import (
     OTHER,

@@ -4,8 +4,7 @@ import math
 
 import torch
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 
 __all__ = ["TASK"]
 

@@ -4,8 +4,7 @@ import math
 
 import torch
 
-from mha_classroom.checks.combining import apart, read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 from mha_course import attention
 
 __all__ = ["TASK"]
@@ -505,7 +504,7 @@ HALF = read_again(
     ),
 )
 
-_ALL = read_again(
+SOFTMAX = read_again(
     PADDING,
     *HALF,
     *LENGTHS,
@@ -554,30 +553,27 @@ _ALL = read_again(
     ),
 )
 
-SOFTMAX = apart(
-    _ALL,
-    build_masked_softmax,
-    "one-axis-too-many",
-    "keys-counted-from-the-end",
-    "length-0-counts-as-1",
-    "longest-for-all",
-    "lengths-of-queries-only",
-    "naive-exp-nan-to-zeros",
-    "one-maximum-for-the-table",
-    "divided-by-the-sum",
-    "not-divided-by-the-sum",
-    "sigmoid",
-    "fill-not-low-enough-then-zeros",
-    "zero-times-infinity",
-    "logarithm-of-the-weights",
-)
-
 TASK = Task(
     "02-masked_softmax",
     attention.masked_softmax,
     softmax_cases,
     mistakes=SOFTMAX,
     build=build_masked_softmax,
+    alone=(
+        "one-axis-too-many",
+        "keys-counted-from-the-end",
+        "length-0-counts-as-1",
+        "longest-for-all",
+        "lengths-of-queries-only",
+        "naive-exp-nan-to-zeros",
+        "one-maximum-for-the-table",
+        "divided-by-the-sum",
+        "not-divided-by-the-sum",
+        "sigmoid",
+        "fill-not-low-enough-then-zeros",
+        "zero-times-infinity",
+        "logarithm-of-the-weights",
+    ),
     forbidden=(
         "mha_course.attention.masked_softmax",
         "mha_course.attention.length_mask",

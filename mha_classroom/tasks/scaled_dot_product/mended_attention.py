@@ -5,8 +5,7 @@ from functools import partial
 
 import torch
 
-from mha_classroom.checks.combining import apart, only, read_again, without
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, all_but, read_again, without
 from mha_classroom.tasks.scaled_dot_product.causal_mask import build_mask, causal_mask
 from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
     FILLS,
@@ -97,11 +96,10 @@ LOUD = (
     *HAD_A_SAY,
     *FILLS,
     NAIVE_EXP,
-    *only(OTHER_SHARES, "naive-exp-then-masked", "naive-exp-nan-to-zeros"),
-    *only(OTHER_SHARES, "one-maximum-for-the-table"),
+    *without(OTHER_SHARES, "divided-by-the-sum", "not-divided-by-the-sum", "sigmoid"),
 )
 
-_ALL = read_again(
+MENDED = read_again(
     FUTURE,
     Mistake(
         "next-word-visible",
@@ -228,17 +226,6 @@ _ALL = read_again(
     *LOUD,
 )
 
-MENDED = apart(
-    _ALL,
-    build_mended,
-    *HIDES_OTHERS,
-    *(mistake.id for mistake in LOUD if mistake.id != "hidden-keys-had-a-say"),
-    "next-word-in-the-sum",
-    "divided-by-count",
-    "zero-times-infinity",
-    "lengths-of-sequences",
-)
-
 TASK = Task(
     "02-mended_attention",
     mended_attention,
@@ -246,8 +233,15 @@ TASK = Task(
     returns=("output", "weights"),
     mistakes=MENDED,
     build=build_mended,
+    alone=(
+        *HIDES_OTHERS,
+        *all_but(LOUD, "hidden-keys-had-a-say"),
+        "next-word-in-the-sum",
+        "divided-by-count",
+        "zero-times-infinity",
+        "lengths-of-sequences",
+    ),
     stages=partial(attention_stages, mended_attention),
-    since=2,  # scores of any size
     uses=(
         "02-scaled_scores",
         "02-masked_softmax",
@@ -255,5 +249,6 @@ TASK = Task(
         "02-scaled_dot_product_attention",
     ),
     forbidden=FINISHED,
+    since=2,  # scores of any size
     number=5,
 )

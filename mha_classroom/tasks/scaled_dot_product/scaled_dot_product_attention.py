@@ -5,8 +5,7 @@ from functools import partial
 
 import torch
 
-from mha_classroom.checks.combining import apart, read_again, without
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, without
 from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
     FILLS,
     HAD_A_SAY,
@@ -252,7 +251,7 @@ RESULTS = read_again(
     ),
 )
 
-_ALL = (
+ATTENTION = (
     *without(SCALES, *SELDOM),
     Mistake(
         "divided-by-root-of-value-width",
@@ -290,18 +289,6 @@ HIDES_OTHERS = (
     "queries-and-keys-swapped",
 )
 
-ATTENTION = apart(
-    _ALL,
-    build_attention,
-    *HIDES_OTHERS,
-    "queries-hidden-for-keys",
-    "lengths-repeated-as-a-whole",
-    "one-axis-too-many",
-    "naive-exp",
-    *(mistake.id for mistake in (*HAD_A_SAY, *FILLS)),
-    "values-hidden",
-)
-
 TASK = Task(
     "02-scaled_dot_product_attention",
     scaled_dot_product_attention,
@@ -309,6 +296,15 @@ TASK = Task(
     returns=("output", "weights"),
     mistakes=ATTENTION,
     build=build_attention,
+    alone=(
+        *HIDES_OTHERS,
+        "queries-hidden-for-keys",
+        "lengths-repeated-as-a-whole",
+        "one-axis-too-many",
+        "naive-exp",
+        *(mistake.id for mistake in (*HAD_A_SAY, *FILLS)),
+        "values-hidden",
+    ),
     stages=partial(attention_stages, scaled_dot_product_attention),
     uses=("02-scaled_scores", "02-masked_softmax"),
     forbidden=FINISHED,

@@ -4,8 +4,7 @@ import math
 
 import torch
 
-from mha_classroom.checks.combining import read_again, same
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
 
@@ -55,9 +54,9 @@ def _logs(weights):
 
 
 def build_entropy(
-    before=same,
+    before=unchanged,
     logarithm=_logs,
-    factor=same,
+    factor=unchanged,
     total=lambda terms: -terms.sum(dim=-1),
     unit=1.0,
     finish=lambda entropies, weights: entropies,
@@ -227,8 +226,8 @@ TASK = Task(
     heads.entropy,
     entropy_cases,
     tolerance=1e-9,  # a small number that is added to every weight shows
-    forbidden=FORBIDDEN,
     mistakes=ENTROPY,
     build=build_entropy,
+    forbidden=FORBIDDEN,
     number=2,
 )

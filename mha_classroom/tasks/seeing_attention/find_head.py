@@ -3,9 +3,8 @@
 import numpy as np
 import torch
 
-from mha_classroom.checks.combining import read_again
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_classroom.tasks.seeing_attention.offset_score import HARMLESS, HEADS, PAIRS, build_offset
 from mha_course.explorer import heads
@@ -223,9 +222,9 @@ TASK = Task(
     find_cases,
     examine=examine_find,
     returns=("the layer", "the head"),
-    forbidden=FORBIDDEN,
     mistakes=FIND,
     build=build_find,
     uses=("07-offset_score",),
+    forbidden=FORBIDDEN,
     number=4,
 )

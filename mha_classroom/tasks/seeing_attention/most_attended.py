@@ -5,10 +5,9 @@ import numbers
 import numpy as np
 import torch
 
-from mha_classroom.checks.combining import read_again, same
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.runs import run_attended
 from mha_course.explorer import heads
 
@@ -215,7 +214,7 @@ def build_attended(
     take=lambda positions, k: positions[:k],
     number=float,
     pair=lambda tokens, position, number: (tokens[position], number),
-    finish=same,
+    finish=unchanged,
 ):
     """Return an answer to `07-most_attended`, right unless a part is replaced.
 
@@ -424,8 +423,8 @@ TASK = Task(
     examine=examine_attended,
     returns=("the list of tokens", "the list of mean weights"),
     tolerance=1e-6,
-    forbidden=FORBIDDEN,
     mistakes=ATTENDED,
     build=build_attended,
+    forbidden=FORBIDDEN,
     number=1,
 )

@@ -2,9 +2,8 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again, same
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
 
@@ -90,7 +89,9 @@ def _votes(weights, offset):
     return (weights.argmax(dim=-1)[..., queries] == queries + offset).double()
 
 
-def build_offset(shift=same, pick=right_pick, average=right_mean, finish=lambda scores: scores):
+def build_offset(
+    shift=unchanged, pick=right_pick, average=right_mean, finish=lambda scores: scores
+):
     """Return an answer to `07-offset_score`, right unless a part is replaced.
 
     shift: the offset that is used. pick: the weights at this offset, along the last axis.
@@ -262,8 +263,8 @@ TASK = Task(
     heads.offset_score,
     offset_cases,
     examine=examine_offset,
-    forbidden=FORBIDDEN,
     mistakes=OFFSET,
     build=build_offset,
+    forbidden=FORBIDDEN,
     number=3,
 )

@@ -2,8 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.combining import apart, read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 from mha_classroom.tasks.why_many_heads.one_head import (
     MODULES,
     SHARED,
@@ -275,34 +274,31 @@ JOINING = read_again(
     ),
 )
 
-LOOP = apart(
-    JOINING + SHARED,
-    build_loop,
-    "heads-summed-through-first-rows",
-    "heads-summed-without-W_o",
-    "heads-stacked",
-    "stacked-and-reshaped",
-    "heads-reversed",
-    "heads-averaged",
-    "residual-added",
-    "softmax-over-heads",
-    "scaled-by-words",
-    "scaled-by-d_v",
-    "multiplied-by-root",
-    "softmax-over-batch",
-    "sigmoid",
-    "plain-normalisation",
-)
-
 TASK = Task(
     "03-loop_of_heads",
     loop_of_heads,
     loop_cases,
     returns=("the output",),
-    forbidden=MODULES,
-    mistakes=LOOP,
+    mistakes=JOINING + SHARED,
     build=build_loop,
+    alone=(
+        "heads-summed-through-first-rows",
+        "heads-summed-without-W_o",
+        "heads-stacked",
+        "stacked-and-reshaped",
+        "heads-reversed",
+        "heads-averaged",
+        "residual-added",
+        "softmax-over-heads",
+        "scaled-by-words",
+        "scaled-by-d_v",
+        "multiplied-by-root",
+        "softmax-over-batch",
+        "sigmoid",
+        "plain-normalisation",
+    ),
     stages=loop_stages,
     uses=("03-one_head",),
+    forbidden=MODULES,
     number=2,
 )

@@ -4,14 +4,12 @@ import math
 
 import torch
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
 from mha_classroom.tasks.why_many_heads.runs import MANY, run_neighbours
 from mha_course.attention import scaled_dot_product_attention
 
 __all__ = ["TASK"]
-
 RETURNS = ("weight_before", "copied_before", "weight_after", "copied_after")
 STEPS = (-1, 1)  # where head 0 and head 1 have to look
 FIRM, NEAR = 0.99 - 1e-6, 0.02 + 1e-6  # a weight of 0.99 to the last digit is let through
@@ -489,18 +487,6 @@ SHAPES = read_again(
     ),
 )
 
-BY_HAND = apart(
-    WHERE + STRENGTH + COPIED + SHAPES,
-    build_neighbours,
-    "heads-swapped-on-a-ring",
-    "both-neighbours-in-each-head",
-    "ends-forgotten",
-    "contents-in-scores",
-    *(mistake.id for mistake in STRENGTH if mistake.id.startswith("firm-up-to")),
-    "infinite-strength",
-    *(mistake.id for mistake in SHAPES),
-)
-
 TASK = Task(
     "03-neighbour_weights",
     neighbour_weights,
@@ -508,7 +494,16 @@ TASK = Task(
     run=run_neighbours,
     examine=examine_neighbours,
     returns=RETURNS,
-    mistakes=BY_HAND,
+    mistakes=WHERE + STRENGTH + COPIED + SHAPES,
     build=build_neighbours,
+    alone=(
+        "heads-swapped-on-a-ring",
+        "both-neighbours-in-each-head",
+        "ends-forgotten",
+        "contents-in-scores",
+        *(mistake.id for mistake in STRENGTH if mistake.id.startswith("firm-up-to")),
+        "infinite-strength",
+        *(mistake.id for mistake in SHAPES),
+    ),
     number=4,
 )

@@ -2,8 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 from mha_course.attention import scaled_dot_product_attention
 
 __all__ = ["TASK"]
@@ -338,9 +337,9 @@ TASK = Task(
     one_head,
     head_cases,
     returns=("the output", "the weights"),  # the second only if it is returned by mistake
-    forbidden=MODULES,
     mistakes=HEAD,
     build=build_head,
     stages=head_stages,
+    forbidden=MODULES,
     number=1,
 )

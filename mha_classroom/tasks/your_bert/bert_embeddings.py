@@ -3,11 +3,10 @@
 import torch
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import equal, is_floats, total
 from mha_classroom.checks.modules import judged, learns, plan_of
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
 from mha_classroom.tasks.your_bert.runs import TABLES, run_embeddings
 from mha_course import bert
 
@@ -239,19 +238,6 @@ SUMS = read_again(
     ),
 )
 
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "positions-from-1",
-    "positions-forgotten",
-    "segments-forgotten",
-    "segments-only-if-given",
-    "no-norm",
-    "default-eps",
-    "no-dropout",
-    "dropout-in-eval",
-    "other-probability",
-}
-
 
 def _kinds(ids, kinds):
     return torch.zeros_like(ids) if kinds is None else kinds
@@ -303,7 +289,7 @@ class _ConcatenatedAndNormalised(_Concatenated):
         return _drop(self, self.norm(super().forward(input_ids, token_type_ids)))
 
 
-EVERY = read_again(
+EMBEDDINGS = read_again(
     VECTORS,
     *SUMS,
     Mistake(
@@ -411,8 +397,6 @@ EVERY = read_again(
     ),
 )
 
-EMBEDDINGS = apart(EVERY, build_embeddings, *({m.id for m in EVERY} - IN_PAIRS))
-
 TASK = Task(
     "12-BertEmbeddings",
     bert.BertEmbeddings,
@@ -423,6 +407,18 @@ TASK = Task(
     kind="class",
     mistakes=EMBEDDINGS,
     build=build_embeddings,
+    alone=all_but(
+        EMBEDDINGS,
+        "positions-from-1",
+        "positions-forgotten",
+        "segments-forgotten",
+        "segments-only-if-given",
+        "no-norm",
+        "default-eps",
+        "no-dropout",
+        "dropout-in-eval",
+        "other-probability",
+    ),
     stages=embedding_stages,
     forbidden=("mha_course.bert.BertEmbeddings",),
     number=1,

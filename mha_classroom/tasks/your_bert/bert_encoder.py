@@ -3,14 +3,12 @@
 import torch
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import is_floats, total
 from mha_classroom.checks.modules import Call, all_reached, judged
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
 from mha_classroom.tasks.your_bert.runs import run_encoder, unlike
 
 __all__ = ["TASK"]
-
 LOW = torch.finfo(torch.float32).min  # for float64 scores as good as its own, and can be shown
 
 
@@ -114,17 +112,6 @@ HIDDEN_STATES = read_again(
     ),
 )
 
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "mask-first-layer-only",
-    "mask-not-passed",
-    "every-layer-gets-x",
-    "layers-backwards",
-    "x-left-out",
-    "residual-added",
-    "detached",
-}
-
 
 def build_encoder(
     make=lambda config, layer: [layer(config) for _ in range(config.num_hidden_layers)],
@@ -169,7 +156,7 @@ class _LastLayerTwice(build_encoder()):
         return [*states, self.layers[-1](states[-1], mask)]
 
 
-EVERY = read_again(
+ENCODER = read_again(
     STACK,
     Mistake(
         "one-layer-reused",
@@ -301,8 +288,6 @@ EVERY = read_again(
     ),
 )
 
-ENCODER = apart(EVERY, build_encoder, *({m.id for m in EVERY} - IN_PAIRS))
-
 TASK = Task(
     "12-BertEncoder",
     build_encoder(),
@@ -313,6 +298,16 @@ TASK = Task(
     kind="class",
     mistakes=ENCODER,
     build=build_encoder,
+    alone=all_but(
+        ENCODER,
+        "mask-first-layer-only",
+        "mask-not-passed",
+        "every-layer-gets-x",
+        "layers-backwards",
+        "x-left-out",
+        "residual-added",
+        "detached",
+    ),
     forbidden=("mha_course.bert.BertEncoder",),
     number=2,
 )

@@ -2,10 +2,9 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again, same
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, plain_number
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again, unchanged
 from mha_classroom.tasks.your_bert.runs import run_classify
 from mha_classroom.tasks.your_bert.search import unit
 from mha_course import sentences
@@ -184,7 +183,7 @@ def build_nearest(
     compare=cosine,
     choose=lambda table: table.argmax(1).tolist(),
     say=lambda names, place: names[place],
-    finish=same,
+    finish=unchanged,
 ):
     """Return an answer to `12-classify`, right unless a part is replaced.
 
@@ -226,7 +225,7 @@ NEAREST = read_again(
         "You take the mean of the examples as they are, long ones and short ones.",
         "A long example then decides where the mean points. Each example is to have the same say: "
         "length 1 first, then the mean.",
-        parts={"scaled": same},
+        parts={"scaled": unchanged},
     ),
     *EXAMPLES,
     Mistake(

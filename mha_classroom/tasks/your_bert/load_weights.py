@@ -5,13 +5,11 @@ import re
 import torch
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import equal, total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
 from mha_classroom.tasks.your_bert.runs import BEFORE, made, run_loading
 
 __all__ = ["TASK"]
-
 SMALL = {"words.weight": (3, 2), "norm.weight": (2,), "norm.bias": (2,)}
 LAYER = {"W.weight": (5, 5), "W.bias": (5,), "W_1.weight": (3, 5), "W_1.bias": (3,)}
 
@@ -317,18 +315,6 @@ COPYING = read_again(
     ),
 )
 
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "missing-not-named",
-    "unknown-not-named",
-    "misshapen-not-named",
-    "first-only",
-    "counted-not-named",
-    "key-error",
-    "square-turned",
-    "frozen",
-}
-
 
 def _kind_by_kind(model, state_dict):
     """Each kind is looked for when there is none of the kind before."""
@@ -388,7 +374,7 @@ def _by_broadcasting(own, given):
     return [n for n in misfits(own, given) if not fits(given[n], own[n].shape)]
 
 
-EVERY = read_again(
+STRICT = read_again(
     PLACE,
     Mistake(
         "library-error",
@@ -533,8 +519,6 @@ EVERY = read_again(
     *COPYING,
 )
 
-STRICT = apart(EVERY, build_strict, *({m.id for m in EVERY} - IN_PAIRS))
-
 TASK = Task(
     "12-load_weights",
     build_strict(),
@@ -543,5 +527,16 @@ TASK = Task(
     examine=examine_loading,
     mistakes=STRICT,
     build=build_strict,
+    alone=all_but(
+        STRICT,
+        "missing-not-named",
+        "unknown-not-named",
+        "misshapen-not-named",
+        "first-only",
+        "counted-not-named",
+        "key-error",
+        "square-turned",
+        "frozen",
+    ),
     number=3,
 )

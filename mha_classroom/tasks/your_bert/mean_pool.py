@@ -2,8 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again, same
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 from mha_course import sentences
 
 __all__ = ["TASK"]
@@ -123,8 +122,8 @@ def build_mean(
     words=lambda hidden, mask: hidden * mask[..., None],
     total=lambda words: words.sum(1),
     count=lambda mask, hidden: mask.sum(1, keepdim=True),
-    finish=same,
-    visible=same,
+    finish=unchanged,
+    visible=unchanged,
 ):
     """Return an answer to `12-mean_pool`, right unless a part is replaced."""
 

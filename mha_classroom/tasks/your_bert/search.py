@@ -5,10 +5,9 @@ import numbers
 import numpy as np
 import torch
 
-from mha_classroom.checks.combining import read_again, same
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, plain_number
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again, unchanged
 from mha_course import sentences
 
 __all__ = ["TASK"]
@@ -105,7 +104,7 @@ def best_first(scores):
 
 def build_search(
     score=lambda query, documents: unit(documents) @ unit(query),
-    rank=same,
+    rank=unchanged,
     order=best_first,
     take=lambda indices, k: indices[:k],
     pair=lambda index, cosine: (index, cosine),
