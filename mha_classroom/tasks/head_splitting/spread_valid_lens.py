@@ -3,12 +3,16 @@
 import torch
 
 from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.tasks.head_splitting.transpose_qkv import STEP_3
 
 __all__ = ["TASK"]
 
 
+def spread_valid_lens(valid_lens, num_heads):
+    return valid_lens.repeat_interleave(num_heads, dim=0)
+
+
 def spread_cases(draw):
-    """Cases for `spread_valid_lens`."""
     return [
         Case("one length a sequence", {"valid_lens": torch.tensor([3, 5]), "num_heads": 3}),
         Case(
@@ -25,18 +29,7 @@ def spread_cases(draw):
     ]
 
 
-def spread_valid_lens(valid_lens, num_heads):
-    """A right answer to `04-spread_valid_lens`."""
-    return valid_lens.repeat_interleave(num_heads, dim=0)
-
-
-STEP_3 = "Step 3: batch and heads become one axis"
 LENGTHS = "A second trap: whose length is it?"
-
-
-def _tables_untouched(lens, H):
-    return lens.repeat_interleave(H) if lens.dim() == 1 else lens
-
 
 SPREAD = read_again(
     LENGTHS,
@@ -118,7 +111,7 @@ SPREAD = read_again(
         "tables-not-spread",
         "Lengths of shape (B,) are spread, a table (B, L) comes back as it was.",
         "A table has a row for each sequence, and its heads need that row as they need a length.",
-        wrong=_tables_untouched,
+        wrong=lambda lens, H: lens.repeat_interleave(H) if lens.dim() == 1 else lens,
     ),
     Mistake(
         "lengths-not-spread",

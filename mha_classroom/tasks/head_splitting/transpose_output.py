@@ -10,7 +10,7 @@ __all__ = ["TASK"]
 
 
 def merge_cases(draw):
-    """Cases for `transpose_output`: what `transpose_qkv` returns for the cases above."""
+    """What `transpose_qkv` returns for its cases."""
     return [
         Case(
             case.name.replace("X is", "X comes from"),
@@ -20,13 +20,11 @@ def merge_cases(draw):
     ]
 
 
-BACK = "And back again"
-
-
 def right_merge(X, H):
-    """A right merge."""
     return X.reshape(-1, H, *X.shape[1:]).transpose(1, 2).flatten(2)
 
+
+BACK = "And back again"
 
 MERGE = read_again(
     BACK,
