@@ -8,7 +8,7 @@ __all__ = ["TASK"]
 
 
 def flops_cases(draw):
-    """Cases for `attention_flops`: shorter and longer than the width, and as long."""
+    """Texts shorter and longer than the width, and as long."""
     return [
         Case("3 words of width 2", {"num_tokens": 3, "num_hiddens": 2}),
         Case("fewer words than features", {"num_tokens": 5, "num_hiddens": 12}),
@@ -20,11 +20,6 @@ def flops_cases(draw):
             "drawn at random", {"num_tokens": size(draw, 8, 90), "num_hiddens": size(draw, 8, 90)}
         ),
     ]
-
-
-COMPUTED = "What is computed"
-FEWER = "Do many heads lower the cost?"
-PAIRS = "When do the pairs weigh more?"
 
 
 def build_flops(
@@ -53,8 +48,11 @@ def build_flops(
     return attention_flops
 
 
+FEWER = "Do many heads lower the cost?"
+PAIRS = "When do the pairs weigh more?"
+
 FLOPS = read_again(
-    COMPUTED,
+    "What is computed",
     Mistake(
         "macs-not-flops",
         "You count each multiplication together with its addition as one.",

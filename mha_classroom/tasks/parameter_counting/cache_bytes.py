@@ -8,7 +8,7 @@ __all__ = ["TASK"]
 
 
 def cache_cases(draw):
-    """Cases for `cache_bytes`: the first leaves the defaults alone."""
+    """The first leaves the defaults alone."""
     names = ("num_tokens", "num_layers", "num_kv_heads", "head_width")
     more = ("bytes_per_number", "batch_size")
     small = dict(zip(names, (5, 2, 4, 3), strict=True))
@@ -24,9 +24,6 @@ def cache_cases(draw):
     ]
 
 
-KEPT = "What a model keeps while it writes"
-
-
 def build_cache(
     kept=2,
     words=lambda n: n,
@@ -37,7 +34,6 @@ def build_cache(
     default=2,
     unit=1,
 ):
-    """Return an answer to `05-cache_bytes`, right unless a part is replaced."""
 
     def cache_bytes(n, num_layers, num_kv_heads, head_width, bytes_per_number=default, B=1):
         numbers = kept * words(n) * layers(num_layers) * heads(num_kv_heads) * head_width
@@ -47,7 +43,7 @@ def build_cache(
 
 
 CACHE = read_again(
-    KEPT,
+    "What a model keeps while it writes",
     Mistake(
         "one-kept",
         "You keep one of the two, keys or values.",
@@ -130,7 +126,6 @@ CACHE = read_again(
             f"You divide by {unit:,}.",
             "Asked for are bytes. They are whole numbers, and nobody has to ask which kilobyte or "
             "megabyte you mean.",
-            KEPT,
             parts={"unit": unit},
         )
         for unit in (1000, 1024, 1000**2, 1024**2)

@@ -6,7 +6,6 @@ __all__ = ["TASK"]
 
 
 def attention_cases(draw):
-    """Cases for `count_attention`."""
     return [
         Case("width 3, biases by default", {"num_hiddens": 3}),
         Case("width 3, without biases", {"num_hiddens": 3, "bias": False}),
@@ -20,10 +19,6 @@ def size(draw, low, high):
     return int(draw.integers(low, high))
 
 
-FORBIDDEN = ("mha_course.counting",)
-HEADS = "Eight heads for the price of how many?"
-
-
 def build_attention(
     matrices=4,
     weights=lambda d: d * d,
@@ -32,7 +27,6 @@ def build_attention(
     default=True,
     factor=1,
 ):
-    """Return an answer to `05-count_attention`, right unless a part is replaced."""
 
     def count_attention(num_hiddens, bias=default):
         d = num_hiddens
@@ -42,7 +36,7 @@ def build_attention(
 
 
 ATTENTION = read_again(
-    HEADS,
+    "Eight heads for the price of how many?",
     Mistake(
         "biases-forgotten",
         "You count the matrices and leave their biases out.",
@@ -120,7 +114,6 @@ ATTENTION = read_again(
             f"You multiply by {heads} heads.",
             f"The heads of a layer share its width: {heads} heads are each {heads} times "
             "narrower. The lesson counts layers of 1 to 32 heads: what happens to their sum?",
-            HEADS,
             parts={"factor": heads},
         )
         for heads in (8, 12)
@@ -140,6 +133,8 @@ ATTENTION = read_again(
         parts={"factor": 4},
     ),
 )
+
+FORBIDDEN = ("mha_course.counting",)
 
 TASK = Task(
     "05-count_attention",

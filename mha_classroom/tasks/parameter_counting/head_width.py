@@ -21,7 +21,7 @@ __all__ = ["TASK"]
 
 
 def width_cases(draw):
-    """Cases for `head_width`, those that divide and those that have to be refused."""
+    """Numbers that divide, and some that have to be refused."""
     heads, width = (int(draw.integers(*ends)) for ends in ((3, 12), (21, 80)))
 
     def case(num_hiddens, num_heads, name=None):
@@ -78,10 +78,6 @@ def _returned(seen):
     return Text("a text", f"the text {short(result)}") if isinstance(result, str) else result
 
 
-DIVIDE = "What has to divide what"
-HEADS = "Eight heads for the price of how many?"
-
-
 def _raising(kind):
     def refuse(text):
         raise kind(text)
@@ -102,7 +98,6 @@ def build_width(
     message="{h} heads, width {d}",
     result=lambda d, h: d // h,
 ):
-    """Return an answer to `05-head_width`, right unless a part is replaced."""
 
     def head_width(num_hiddens, num_heads):
         if refused(num_hiddens, num_heads):
@@ -122,7 +117,7 @@ def _refused_sometimes(inputs, value):
 
 
 WIDTH = read_again(
-    DIVIDE,
+    "What has to divide what",
     Mistake(
         "cut-silently",
         "You refuse nothing: where the heads do not divide the width, you return a number all the "
@@ -200,7 +195,6 @@ WIDTH = read_again(
             f"Where the heads do not divide the width, your function returns {number}.",
             "To the caller it is a width like any other, and the program goes on with it. An error "
             "has to be raised.",
-            DIVIDE,
             parts={"refuse": _returning(number)},
         )
         for number in (0, -1)
@@ -265,7 +259,7 @@ WIDTH = read_again(
         "You return the whole width.",
         "Then every head would be as wide as the layer, and the layer would cost as many times as "
         "much. The heads share the width.",
-        HEADS,
+        "Eight heads for the price of how many?",
         parts={"result": lambda d, h: d},
     ),
     Mistake(
