@@ -12,7 +12,7 @@ __all__ = ["TASK"]
 
 
 def entropy_cases(draw):
-    """Cases for `entropy`: weights of 0, of almost 0, one key, ranks 2 to 5, L = S and not."""
+    """Weights of 0, of almost 0, one key, ranks 2 to 5, L = S and not."""
     small = table([0.25, 0.25, 0.25, 0.25], [0.5, 0, 0.5, 0], [0, 0, 1, 0])
     holes = random_weights(draw, 2, 3, 5, 7) * (draw.normal(2, 3, 5, 7) > -0.5)
     holes[..., 0] += 0.1
@@ -44,10 +44,6 @@ def _causal(draw, *shape):
     return scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf).softmax(dim=-1)
 
 
-ENTROPY_SECTION = "How widely a head looks"
-ROWS = "Rows ask, columns are asked"
-
-
 def _logs(weights):
     """The logarithm, 0 where the weight is 0: there it does not count."""
     return torch.where(weights > 0, weights, 1.0).log()
@@ -75,19 +71,12 @@ def build_entropy(
     return entropy
 
 
-def _added(size):
-    return Mistake(
-        f"added-1e-{size}",
-        "You add a small number to every weight before the logarithm.",
-        "That keeps 0 · ln 0 from becoming NaN, but it moves every other term a little, too, and "
-        "with many keys that adds up. 0 · ln 0 needs an answer of its own: which one?",
-        ENTROPY_SECTION,
-        parts={"logarithm": lambda weights: (weights + 10.0**-size).log()},
-    )
+def _logs_with(small):
+    return lambda weights: (weights + small).log()
 
 
 ENTROPY = read_again(
-    ENTROPY_SECTION,
+    "How widely a head looks",
     Mistake(
         "nan-for-a-weight-of-0",
         "A weight of 0 makes the whole row NaN.",
@@ -102,10 +91,16 @@ ENTROPY = read_again(
         "the weight is 0.",
         wrong=lambda weights: torch.nan_to_num(-(weights * weights.log()).sum(dim=-1)),
     ),
-    _added(9),
-    _added(10),
-    _added(8),
-    _added(6),
+    *(
+        Mistake(
+            f"added-1e-{size}",
+            "You add a small number to every weight before the logarithm.",
+            "That keeps 0 · ln 0 from becoming NaN, but it moves every other term a little, too, "
+            "and with many keys that adds up. 0 · ln 0 needs an answer of its own: which one?",
+            parts={"logarithm": _logs_with(10.0**-size)},
+        )
+        for size in (9, 10, 8, 6)
+    ),
     Mistake(
         "weights-cut-off",
         "You leave very small weights out, or make them larger, and not only those that are 0.",
@@ -150,7 +145,7 @@ ENTROPY = read_again(
         "You add up down the columns, over the queries.",
         "A row is one query's unit of attention, and the entropy says how widely it is spread. A "
         "column mixes shares of different queries. With L = S no shape shows it.",
-        ROWS,
+        "Rows ask, columns are asked",
         parts={"total": lambda terms: -terms.sum(dim=-2)},
     ),
     Mistake(
