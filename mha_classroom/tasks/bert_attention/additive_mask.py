@@ -10,9 +10,11 @@ from mha_course import bert
 __all__ = ["TASK"]
 
 
-def mask_cases(draw):
-    """Cases for `additive_mask`."""
+def additive_mask(attention_mask, dtype=torch.float64):
+    return bert.additive_mask(attention_mask, dtype)
 
+
+def mask_cases(draw):
     def case(name, *shape, low=0, **dtype):
         return Case(name, {"attention_mask": draw.integers(low, 1, *shape)} | dtype)
 
@@ -44,15 +46,259 @@ def examine_mask(inputs, mask):
     return str(mask.dtype).removeprefix("torch."), mask.double()
 
 
-def additive_mask(attention_mask, dtype=torch.float64):
-    """A right answer to `06-additive_mask`."""
-    return bert.additive_mask(attention_mask, dtype)
+def _lowest(dtype):
+    return torch.finfo(dtype).min
 
 
-ADDED = "A mask that is added"
+def _filled(value):
+    """Write a number that depends on the dtype where something is hidden."""
+    return lambda hidden, dtype: torch.zeros(hidden.shape, dtype=dtype).masked_fill(
+        hidden, value(dtype)
+    )
 
-MASK_AXES = read_again(
-    ADDED,
+
+RIGHT_FILL = _filled(_lowest)
+
+
+def build_mask(
+    hide=lambda attention_mask: attention_mask == 0,
+    write=RIGHT_FILL,
+    place=lambda mask: mask[:, None, None, :],
+    default=torch.float64,
+):
+
+    def additive_mask(attention_mask, dtype=default):
+        return place(write(hide(attention_mask), dtype))
+
+    return additive_mask
+
+
+def _by_way_of(way, convert=True):
+    """Write the lowest number of one dtype in another; what it does not hold becomes -inf."""
+
+    def write(hidden, dtype):
+        made, source = way(dtype)
+        low = torch.tensor(_lowest(source), dtype=torch.float64).to(made)
+        mask = torch.where(hidden, low, torch.zeros((), dtype=made))
+        return mask.to(dtype) if convert else mask
+
+    return write
+
+
+def _filled_in_float32(convert):
+    """Fill with the lowest number of the dtype in float32; PyTorch refuses that of float64."""
+
+    def write(hidden, dtype):
+        mask = torch.zeros(hidden.shape, dtype=torch.float32).masked_fill(hidden, _lowest(dtype))
+        return mask.to(dtype) if convert else mask
+
+    return write
+
+
+def _one_number(sign):
+    """Whether a mask is 0 for words and for padding one number of this sign, not the lowest."""
+
+    def shows(inputs, value):
+        dtype, mask = value
+        attention_mask = inputs["attention_mask"][:, None, None]
+        if mask.shape != attention_mask.shape or dtype not in str(inputs.get("dtype", "float64")):
+            return False
+        words, padding = mask[attention_mask == 1], mask[attention_mask == 0]
+        found = bool((padding * sign > 0).all()) and len(padding.unique()) <= 1
+        return found and not words.any() and not (padding == _lowest(getattr(torch, dtype))).any()
+
+    return shows
+
+
+MASK = read_again(
+    "A mask that is added",
+    Mistake(
+        "mask-inverted",
+        "You hide the words and let the padding be seen.",
+        "In attention_mask 1 stands for a word. What is added to a word's scores must leave them "
+        "as they are.",
+        parts={"hide": lambda attention_mask: attention_mask == 1},
+    ),
+    Mistake(
+        "padding-assumed-at-the-end",
+        "You count the words of each sequence and hide what comes after so many.",
+        "That is right only where all padding stands at the end. attention_mask says of each "
+        "place by itself whether there is a word, and some tokenizers pad in front.",
+        parts={
+            "hide": lambda attention_mask: (
+                torch.arange(attention_mask.shape[1]) >= attention_mask.sum(1, keepdim=True)
+            )
+        },
+    ),
+    Mistake(
+        "first-row-for-all",
+        "Every sequence gets the mask of the first one.",
+        "In a batch each sequence has padding of its own.",
+        parts={"hide": lambda mask: (mask[:1] == 0).expand(mask.shape)},
+    ),
+    Mistake(
+        "minus-infinity",
+        "You fill with -inf.",
+        "Where a row holds nothing but padding, all its scores would be -inf, and softmax divides "
+        "0 by 0: NaN. A finite number that is low enough hides as well and cannot do that.",
+        parts={"write": _filled(lambda dtype: -torch.inf)},
+    ),
+    Mistake(
+        "infinity-times-0",
+        "You multiply with -inf, and for words that is 0 · (-inf).",
+        "0 times infinity is not 0 but NaN. The lowest finite number can be multiplied with 0, "
+        "and masked_fill or where need no product.",
+        parts={"write": lambda hidden, dtype: hidden.to(dtype) * -torch.inf},
+    ),
+    Mistake(
+        "words-marked-with-1",
+        "You return attention_mask itself with new axes: 1 for words, 0 for padding.",
+        "Added to the scores, that raises the words a little and hides nothing: exp(0) is 1, so "
+        "padding keeps its share.",
+        parts={"write": lambda hidden, dtype: (~hidden).to(dtype)},
+    ),
+    Mistake(
+        "padding-marked-with-1",
+        "Your mask holds 1 where there is padding.",
+        "It is added: 1 more makes padding more attractive. What has to be added to a score so "
+        "that its exp is 0?",
+        parts={"write": lambda hidden, dtype: hidden.to(dtype)},
+    ),
+    Mistake(
+        "padding-marked-with-minus-1",
+        "Your mask holds -1 where there is padding.",
+        "A score that is 1 lower still gets a share, about a third of what it was. What has to be "
+        "added so that nothing is left?",
+        parts={"write": lambda hidden, dtype: -hidden.to(dtype)},
+    ),
+    Mistake(
+        "highest-number",
+        "You fill with the highest number, not the lowest.",
+        "Added to a score it draws all attention to the padding.",
+        parts={"write": _filled(lambda dtype: torch.finfo(dtype).max)},
+    ),
+    Mistake(
+        "smallest-number",
+        "You fill with the smallest positive number.",
+        "torch.finfo knows several: tiny is the positive number nearest to 0, and adding it "
+        "changes nothing. What is wanted is far below 0.",
+        parts={"write": _filled(lambda dtype: torch.finfo(dtype).tiny)},
+    ),
+    Mistake(
+        "fixed-1e9",
+        "You fill with -1e9 whatever the dtype.",
+        "float16 ends at -65504, so there is no -1e9: PyTorch refuses or makes -inf of it. Each "
+        "dtype has a lowest number of its own; ask the dtype for it.",
+        parts={"write": _filled(lambda dtype: -1e9)},
+    ),
+    Mistake(
+        "fixed-1e9-overflows",
+        "You fill with -1e9 whatever the dtype.",
+        "float16 ends at -65504, so -1e9 becomes -inf there. Each dtype has a lowest number of its "
+        "own; ask the dtype for it.",
+        parts={"write": lambda hidden, dtype: (hidden.double() * -1e9).to(dtype)},
+    ),
+    Mistake(
+        "fixed-1e4",
+        "You fill with -10000 whatever the dtype.",
+        "BERT's first code did so, and it does for usual scores. The task asks for more: the "
+        "lowest finite number of the dtype, below which no score can be.",
+        parts={"write": _filled(lambda dtype: -1e4)},
+    ),
+    Mistake(
+        "lowest-of-float32",
+        "You fill with the lowest number of float32 whatever the dtype.",
+        "For float64 it is not the lowest, and float16 does not have it. Ask the dtype that was "
+        "given.",
+        parts={"write": _filled(lambda dtype: torch.finfo(torch.float32).min)},
+    ),
+    Mistake(
+        "dtype-ignored",
+        "Your mask is float64 whatever dtype was asked for.",
+        "Scores and mask should have one dtype: float64 added to float32 makes float64 of all "
+        "that follows.",
+        parts={"write": lambda hidden, dtype: RIGHT_FILL(hidden, torch.float64)},
+    ),
+    Mistake(
+        "always-float32",
+        "Your mask is float32 whatever dtype was asked for.",
+        "A tensor that is made without saying its dtype gets PyTorch's default. Its lowest number "
+        "depends on the dtype, too.",
+        parts={"write": lambda hidden, dtype: RIGHT_FILL(hidden, torch.float32)},
+    ),
+    Mistake(
+        "by-way-of-float32",
+        "Where float64 is asked for, your mask holds -inf.",
+        "A function that is given plain numbers makes PyTorch's default dtype of them, float32, "
+        "and the lowest number of float64 does not fit into it. Converting afterwards is too late.",
+        parts={"write": _by_way_of(lambda dtype: (torch.float32, dtype))},
+    ),
+    Mistake(
+        "filled-in-float32",
+        "You write the lowest number of the dtype into a float32 tensor.",
+        "PyTorch makes float32, its default dtype, where you say no other: of plain numbers given "
+        "to where, too. The lowest number of float64 does not fit in, and converting afterwards is "
+        "too late.",
+        parts={"write": _filled_in_float32(convert=True)},
+    ),
+    Mistake(
+        "left-in-float32",
+        "You ask the right dtype for its lowest number, and the mask is float32 all the same.",
+        "PyTorch makes float32, its default dtype, where you say no other: of plain numbers given "
+        "to where, too. The lowest number of float64 does not even fit in.",
+        parts={"write": _filled_in_float32(convert=False)},
+    ),
+    Mistake(
+        "lowest-of-float64",
+        "You take the lowest number of float64 whatever the dtype.",
+        "Converted to a smaller dtype, it becomes -inf. Ask the dtype that was given.",
+        parts={"write": _by_way_of(lambda dtype: (torch.float64, torch.float64))},
+    ),
+    Mistake(
+        "whole-numbers-multiplied",
+        "You multiply whole numbers with the lowest number, and the product has PyTorch's default "
+        "dtype instead of the one asked for.",
+        "In float32 the lowest number of float64 is -inf, and 0 · (-inf) is NaN. Convert before "
+        "you multiply.",
+        parts={"write": lambda hidden, dtype: hidden.long() * _lowest(dtype)},
+    ),
+    Mistake(
+        "whole-numbers",
+        "You return whole numbers.",
+        "The mask is added to scores, so it has to be of their dtype. attention_mask holds whole "
+        "numbers, and sums and products of these stay whole.",
+        parts={"write": lambda hidden, dtype: -10_000 * hidden.long()},
+        shows=lambda inputs, value: value[0].startswith("int"),
+    ),
+    Mistake(
+        "some-low-number",
+        "You fill with a negative number that is not the lowest of the dtype.",
+        "It hides padding as long as no score is large enough to make up for it. Below the lowest "
+        "number of a dtype there is no score at all.",
+        parts={"write": _filled(lambda dtype: -1000.0)},
+        shows=_one_number(-1),
+    ),
+    Mistake(
+        "some-positive-number",
+        "You fill with a positive number.",
+        "Added to a score it makes padding more attractive. What is wanted is as far below 0 as "
+        "the dtype goes.",
+        parts={"write": _filled(lambda dtype: 1000.0)},
+        shows=_one_number(1),
+    ),
+    Mistake(
+        "float32-by-default",
+        "Where no dtype is given, your mask is float32.",
+        "Compare your def line with the one in the task: it says what dtype is if nobody says.",
+        parts={"default": torch.float32},
+    ),
+    Mistake(
+        "boolean-mask",
+        "You return a boolean mask.",
+        "True and False say which keys to hide. This mask is added to scores, so it has to hold "
+        "numbers of the given dtype.",
+        parts={"write": lambda hidden, dtype: hidden},
+    ),
     Mistake(
         "queries-hidden-for-keys",
         "Your mask has the shape (B, 1, S, 1): it lowers whole rows, those of the padded queries.",
@@ -90,270 +336,6 @@ MASK_AXES = read_again(
             "place": lambda mask: mask[:, None, None, :].expand(-1, 1, mask.shape[1], -1),
         },
     ),
-)
-
-
-def fill(value):
-    """Write a number that depends on the dtype where something is hidden."""
-    return lambda hidden, dtype: torch.zeros(hidden.shape, dtype=dtype).masked_fill(
-        hidden, value(dtype)
-    )
-
-
-def lowest(dtype):
-    return torch.finfo(dtype).min
-
-
-WRITE = fill(lowest)
-
-
-def _by_way_of(way, convert=True):
-    """Write the lowest number of one dtype in another; what it does not hold becomes -inf."""
-
-    def write(hidden, dtype):
-        made, source = way(dtype)
-        low = torch.tensor(lowest(source), dtype=torch.float64).to(made)
-        mask = torch.where(hidden, low, torch.zeros((), dtype=made))
-        return mask.to(dtype) if convert else mask
-
-    return write
-
-
-def _filled_in_float32(convert):
-    """Fill with the lowest number of the dtype in float32; PyTorch refuses that of float64."""
-
-    def write(hidden, dtype):
-        mask = torch.zeros(hidden.shape, dtype=torch.float32).masked_fill(hidden, lowest(dtype))
-        return mask.to(dtype) if convert else mask
-
-    return write
-
-
-MASK_DTYPES = read_again(
-    ADDED,
-    Mistake(
-        "lowest-of-float32",
-        "You fill with the lowest number of float32 whatever the dtype.",
-        "For float64 it is not the lowest, and float16 does not have it. Ask the dtype that was "
-        "given.",
-        parts={"write": fill(lambda dtype: torch.finfo(torch.float32).min)},
-    ),
-    Mistake(
-        "dtype-ignored",
-        "Your mask is float64 whatever dtype was asked for.",
-        "Scores and mask should have one dtype: float64 added to float32 makes float64 of all "
-        "that follows.",
-        parts={"write": lambda hidden, dtype: WRITE(hidden, torch.float64)},
-    ),
-    Mistake(
-        "always-float32",
-        "Your mask is float32 whatever dtype was asked for.",
-        "A tensor that is made without saying its dtype gets PyTorch's default. Its lowest number "
-        "depends on the dtype, too.",
-        parts={"write": lambda hidden, dtype: WRITE(hidden, torch.float32)},
-    ),
-    Mistake(
-        "by-way-of-float32",
-        "Where float64 is asked for, your mask holds -inf.",
-        "A function that is given plain numbers makes PyTorch's default dtype of them, float32, "
-        "and the lowest number of float64 does not fit into it. Converting afterwards is too late.",
-        parts={"write": _by_way_of(lambda dtype: (torch.float32, dtype))},
-    ),
-    Mistake(
-        "filled-in-float32",
-        "You write the lowest number of the dtype into a float32 tensor.",
-        "PyTorch makes float32, its default dtype, where you say no other: of plain numbers given "
-        "to where, too. The lowest number of float64 does not fit in, and converting afterwards is "
-        "too late.",
-        parts={"write": _filled_in_float32(convert=True)},
-    ),
-    Mistake(
-        "left-in-float32",
-        "You ask the right dtype for its lowest number, and the mask is float32 all the same.",
-        "PyTorch makes float32, its default dtype, where you say no other: of plain numbers given "
-        "to where, too. The lowest number of float64 does not even fit in.",
-        parts={"write": _filled_in_float32(convert=False)},
-    ),
-    Mistake(
-        "lowest-of-float64",
-        "You take the lowest number of float64 whatever the dtype.",
-        "Converted to a smaller dtype, it becomes -inf. Ask the dtype that was given.",
-        parts={"write": _by_way_of(lambda dtype: (torch.float64, torch.float64))},
-    ),
-    Mistake(
-        "whole-numbers-multiplied",
-        "You multiply whole numbers with the lowest number, and the product has PyTorch's default "
-        "dtype instead of the one asked for.",
-        "In float32 the lowest number of float64 is -inf, and 0 · (-inf) is NaN. Convert before "
-        "you multiply.",
-        parts={"write": lambda hidden, dtype: hidden.long() * lowest(dtype)},
-    ),
-    Mistake(
-        "whole-numbers",
-        "You return whole numbers.",
-        "The mask is added to scores, so it has to be of their dtype. attention_mask holds whole "
-        "numbers, and sums and products of these stay whole.",
-        parts={"write": lambda hidden, dtype: -10_000 * hidden.long()},
-        shows=lambda inputs, value: value[0].startswith("int"),
-    ),
-)
-
-
-def _one_number(sign):
-    """Whether a mask is 0 for words and for padding one number of this sign, not the lowest."""
-
-    def shows(inputs, value):
-        dtype, mask = value
-        attention_mask = inputs["attention_mask"][:, None, None]
-        if mask.shape != attention_mask.shape or dtype not in str(inputs.get("dtype", "float64")):
-            return False
-        words, padding = mask[attention_mask == 1], mask[attention_mask == 0]
-        found = bool((padding * sign > 0).all()) and len(padding.unique()) <= 1
-        return found and not words.any() and not (padding == lowest(getattr(torch, dtype))).any()
-
-    return shows
-
-
-def build_mask(
-    hide=lambda attention_mask: attention_mask == 0,
-    write=WRITE,
-    place=lambda mask: mask[:, None, None, :],
-    default=torch.float64,
-):
-    """Return a function for `06-additive_mask`, right unless a part is replaced."""
-
-    def additive_mask(attention_mask, dtype=default):
-        return place(write(hide(attention_mask), dtype))
-
-    return additive_mask
-
-
-MASK = read_again(
-    ADDED,
-    Mistake(
-        "mask-inverted",
-        "You hide the words and let the padding be seen.",
-        "In attention_mask 1 stands for a word. What is added to a word's scores must leave them "
-        "as they are.",
-        parts={"hide": lambda attention_mask: attention_mask == 1},
-    ),
-    Mistake(
-        "padding-assumed-at-the-end",
-        "You count the words of each sequence and hide what comes after so many.",
-        "That is right only where all padding stands at the end. attention_mask says of each "
-        "place by itself whether there is a word, and some tokenizers pad in front.",
-        parts={
-            "hide": lambda attention_mask: (
-                torch.arange(attention_mask.shape[1]) >= attention_mask.sum(1, keepdim=True)
-            )
-        },
-    ),
-    Mistake(
-        "first-row-for-all",
-        "Every sequence gets the mask of the first one.",
-        "In a batch each sequence has padding of its own.",
-        parts={"hide": lambda mask: (mask[:1] == 0).expand(mask.shape)},
-    ),
-    Mistake(
-        "minus-infinity",
-        "You fill with -inf.",
-        "Where a row holds nothing but padding, all its scores would be -inf, and softmax divides "
-        "0 by 0: NaN. A finite number that is low enough hides as well and cannot do that.",
-        parts={"write": fill(lambda dtype: -torch.inf)},
-    ),
-    Mistake(
-        "infinity-times-0",
-        "You multiply with -inf, and for words that is 0 · (-inf).",
-        "0 times infinity is not 0 but NaN. The lowest finite number can be multiplied with 0, "
-        "and masked_fill or where need no product.",
-        parts={"write": lambda hidden, dtype: hidden.to(dtype) * -torch.inf},
-    ),
-    Mistake(
-        "words-marked-with-1",
-        "You return attention_mask itself with new axes: 1 for words, 0 for padding.",
-        "Added to the scores, that raises the words a little and hides nothing: exp(0) is 1, so "
-        "padding keeps its share.",
-        parts={"write": lambda hidden, dtype: (~hidden).to(dtype)},
-    ),
-    Mistake(
-        "padding-marked-with-1",
-        "Your mask holds 1 where there is padding.",
-        "It is added: 1 more makes padding more attractive. What has to be added to a score so "
-        "that its exp is 0?",
-        parts={"write": lambda hidden, dtype: hidden.to(dtype)},
-    ),
-    Mistake(
-        "padding-marked-with-minus-1",
-        "Your mask holds -1 where there is padding.",
-        "A score that is 1 lower still gets a share, about a third of what it was. What has to be "
-        "added so that nothing is left?",
-        parts={"write": lambda hidden, dtype: -hidden.to(dtype)},
-    ),
-    Mistake(
-        "highest-number",
-        "You fill with the highest number, not the lowest.",
-        "Added to a score it draws all attention to the padding.",
-        parts={"write": fill(lambda dtype: torch.finfo(dtype).max)},
-    ),
-    Mistake(
-        "smallest-number",
-        "You fill with the smallest positive number.",
-        "torch.finfo knows several: tiny is the positive number nearest to 0, and adding it "
-        "changes nothing. What is wanted is far below 0.",
-        parts={"write": fill(lambda dtype: torch.finfo(dtype).tiny)},
-    ),
-    Mistake(
-        "fixed-1e9",
-        "You fill with -1e9 whatever the dtype.",
-        "float16 ends at -65504, so there is no -1e9: PyTorch refuses or makes -inf of it. Each "
-        "dtype has a lowest number of its own; ask the dtype for it.",
-        parts={"write": fill(lambda dtype: -1e9)},
-    ),
-    Mistake(
-        "fixed-1e9-overflows",
-        "You fill with -1e9 whatever the dtype.",
-        "float16 ends at -65504, so -1e9 becomes -inf there. Each dtype has a lowest number of its "
-        "own; ask the dtype for it.",
-        parts={"write": lambda hidden, dtype: (hidden.double() * -1e9).to(dtype)},
-    ),
-    Mistake(
-        "fixed-1e4",
-        "You fill with -10000 whatever the dtype.",
-        "BERT's first code did so, and it does for usual scores. The task asks for more: the "
-        "lowest finite number of the dtype, below which no score can be.",
-        parts={"write": fill(lambda dtype: -1e4)},
-    ),
-    *MASK_DTYPES,
-    Mistake(
-        "some-low-number",
-        "You fill with a negative number that is not the lowest of the dtype.",
-        "It hides padding as long as no score is large enough to make up for it. Below the lowest "
-        "number of a dtype there is no score at all.",
-        parts={"write": fill(lambda dtype: -1000.0)},
-        shows=_one_number(-1),
-    ),
-    Mistake(
-        "some-positive-number",
-        "You fill with a positive number.",
-        "Added to a score it makes padding more attractive. What is wanted is as far below 0 as "
-        "the dtype goes.",
-        parts={"write": fill(lambda dtype: 1000.0)},
-        shows=_one_number(1),
-    ),
-    Mistake(
-        "float32-by-default",
-        "Where no dtype is given, your mask is float32.",
-        "Compare your def line with the one in the task: it says what dtype is if nobody says.",
-        parts={"default": torch.float32},
-    ),
-    Mistake(
-        "boolean-mask",
-        "You return a boolean mask.",
-        "True and False say which keys to hide. This mask is added to scores, so it has to hold "
-        "numbers of the given dtype.",
-        parts={"write": lambda hidden, dtype: hidden},
-    ),
-    *MASK_AXES,
 )
 
 TASK = Task(

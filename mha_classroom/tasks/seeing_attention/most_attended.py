@@ -161,11 +161,6 @@ def _votes(weights):
     return weights.argmax(dim=1).bincount(minlength=len(weights)).double() / len(weights)
 
 
-def _by_topk(weights, tokens, k=3):
-    means, positions = weights.mean(dim=0).topk(k)
-    return [(tokens[place], mean) for place, mean in zip(positions, means.tolist(), strict=True)]
-
-
 def _collected(add):
     """Pairs with each token once: `add` says what becomes of the second of its kind."""
 
@@ -185,7 +180,7 @@ def _by_index(weights, tokens, k=3):
 
 
 def _topk(weights, tokens, k=3):
-    means, positions = weights.mean(dim=0).topk(min(k, len(tokens)))
+    means, positions = weights.mean(dim=0).topk(k)
     return [(tokens[place], mean) for place, mean in zip(positions, means.tolist(), strict=True)]
 
 
@@ -321,7 +316,7 @@ ATTENDED = read_again(
         "You take the k largest with topk.",
         "It insists on k entries and fails where there are fewer tokens. And of equal ones it may "
         "return any; the task asks for the earlier first.",
-        wrong=_by_topk,
+        wrong=_topk,
     ),
     Mistake(
         "position-instead-of-token",
@@ -366,7 +361,7 @@ ATTENDED = read_again(
         "Tokens with equal means come in any order.",
         "topk and argsort promise nothing about equal ones, and a sort of pairs goes on with the "
         "second of the pair. The earlier place comes first.",
-        wrong=_topk,
+        wrong=lambda weights, tokens, k=3: _topk(weights, tokens, min(k, len(tokens))),
         shows=_equals_anyhow,
     ),
     Mistake(
