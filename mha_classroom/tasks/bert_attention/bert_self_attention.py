@@ -48,13 +48,16 @@ def module_case(draw, name, widths, shape, shapes, lengths=None, **more):
         inputs |= weights
     inputs["X"] = draw.normal(*shape, hidden_size)
     if lengths is not None:
-        hidden = torch.arange(shape[1]) >= torch.tensor(lengths)[:, None]
-        mask = torch.zeros(shape, dtype=torch.float64).masked_fill(hidden, LOW)
-        inputs["mask"] = mask[:, None, None, :]
+        inputs["mask"] = padding_mask(lengths, shape[1])
     return Case(name, inputs)
 
 
 LOW = torch.finfo(torch.float32).min  # for float64 scores as good as its own, and can be shown
+
+
+def padding_mask(lengths, num_words):
+    hidden = torch.arange(num_words) >= torch.tensor(lengths)[:, None]
+    return torch.zeros(hidden.shape, dtype=torch.float64).masked_fill(hidden, LOW)[:, None, None, :]
 
 
 def attention_shapes(width):

@@ -14,8 +14,6 @@ __all__ = ["TASK"]
 
 
 def embedding_cases(draw):
-    """Cases for `BertEmbeddings`."""
-
     def case(name, sizes, input_ids, token_type_ids=None, scale=1.0, **more):
         """sizes: rows of the three tables, hidden_size."""
         *rows, width = sizes
@@ -29,8 +27,9 @@ def embedding_cases(draw):
         return Case(name, inputs)
 
     def _ids(given, count):
-        shape = given if isinstance(given, tuple) else None
-        return draw.integers(0, count - 1, *shape) if shape else torch.tensor(given)
+        """Drawn, if a shape is given."""
+        random = isinstance(given, tuple)
+        return draw.integers(0, count - 1, *given) if random else torch.tensor(given)
 
     padded = [[3, 8, 5, 0, 0], [2, 0, 9, 9, 4], [0, 0, 0, 6, 6]]
     return [
@@ -61,6 +60,22 @@ def _small_case():
     inputs = {name: torch.tensor(X).double() for name, X in rows.items()}
     inputs["input_ids"] = torch.tensor([[4, 1, 4]])
     return Case("1 text, a word twice, no segments given", inputs)
+
+
+def embedding_stages(inputs):
+    words, positions, segments = (inputs[f"{table}.weight"] for table in TABLES)
+    ids = inputs["input_ids"]
+    found = nn.functional.embedding(ids, words)
+    kinds = inputs.get("token_type_ids", torch.zeros_like(ids))
+    total = found + positions[: ids.shape[1]] + nn.functional.embedding(kinds, segments)
+    eps = inputs.get("layer_norm_eps", 1e-12)
+    scaled = nn.functional.layer_norm(total, total.shape[-1:], eps=eps)
+    return {
+        "the words' vectors": found,
+        "the sum of word, position and segment": total,
+        "each word with mean 0 and variance 1": scaled,
+        "the normalised sum": scaled * inputs["norm.weight"] + inputs["norm.bias"],
+    }
 
 
 @total
@@ -97,29 +112,46 @@ def _dropped(inputs, output, again, trained):
     }
 
 
-def embedding_stages(inputs):
-    """What a right `BertEmbeddings` computes on the way, for a case's inputs."""
-    words, positions, segments = (inputs[f"{table}.weight"] for table in TABLES)
-    ids = inputs["input_ids"]
-    found = nn.functional.embedding(ids, words)
-    kinds = inputs.get("token_type_ids", torch.zeros_like(ids))
-    total = found + positions[: ids.shape[1]] + nn.functional.embedding(kinds, segments)
-    eps = inputs.get("layer_norm_eps", 1e-12)
-    scaled = nn.functional.layer_norm(total, total.shape[-1:], eps=eps)
-    return {
-        "the words' vectors": found,
-        "the sum of word, position and segment": total,
-        "each word with mean 0 and variance 1": scaled,
-        "the normalised sum": scaled * inputs["norm.weight"] + inputs["norm.bias"],
-    }
-
-
-VECTORS = "From ids to vectors"
-
-
-def places(ids):
+def _places(ids):
     """The positions of a text's words."""
     return torch.arange(ids.shape[1])
+
+
+def _kinds(ids, kinds):
+    return torch.zeros_like(ids) if kinds is None else kinds
+
+
+def _drop(self, Y):
+    return nn.functional.dropout(Y, self.rate, self.training)
+
+
+def build_embeddings(
+    eps=lambda config: config.layer_norm_eps,
+    rate=lambda config: config.hidden_dropout_prob,
+    word=lambda self, ids: self.words(ids),
+    position=lambda self, ids: self.positions(_places(ids)),
+    segment=lambda self, ids, kinds: self.segments(_kinds(ids, kinds)),
+    join=lambda self, words, positions, segments: words + positions + segments,
+    normalise=lambda self, Y: self.norm(Y),
+    drop=_drop,
+):
+
+    class BertEmbeddings(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            width = config.hidden_size
+            self.words = nn.Embedding(config.vocab_size, width)
+            self.positions = nn.Embedding(config.max_position_embeddings, width)
+            self.segments = nn.Embedding(config.type_vocab_size, width)
+            self.norm = nn.LayerNorm(width, eps=eps(config))
+            self.rate = rate(config)
+
+        def forward(self, input_ids, token_type_ids=None):
+            positions = position(self, input_ids)
+            parts = word(self, input_ids), positions, segment(self, input_ids, token_type_ids)
+            return drop(self, normalise(self, join(self, *parts)))
+
+    return BertEmbeddings
 
 
 def _counted_words(self, ids):
@@ -127,8 +159,20 @@ def _counted_words(self, ids):
     return self.positions(((ids != 0).cumsum(1) - 1).clamp(min=0))
 
 
-SUMS = read_again(
-    VECTORS,
+class _Concatenated(build_embeddings()):
+    def forward(self, input_ids, token_type_ids=None):
+        words, kinds = self.words(input_ids), _kinds(input_ids, token_type_ids)
+        positions = self.positions(_places(input_ids)).expand_as(words)
+        return torch.cat([words, positions, self.segments(kinds)], -1)
+
+
+class _ConcatenatedAndNormalised(_Concatenated):
+    def forward(self, input_ids, token_type_ids=None):
+        return _drop(self, self.norm(super().forward(input_ids, token_type_ids)))
+
+
+EMBEDDINGS = read_again(
+    "From ids to vectors",
     Mistake(
         "positions-forgotten",
         "The positions are not in your sum.",
@@ -139,7 +183,7 @@ SUMS = read_again(
         "positions-from-1",
         "You count positions from 1.",
         "The first row of the table is for the first word, and Python calls it 0.",
-        parts={"position": lambda self, ids: self.positions(places(ids) + 1)},
+        parts={"position": lambda self, ids: self.positions(_places(ids) + 1)},
     ),
     Mistake(
         "positions-by-word",
@@ -166,7 +210,7 @@ SUMS = read_again(
         "positions-backwards",
         "You count positions from the end of the text.",
         "The first word stands at position 0.",
-        parts={"position": lambda self, ids: self.positions(places(ids).flip(0))},
+        parts={"position": lambda self, ids: self.positions(_places(ids).flip(0))},
     ),
     Mistake(
         "padding-not-counted",
@@ -236,62 +280,6 @@ SUMS = read_again(
         "They are added: each of them moves the word's vector a little.",
         parts={"join": lambda self, words, positions, segments: words * positions * segments},
     ),
-)
-
-
-def _kinds(ids, kinds):
-    return torch.zeros_like(ids) if kinds is None else kinds
-
-
-def _drop(self, Y):
-    return nn.functional.dropout(Y, self.rate, self.training)
-
-
-def build_embeddings(
-    eps=lambda config: config.layer_norm_eps,
-    rate=lambda config: config.hidden_dropout_prob,
-    word=lambda self, ids: self.words(ids),
-    position=lambda self, ids: self.positions(places(ids)),
-    segment=lambda self, ids, kinds: self.segments(_kinds(ids, kinds)),
-    join=lambda self, words, positions, segments: words + positions + segments,
-    normalise=lambda self, Y: self.norm(Y),
-    drop=_drop,
-):
-    """Return a class for `12-BertEmbeddings`, right unless a part is replaced."""
-
-    class BertEmbeddings(nn.Module):
-        def __init__(self, config):
-            super().__init__()
-            width = config.hidden_size
-            self.words = nn.Embedding(config.vocab_size, width)
-            self.positions = nn.Embedding(config.max_position_embeddings, width)
-            self.segments = nn.Embedding(config.type_vocab_size, width)
-            self.norm = nn.LayerNorm(width, eps=eps(config))
-            self.rate = rate(config)
-
-        def forward(self, input_ids, token_type_ids=None):
-            positions = position(self, input_ids)
-            parts = word(self, input_ids), positions, segment(self, input_ids, token_type_ids)
-            return drop(self, normalise(self, join(self, *parts)))
-
-    return BertEmbeddings
-
-
-class _Concatenated(build_embeddings()):
-    def forward(self, input_ids, token_type_ids=None):
-        words, kinds = self.words(input_ids), _kinds(input_ids, token_type_ids)
-        positions = self.positions(places(input_ids)).expand_as(words)
-        return torch.cat([words, positions, self.segments(kinds)], -1)
-
-
-class _ConcatenatedAndNormalised(_Concatenated):
-    def forward(self, input_ids, token_type_ids=None):
-        return _drop(self, self.norm(super().forward(input_ids, token_type_ids)))
-
-
-EMBEDDINGS = read_again(
-    VECTORS,
-    *SUMS,
     Mistake(
         "concatenated",
         "You put the three vectors side by side.",

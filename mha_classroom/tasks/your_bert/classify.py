@@ -13,8 +13,6 @@ __all__ = ["TASK"]
 
 
 def classify_cases(draw):
-    """Cases for `classify`."""
-
     def case(name, count, examples, width, labels):
         lengths = draw.normal(examples, 1, scale=1.5).exp()
         inputs = {
@@ -89,12 +87,55 @@ def _means(label, kind):
     return plain_number(label) == kind
 
 
-EIGHT = "A classifier from eight examples a class"
-
-
-def first_seen(labels):
+def _first_seen(labels):
     """Each label once, in the order in which they come."""
     return list(dict.fromkeys(labels))
+
+
+def _cosine(vectors, means):
+    """(N, K), how nearly each vector points the way of each mean."""
+    return unit(vectors) @ unit(means).T
+
+
+def _means_of(names, examples, labels, join=lambda own: own.mean(0)):
+    """What the examples of each label become."""
+    rows = [torch.tensor([label == name for label in labels]) for name in names]
+    return torch.stack([join(examples[row]) for row in rows])
+
+
+def build_nearest(
+    scaled=unit,
+    kinds=_first_seen,
+    join=lambda own: own.mean(0),
+    compare=_cosine,
+    choose=lambda table: table.argmax(1).tolist(),
+    say=lambda names, place: names[place],
+    finish=unchanged,
+):
+    """Return an answer to `12-classify`, right unless a part is replaced.
+
+    scaled: the examples. kinds: the labels, each once. join: what the examples of a label become.
+    compare: (N, K). choose: a column for each vector. say: what is returned for it.
+    """
+
+    def classify(vectors, examples, labels):
+        names, examples = kinds(labels), scaled(examples)
+        means = _means_of(names, examples, labels, join)
+        return finish([say(names, place) for place in choose(compare(vectors, means))])
+
+    return classify
+
+
+def _cut_evenly(cut):
+    """An answer that cuts the examples into equal parts, in order, a part for each label."""
+
+    def classify(vectors, examples, labels):
+        names = _first_seen(labels)
+        means = cut(unit(examples), len(names)).mean(1)
+        places = (unit(vectors) @ unit(means).T).argmax(1)
+        return [names[place] for place in places.tolist()]
+
+    return classify
 
 
 def _by_example(choose):
@@ -109,7 +150,7 @@ def _by_example(choose):
 def _vote(row, labels):
     """The label that most of the three nearest examples have."""
     near = [labels[i] for i in row.argsort(descending=True, stable=True)[:3]]
-    return max(first_seen(near), key=near.count)
+    return max(_first_seen(near), key=near.count)
 
 
 def _totals(row, labels):
@@ -120,28 +161,40 @@ def _totals(row, labels):
     return max(sums, key=sums.get)
 
 
-def _cut_evenly(cut):
-    """An answer that cuts the examples into equal parts, in order, a part for each label."""
-
-    def classify(vectors, examples, labels):
-        names = first_seen(labels)
-        means = cut(unit(examples), len(names)).mean(1)
-        places = (unit(vectors) @ unit(means).T).argmax(1)
-        return [names[place] for place in places.tolist()]
-
-    return classify
+def _distances(vectors, means):
+    return -(vectors[:, None] - means).norm(dim=-1)
 
 
-EXAMPLES = read_again(
-    EIGHT,
+def _of_all(table):
+    """One column for all vectors together."""
+    return [int(table.mean(0).argmax())] * len(table)
+
+
+def _equals_anyhow(inputs, value):
+    """Whether each label fits its vector as well as the best."""
+    names = _first_seen(inputs["labels"])
+    table = _cosine(inputs["vectors"], _means_of(names, unit(inputs["examples"]), inputs["labels"]))
+    found = [names.index(label) for label in value.values()]
+    own = table[torch.arange(len(table)), torch.tensor(found)]
+    return bool((own > table.amax(1) - 1e-9).all())
+
+
+NEAREST = read_again(
+    "A classifier from eight examples a class",
+    Mistake(
+        "examples-not-normalised",
+        "You take the mean of the examples as they are, long ones and short ones.",
+        "A long example then decides where the mean points. Each example is to have the same say: "
+        "length 1 first, then the mean.",
+        parts={"scaled": unchanged},
+    ),
     *(
         Mistake(
             id,
             "You cut the examples into equal parts, one for each label.",
             "In the lesson each label has eight examples, one after the other. Here they may be "
             "mixed, and one label may have more than another: only labels says whose each is.",
-            EIGHT,
-            _cut_evenly(cut),
+            wrong=_cut_evenly(cut),
         )
         for id, cut in (
             ("examples-reshaped", lambda X, count: X.reshape(count, -1, X.shape[1])),
@@ -168,66 +221,6 @@ EXAMPLES = read_again(
         "How many examples a label has is chance. The mean's direction is what counts.",
         wrong=_by_example(_totals),
     ),
-)
-
-
-def cosine(vectors, means):
-    """(N, K), how nearly each vector points the way of each mean."""
-    return unit(vectors) @ unit(means).T
-
-
-def build_nearest(
-    scaled=unit,
-    kinds=first_seen,
-    join=lambda own: own.mean(0),
-    compare=cosine,
-    choose=lambda table: table.argmax(1).tolist(),
-    say=lambda names, place: names[place],
-    finish=unchanged,
-):
-    """Return an answer to `12-classify`, right unless a part is replaced.
-
-    scaled: the examples. kinds: the labels, each once. join: what the examples of a label become.
-    compare: (N, K). choose: a column for each vector. say: what is returned for it.
-    """
-
-    def classify(vectors, examples, labels):
-        names, examples = kinds(labels), scaled(examples)
-        rows = [torch.tensor([label == name for label in labels]) for name in names]
-        means = torch.stack([join(examples[row]) for row in rows])
-        return finish([say(names, place) for place in choose(compare(vectors, means))])
-
-    return classify
-
-
-def _distances(vectors, means):
-    return -(vectors[:, None] - means).norm(dim=-1)
-
-
-def _of_all(table):
-    """One column for all vectors together."""
-    return [int(table.mean(0).argmax())] * len(table)
-
-
-def _equals_anyhow(inputs, value):
-    """Whether each label fits its vector as well as the best."""
-    names = first_seen(inputs["labels"])
-    table = cosine(inputs["vectors"], build_means(inputs["examples"], inputs["labels"]))
-    found = [names.index(label) for label in value.values()]
-    own = table[torch.arange(len(table)), torch.tensor(found)]
-    return bool((own > table.amax(1) - 1e-9).all())
-
-
-NEAREST = read_again(
-    EIGHT,
-    Mistake(
-        "examples-not-normalised",
-        "You take the mean of the examples as they are, long ones and short ones.",
-        "A long example then decides where the mean points. Each example is to have the same say: "
-        "length 1 first, then the mean.",
-        parts={"scaled": unchanged},
-    ),
-    *EXAMPLES,
     Mistake(
         "dot-product-with-the-mean",
         "You compare by dot product, and the means have different lengths. (The mean of the "
@@ -260,7 +253,7 @@ NEAREST = read_again(
         "sign-lost",
         "You take the cosines without their sign.",
         "A mean that points the opposite way fits worst of all.",
-        parts={"compare": lambda vectors, means: cosine(vectors, means).abs()},
+        parts={"compare": lambda vectors, means: _cosine(vectors, means).abs()},
     ),
     Mistake(
         "label-numbers",
@@ -284,7 +277,9 @@ NEAREST = read_again(
         "answer a vector was asked for.",
         wrong=lambda vectors, examples, labels: [
             labels[i % len(labels)]
-            for i in cosine(vectors, build_means(examples, labels)).argmax(0).tolist()
+            for i in _cosine(vectors, _means_of(_first_seen(labels), unit(examples), labels))
+            .argmax(0)
+            .tolist()
         ],
     ),
     Mistake(
@@ -355,13 +350,6 @@ NEAREST = read_again(
         },
     ),
 )
-
-
-def build_means(examples, labels):
-    """The mean of each label's examples, at length 1 before it was taken."""
-    rows = [torch.tensor([label == name for label in labels]) for name in first_seen(labels)]
-    return torch.stack([unit(examples)[row].mean(0) for row in rows])
-
 
 TASK = Task(
     "12-classify",

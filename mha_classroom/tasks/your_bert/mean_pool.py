@@ -9,8 +9,6 @@ __all__ = ["TASK"]
 
 
 def mean_cases(draw):
-    """Cases for `mean_pool`."""
-
     def case(name, shape, mask=None):
         if mask is None:
             mask = draw.integers(0, 1, *shape[:2])
@@ -51,12 +49,23 @@ def mean_cases(draw):
 
 
 def mean_stages(inputs):
-    """What a right `mean_pool` computes on the way."""
     words = inputs["hidden"] * inputs["attention_mask"][..., None]
     return {"the sum of each text's words": words.sum(1)}
 
 
-ONE = "One vector for a text"
+def build_mean(
+    words=lambda hidden, mask: hidden * mask[..., None],
+    total=lambda words: words.sum(1),
+    count=lambda mask, hidden: mask.sum(1, keepdim=True),
+    finish=unchanged,
+    visible=unchanged,
+):
+
+    def mean_pool(hidden, attention_mask):
+        mask = visible(attention_mask)
+        return finish(total(words(hidden, mask)) / count(mask, hidden))
+
+    return mean_pool
 
 
 def _loop(of_text):
@@ -69,80 +78,11 @@ def _loop(of_text):
     return mean_pool
 
 
-POOLS = read_again(
-    ONE,
-    Mistake(
-        "first-place-only",
-        "You take the vector at the first place.",
-        "That is [CLS], which some models are trained to use. This task asks for the mean of all "
-        "words.",
-        wrong=lambda hidden, attention_mask: hidden[:, 0],
-    ),
-    Mistake(
-        "first-word-only",
-        "You take the first word of each text that is not padding.",
-        "This task asks for the mean of all words.",
-        wrong=_loop(lambda words: words[0]),
-    ),
-    Mistake(
-        "last-word-only",
-        "You take the last word of each text.",
-        "This task asks for the mean of all words.",
-        wrong=_loop(lambda words: words[-1]),
-    ),
-    Mistake(
-        "largest",
-        "You take the largest number of each feature.",
-        "That is another way to pool. This task asks for the mean.",
-        wrong=_loop(lambda words: words.amax(0)),
-    ),
-    Mistake(
-        "largest-with-padding",
-        "You take the largest number of each feature, padding included.",
-        "This task asks for the mean, and of words only.",
-        wrong=lambda hidden, attention_mask: hidden.amax(1),
-    ),
-    Mistake(
-        "median",
-        "You take the median of each feature.",
-        "This task asks for the mean.",
-        wrong=_loop(lambda words: words.median(0).values),
-    ),
-    Mistake(
-        "only-between-the-ends",
-        "You leave out the first and the last word of each text.",
-        "[CLS] and [SEP] count like words here: attention_mask has a 1 for them. (Of a text of one "
-        "word nothing is left, and the mean of nothing is NaN.)",
-        wrong=_loop(lambda words: words[1:-1].mean(0)),
-    ),
-)
-
-
-def build_mean(
-    words=lambda hidden, mask: hidden * mask[..., None],
-    total=lambda words: words.sum(1),
-    count=lambda mask, hidden: mask.sum(1, keepdim=True),
-    finish=unchanged,
-    visible=unchanged,
-):
-    """Return an answer to `12-mean_pool`, right unless a part is replaced."""
-
-    def mean_pool(hidden, attention_mask):
-        mask = visible(attention_mask)
-        return finish(total(words(hidden, mask)) / count(mask, hidden))
-
-    return mean_pool
-
-
 def _without_ends(mask):
     """The first and the last word of each text hidden, where there are more than two."""
     places, inner = mask.cumsum(1) * mask, mask.clone()
     inner[(places == 1) | (places == mask.sum(1, keepdim=True))] = 0
     return torch.where(inner.sum(1, keepdim=True) > 0, inner, mask)
-
-
-def _places(mask):
-    return torch.arange(mask.shape[1])
 
 
 def _in_place(hidden, attention_mask):
@@ -151,7 +91,7 @@ def _in_place(hidden, attention_mask):
 
 
 MEAN = read_again(
-    ONE,
+    "One vector for a text",
     Mistake(
         "padding-counted",
         "You average over all places, padding included.",
@@ -212,7 +152,50 @@ MEAN = read_again(
             (hidden * attention_mask[..., None]).sum(1) // attention_mask.sum(1, keepdim=True)
         ),
     ),
-    *POOLS,
+    Mistake(
+        "first-place-only",
+        "You take the vector at the first place.",
+        "That is [CLS], which some models are trained to use. This task asks for the mean of all "
+        "words.",
+        wrong=lambda hidden, attention_mask: hidden[:, 0],
+    ),
+    Mistake(
+        "first-word-only",
+        "You take the first word of each text that is not padding.",
+        "This task asks for the mean of all words.",
+        wrong=_loop(lambda words: words[0]),
+    ),
+    Mistake(
+        "last-word-only",
+        "You take the last word of each text.",
+        "This task asks for the mean of all words.",
+        wrong=_loop(lambda words: words[-1]),
+    ),
+    Mistake(
+        "largest",
+        "You take the largest number of each feature.",
+        "That is another way to pool. This task asks for the mean.",
+        wrong=_loop(lambda words: words.amax(0)),
+    ),
+    Mistake(
+        "largest-with-padding",
+        "You take the largest number of each feature, padding included.",
+        "This task asks for the mean, and of words only.",
+        wrong=lambda hidden, attention_mask: hidden.amax(1),
+    ),
+    Mistake(
+        "median",
+        "You take the median of each feature.",
+        "This task asks for the mean.",
+        wrong=_loop(lambda words: words.median(0).values),
+    ),
+    Mistake(
+        "only-between-the-ends",
+        "You leave out the first and the last word of each text.",
+        "[CLS] and [SEP] count like words here: attention_mask has a 1 for them. (Of a text of one "
+        "word nothing is left, and the mean of nothing is NaN.)",
+        wrong=_loop(lambda words: words[1:-1].mean(0)),
+    ),
     Mistake(
         "mask-beside-features",
         "Your mask meets the features, not the words.",
@@ -274,7 +257,9 @@ MEAN = read_again(
         "You count the words of each text and take as many from the beginning.",
         "That is right only where all padding stands at the end. attention_mask says of each "
         "place by itself whether there is a word.",
-        parts={"visible": lambda mask: (_places(mask) < mask.sum(1, keepdim=True)).long()},
+        parts={
+            "visible": lambda mask: (torch.arange(mask.shape[1]) < mask.sum(1, keepdim=True)).long()
+        },
     ),
     Mistake(
         "words-of-all-texts",
