@@ -13,7 +13,7 @@ def additive_scores(queries, keys, W_q, W_k, w_v):
 
 
 def additive_cases(draw):
-    """Cases for `additive_scores`: unequal widths, all sizes equal, saturated tanh."""
+    """Unequal widths, all sizes equal, saturated tanh."""
 
     def case(name, batch, lengths, widths, num_hiddens, scale=1.0):
         num_queries, num_keys = lengths

@@ -22,7 +22,7 @@ def attend(query, keys, values):
 
 
 def attend_cases(draw):
-    """Cases for `attend`: unequal sizes, equal ones, zero and large scores."""
+    """Unequal sizes, equal ones, zero and large scores."""
 
     def case(name, d, num_keys, d_v):
         return case_of(name, draw.normal(d), draw.normal(num_keys, d), draw.normal(num_keys, d_v))

@@ -21,7 +21,7 @@ def attention(queries, keys, values):
 
 
 def attention_cases(draw):
-    """Cases for `attention`: batches of unequal and of equal sizes, zero and large scores."""
+    """Batches of unequal and of equal sizes, zero and large scores."""
 
     def case(name, batch, lengths, d, d_v, change=lambda *tensors: tensors):
         num_queries, num_keys = lengths
@@ -54,10 +54,6 @@ def attention_cases(draw):
 def _as_one_sentence(queries, keys, values):
     joined = (X.reshape(1, -1, X.shape[-1]) for X in (queries, keys, values))
     return build_attention()(*joined).reshape(*queries.shape[:2], -1)
-
-
-def _first_sentence(queries, keys, values):
-    return torch.softmax(queries @ keys[0].T, dim=-1) @ values[0]
 
 
 ATTENTION = read_again(
@@ -165,7 +161,7 @@ ATTENTION = read_again(
         "All your queries attend to the first sentence.",
         "Every query attends to the keys and values of its own sentence. With one sentence in the "
         "batch nobody notices.",
-        wrong=_first_sentence,
+        wrong=lambda queries, keys, values: torch.softmax(queries @ keys[0].T, dim=-1) @ values[0],
     ),
     Mistake(
         "first-query-only",

@@ -18,7 +18,7 @@ def softmax(x):
 
 
 def softmax_cases(draw):
-    """Cases for `softmax`: ranks 1 to 4, and scores whose powers overflow or round to 0."""
+    """Ranks 1 to 4, and scores whose powers overflow or round to 0."""
     large = [[1000.0, 1001, 999], [-1000, -1002, -1000], [0, 1, 2]]
     large = torch.tensor(large, dtype=torch.float64)
     spread = [[3000.0, 0, 2999, -3000], [0, 1, -900, 2], [1000, 1001, 1000, -3000]]

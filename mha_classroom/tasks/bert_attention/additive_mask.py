@@ -66,7 +66,6 @@ def build_mask(
     place=lambda mask: mask[:, None, None, :],
     default=torch.float64,
 ):
-
     def additive_mask(attention_mask, dtype=default):
         return place(write(hide(attention_mask), dtype))
 

@@ -94,19 +94,18 @@ def examine_layer(inputs, seen):
     return compared_calls(inputs, weights, plan, seen, results)
 
 
-def attend(self, X, mask, need_weights):
+def _attend(self, X, mask, need_weights):
     """What a right layer gets from its attention: the output and the weights."""
     return self.self_attention(X, mask, need_weights=True)
 
 
 def build_layer(
-    attend=attend,
+    attend=_attend,
     join=lambda self, attended, X: self.self_output(attended, X),
     think=lambda self, joined, attended, X: self.feed_forward(joined),
     show=lambda output, weights: (output, weights),
     plain=lambda output, weights: output,
 ):
-
     class BertLayer(nn.Module):
         def __init__(self, config):
             super().__init__()
@@ -124,11 +123,11 @@ def build_layer(
 
 
 def _attend_twice(self, X, mask, need_weights):
-    return attend(self, attend(self, X, mask, need_weights)[0], mask, need_weights)
+    return _attend(self, _attend(self, X, mask, need_weights)[0], mask, need_weights)
 
 
 def _think_first(self, X, mask, need_weights):
-    return attend(self, self.feed_forward(X), mask, need_weights)
+    return _attend(self, self.feed_forward(X), mask, need_weights)
 
 
 class _TupleFedOn(build_layer()):
@@ -145,13 +144,12 @@ class _OneModule(build_layer()):
         self.feed_forward.norm = self.self_output.norm
 
 
-FLOW = "A layer, and a stack of them"
 ADDED = "A mask that is added"
 JOINED = "Joined, added, normalised"
 WORD = "Each word on its own"
 
 LAYER = read_again(
-    FLOW,
+    "A layer, and a stack of them",
     Mistake(
         "residual-of-attention",
         "You give self_output the result of the attention twice, also as the residual.",
@@ -282,7 +280,7 @@ LAYER = read_again(
         "You call self_attention in two places, and one of them leaves the mask out.",
         ADDED,
         parts={
-            "attend": lambda self, X, mask, need_weights: attend(
+            "attend": lambda self, X, mask, need_weights: _attend(
                 self, X, None if need_weights else mask, need_weights
             )
         },
@@ -293,7 +291,7 @@ LAYER = read_again(
         "You call self_attention in two places, and one of them leaves the mask out.",
         ADDED,
         parts={
-            "attend": lambda self, X, mask, need_weights: attend(
+            "attend": lambda self, X, mask, need_weights: _attend(
                 self, X, mask if need_weights else None, need_weights
             )
         },

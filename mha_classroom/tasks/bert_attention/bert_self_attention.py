@@ -185,7 +185,6 @@ def build_attention(
     plain=lambda output, weights: output,
     bias=True,
 ):
-
     class BertSelfAttention(nn.Module):
         def __init__(self, config):
             super().__init__()

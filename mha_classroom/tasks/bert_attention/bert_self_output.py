@@ -119,7 +119,6 @@ def build_output(
     bias=True,
     affine=True,
 ):
-
     class BertSelfOutput(nn.Module):
         def __init__(self, config):
             super().__init__()

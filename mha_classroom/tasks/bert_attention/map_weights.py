@@ -110,7 +110,6 @@ def build_names(
     turn=lambda module, X: X,
     old=lambda name, new: False,
 ):
-
     def map_weights(state_dict):
         mapped = {}
         for name, X in state_dict.items():

@@ -101,7 +101,6 @@ def build_loading(
     out_bias=True,
     out_weight=True,
 ):
-
     def load_torch_weights(attention, reference):
         H, W_o, out_proj = reference.num_heads, attention.W_o, reference.out_proj
         linears = (attention.W_q, attention.W_k, attention.W_v)

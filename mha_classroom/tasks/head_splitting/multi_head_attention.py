@@ -254,10 +254,8 @@ def _lengths_not_spread(id, **parts):
     )
 
 
-TOGETHER = "Put together"
-
 MODULE = read_again(
-    TOGETHER,
+    "Put together",
     Mistake(
         "split-without-transpose",
         "Your heads hold whole words: the split misses the swap of words and heads.",

@@ -34,7 +34,6 @@ def build_cache(
     default=2,
     unit=1,
 ):
-
     def cache_bytes(n, num_layers, num_kv_heads, head_width, bytes_per_number=default, B=1):
         numbers = kept * words(n) * layers(num_layers) * heads(num_kv_heads) * head_width
         return numbers * size(bytes_per_number) * batch(B) / unit

@@ -27,7 +27,6 @@ def build_attention(
     default=True,
     factor=1,
 ):
-
     def count_attention(num_hiddens, bias=default):
         d = num_hiddens
         return factor * (matrices * weights(d) + has_biases(bias) * biases(matrices, d))

@@ -37,7 +37,6 @@ def build_bert(
     extra=lambda V, d: 0,
     repeat_rest=lambda n: 1,
 ):
-
     def count_bert(V, num_hiddens, num_layers, ffn_num_hiddens, max_len=512, num_segments=2):
         d, n = num_hiddens, num_layers
         tables = (words(V) + positions(max_len) + segments(num_segments)) * d

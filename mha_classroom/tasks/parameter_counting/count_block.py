@@ -25,7 +25,6 @@ def build_block(
     norm_numbers=lambda d, f: 2 * d,
     extra=lambda d, f: 0,
 ):
-
     def count_block(num_hiddens, ffn_num_hiddens):
         d, f = num_hiddens, inner(num_hiddens, ffn_num_hiddens)
         feed_forward = layers * d * f + sum(ffn_biases(d, f)[:layers])

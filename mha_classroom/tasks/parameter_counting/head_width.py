@@ -98,7 +98,6 @@ def build_width(
     message="{h} heads, width {d}",
     result=lambda d, h: d // h,
 ):
-
     def head_width(num_hiddens, num_heads):
         if refused(num_hiddens, num_heads):
             return refuse(message.format(d=num_hiddens, h=num_heads))

@@ -280,14 +280,6 @@ def _naive_then_masked(scores, mask, axis):
     return e / e.sum(axis, keepdim=True)
 
 
-def _zeros_for_nan(scores, mask, axis):
-    return _naive_then_masked(scores, mask, axis).nan_to_num(0.0)
-
-
-def _one_maximum(scores, mask, axis):
-    return _naive(scores - scores.masked_fill(~mask, -math.inf).max(), mask, axis)
-
-
 OTHER_SHARES = read_again(
     PADDING,
     Mistake(
@@ -304,14 +296,16 @@ OTHER_SHARES = read_again(
         "Zeros are for rows with nothing to attend to. These have keys to attend to; exp(1000) is "
         "only more than a float64 can hold. A softmax stays the same if one number is taken off "
         "a whole row. Which keeps exp in bounds?",
-        parts=_everywhere(_zeros_for_nan),
+        parts=_everywhere(lambda s, m, axis: _naive_then_masked(s, m, axis).nan_to_num(0.0)),
     ),
     Mistake(
         "one-maximum-for-the-table",
         "Rows of scores near -1000 give NaN: you subtract the largest score of the whole tensor.",
         "Next to a 1000 elsewhere, their exp is 0 from end to end, and 0 is divided by 0. Each row "
         "is a softmax of its own.",
-        parts=_everywhere(_one_maximum),
+        parts=_everywhere(
+            lambda s, m, axis: _naive(s - s.masked_fill(~m, -math.inf).max(), m, axis)
+        ),
     ),
     Mistake(
         "divided-by-the-sum",

@@ -49,17 +49,12 @@ def examine_offset(inputs, score):
     return score
 
 
-def right_pick(weights, offset):
-    """The weights of the pairs at this offset, (..., number of pairs)."""
-    return weights.diagonal(offset, dim1=-2, dim2=-1)
-
-
-def right_mean(picked, length, offset):
-    """Their mean over the queries that have such a key."""
-    return picked.mean(dim=-1)
-
-
-def build_offset(shift=unchanged, pick=right_pick, average=right_mean, finish=unchanged):
+def build_offset(
+    shift=unchanged,
+    pick=lambda weights, offset: weights.diagonal(offset, dim1=-2, dim2=-1),
+    average=lambda picked, length, offset: picked.mean(dim=-1),
+    finish=unchanged,
+):
     """Return an answer to `07-offset_score`, right unless a part is replaced.
 
     shift: the offset that is used. pick: the weights at this offset, along the last axis.

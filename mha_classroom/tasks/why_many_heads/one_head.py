@@ -216,15 +216,6 @@ SHARED = read_again(
     ),
 )
 
-
-def _plain_softmax(scores, W_q):
-    return scores.exp() / scores.exp().sum(-1, keepdim=True)
-
-
-def _across_batch(X, *matrices):
-    return build_head()(X.transpose(0, 1), *matrices).transpose(0, 1)
-
-
 HEAD = SHARED + read_again(
     ONE,
     Mistake(
@@ -238,7 +229,7 @@ HEAD = SHARED + read_again(
         "Your exponentials overflow when scores are in the thousands, and inf / inf is NaN.",
         "Only differences between scores matter to a softmax. What can be taken away from a whole "
         "row before the exponential?",
-        parts={"softmax": _plain_softmax},
+        parts={"softmax": lambda scores, W_q: scores.exp() / scores.exp().sum(-1, keepdim=True)},
     ),
     Mistake(
         "weights-returned-too",
@@ -289,7 +280,7 @@ HEAD = SHARED + read_again(
         "attention-across-the-batch",
         "Your words attend to the words at the same place in other sequences.",
         "The first axis is the batch. Some libraries put words first, and no shape complains.",
-        wrong=_across_batch,
+        wrong=lambda X, *W: build_head()(X.transpose(0, 1), *W).transpose(0, 1),
     ),
 )
 

@@ -45,7 +45,6 @@ def build_sum(
     order=unchanged,
     combine=lambda terms: terms.sum(0),
 ):
-
     def output_as_sum(heads, W_o):
         H, d_v = len(heads), heads.shape[-1]
         terms = [head @ rows(W_o, h, H, d_v) for h, head in enumerate(order(heads))]

@@ -135,7 +135,6 @@ def build_embeddings(
     normalise=lambda self, Y: self.norm(Y),
     drop=_drop,
 ):
-
     class BertEmbeddings(nn.Module):
         def __init__(self, config):
             super().__init__()
@@ -152,11 +151,6 @@ def build_embeddings(
             return drop(self, normalise(self, join(self, *parts)))
 
     return BertEmbeddings
-
-
-def _counted_words(self, ids):
-    """Positions that count words only: padding has the place of the word before."""
-    return self.positions(((ids != 0).cumsum(1) - 1).clamp(min=0))
 
 
 class _Concatenated(build_embeddings()):
@@ -217,7 +211,9 @@ EMBEDDINGS = read_again(
         "Your positions count only ids other than 0.",
         "Some other models do that. In BERT a position is the place in the text, padding or not; "
         "the mask is what hides padding, later.",
-        parts={"position": _counted_words},
+        parts={
+            "position": lambda self, ids: self.positions(((ids != 0).cumsum(1) - 1).clamp(min=0))
+        },
     ),
     Mistake(
         "one-position-for-all",

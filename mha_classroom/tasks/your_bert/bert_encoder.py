@@ -78,7 +78,6 @@ def build_encoder(
     after=lambda new, old: new,
     collect=unchanged,
 ):
-
     class BertEncoder(nn.Module):
         def __init__(self, config, layer):
             super().__init__()

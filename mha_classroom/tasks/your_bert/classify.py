@@ -165,11 +165,6 @@ def _distances(vectors, means):
     return -(vectors[:, None] - means).norm(dim=-1)
 
 
-def _of_all(table):
-    """One column for all vectors together."""
-    return [int(table.mean(0).argmax())] * len(table)
-
-
 def _equals_anyhow(inputs, value):
     """Whether each label fits its vector as well as the best."""
     names = _first_seen(inputs["labels"])
@@ -286,7 +281,7 @@ NEAREST = read_again(
         "one-for-all",
         "You return the same label for every vector.",
         "Each vector is compared for itself.",
-        parts={"choose": _of_all},
+        parts={"choose": lambda table: [int(table.mean(0).argmax())] * len(table)},
     ),
     Mistake(
         "first-example-only",

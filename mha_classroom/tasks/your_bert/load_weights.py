@@ -195,7 +195,6 @@ def build_strict(
     put=_put,
     finish=lambda model, given: None,
 ):
-
     def load_weights(model, state_dict):
         own = dict(model.named_parameters())
         bad = [found(own, state_dict) for found in (missing, unknown, misshapen)]

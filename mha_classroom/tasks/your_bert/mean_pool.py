@@ -60,7 +60,6 @@ def build_mean(
     finish=unchanged,
     visible=unchanged,
 ):
-
     def mean_pool(hidden, attention_mask):
         mask = visible(attention_mask)
         return finish(total(words(hidden, mask)) / count(mask, hidden))
