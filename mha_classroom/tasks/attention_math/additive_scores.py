@@ -73,9 +73,7 @@ def build_additive(
     scale=lambda h: 1.0,
     finish=unchanged,
 ):
-    """Return an answer to `01-additive_scores`, right unless a part is replaced.
-
-    maps: the matrices of queries and keys. each: of both after they are mapped. meet: the axes
+    """maps: the matrices of queries and keys. each: of both after they are mapped. meet: the axes
     that let every query meet every key. join: the pair. activation: of the pair. weigh: h numbers
     become one. scale: of the scores. finish: their last change.
     """

@@ -86,9 +86,7 @@ def build_attend(
     averaged="values",
     **weighing,
 ):
-    """Return an answer, right unless a part is replaced.
-
-    score: of queries and keys. vectors: of both, before. scale: of the scores. combine: weights
+    """score: of queries and keys. vectors: of both, before. scale: of the scores. combine: weights
     and values. finish: of the result. scored, averaged: which tensor is used for it. Other parts
     are those of `build_softmax`.
     """

@@ -78,9 +78,7 @@ def row_sum(powers, axis):
 def build_softmax(
     prepare=unchanged, shift=_row_maximum, power=torch.exp, total=row_sum, finish=unchanged, axis=-1
 ):
-    """Return an answer to `01-softmax`, right unless a part is replaced.
-
-    prepare: of the scores. shift: what is subtracted from them. power: what makes them positive.
+    """prepare: of the scores. shift: what is subtracted from them. power: what makes them positive.
     total: what the powers are divided by. finish: of the weights. axis: where a row lies.
     """
 

@@ -52,12 +52,10 @@ def module_case(draw, name, widths, shape, shapes, lengths=None, **more):
     return Case(name, inputs)
 
 
-LOW = torch.finfo(torch.float32).min  # for float64 scores as good as its own, and can be shown
-
-
 def padding_mask(lengths, num_words):
+    low = torch.finfo(torch.float32).min  # as good as float64's own here, and can be shown
     hidden = torch.arange(num_words) >= torch.tensor(lengths)[:, None]
-    return torch.zeros(hidden.shape, dtype=torch.float64).masked_fill(hidden, LOW)[:, None, None, :]
+    return torch.zeros(hidden.shape, dtype=torch.float64).masked_fill(hidden, low)[:, None, None, :]
 
 
 def attention_shapes(width):

@@ -183,9 +183,7 @@ def build_module(
     roles=("W_q", "W_k", "W_v"),
     inputs=lambda queries, keys, values: (queries, keys, values),
 ):
-    """Return a class for `04-MultiHeadAttention`, right unless a part is replaced.
-
-    It does without what makes a module slow, since a check tries hundreds of them.
+    """It does without what makes a module slow, since a check tries hundreds of them.
 
     fits: raises for lengths that do not fit, as lesson 2's attention does. scale: from the width
     of a head and other sizes. keep, also: which positions are seen, from lengths and without.

@@ -33,9 +33,7 @@ def build_flops(
     extra=lambda n, d: 0,
     words=lambda n: 1,
 ):
-    """Return an answer to `05-attention_flops`, right unless a part is replaced.
-
-    scores, sums: how many numbers each product over pairs has. one_sum: FLOPs of a sum of k
+    """scores, sums: how many numbers each product over pairs has. one_sum: FLOPs of a sum of k
     products. width: of what the pairs multiply.
     """
 

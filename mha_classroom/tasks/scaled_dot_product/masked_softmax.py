@@ -84,9 +84,7 @@ def build_masked_softmax(
     finish=unchanged,
     without_lengths=torch.softmax,
 ):
-    """Return an answer to `02-masked_softmax`, right unless a part is replaced.
-
-    see: a mask from scores and lengths. hide: weights from scores, a mask and the axis. empty:
+    """see: a mask from scores and lengths. hide: weights from scores, a mask and the axis. empty:
     what all that has nothing to share in gets, from how many share. finish: the last step.
     without_lengths: weights from scores and the axis where valid_lens is None.
     """

@@ -104,9 +104,7 @@ def build_attention(
     give=lambda output, weights: (output, weights),
     **softmax_parts,
 ):
-    """Return an answer to `02-scaled_dot_product_attention`, right unless a part is replaced.
-
-    settle: what happens to the weights. used, shown: those that make the output and those that
+    """settle: what happens to the weights. used, shown: those that make the output and those that
     are returned, from a masked softmax, the scores before and after scaling, and the weights.
     """
     masked_softmax = build_masked_softmax(**softmax_parts)

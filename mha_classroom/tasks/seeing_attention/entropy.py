@@ -57,9 +57,7 @@ def build_entropy(
     unit=1.0,
     finish=lambda entropies, weights: entropies,
 ):
-    """Return an answer to `07-entropy`, right unless a part is replaced.
-
-    before: what is done to the weights first. logarithm: of them. factor: what it is multiplied
+    """before: what is done to the weights first. logarithm: of them. factor: what it is multiplied
     by, from the weights. total: from the products to one number a query. unit: a last factor.
     finish: of the entropies, given the weights.
     """

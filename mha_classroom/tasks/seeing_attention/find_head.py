@@ -91,9 +91,7 @@ def _place(scores, weights):
 
 
 def build_find(choose=_place, finish=lambda layer, head, scores: (layer, head), **scoring):
-    """Return an answer to `07-find_head`, right unless a part is replaced.
-
-    choose: layer and head, from the scores (layers, H) and the weights. finish: what is returned.
+    """choose: layer and head, from the scores (layers, H) and the weights. finish: the result.
     Other parts are those of `build_offset`.
     """
     score = build_offset(**scoring)

@@ -131,9 +131,7 @@ def build_attended(
     pair=lambda tokens, position, number: (tokens[position], number),
     finish=unchanged,
 ):
-    """Return an answer to `07-most_attended`, right unless a part is replaced.
-
-    strength: a number for each key, from the weights. order: of the positions, from the numbers.
+    """strength: a number for each key, from the weights. order: of the positions, from the numbers.
     take: which positions are returned. number: what is said of the strength. pair: of a token and
     that number. finish: of the list.
     """

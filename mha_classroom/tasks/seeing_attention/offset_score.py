@@ -55,9 +55,7 @@ def build_offset(
     average=lambda picked, length, offset: picked.mean(dim=-1),
     finish=unchanged,
 ):
-    """Return an answer to `07-offset_score`, right unless a part is replaced.
-
-    shift: the offset that is used. pick: the weights at this offset, along the last axis.
+    """shift: the offset that is used. pick: the weights at this offset, along the last axis.
     average: of them, given L and the offset. finish: of the scores.
     """
 

@@ -73,9 +73,7 @@ def _join(heads, W_o):
 
 
 def build_loop(pick=lambda W: W, join=_join, after=lambda output, X: output, **parts):
-    """Return an answer to `03-loop_of_heads`, right unless a part is replaced.
-
-    pick: from (H, d_model, d) the matrices that are used. join: heads (B, H, L, d_v) and W_o to
+    """pick: from (H, d_model, d) the matrices that are used. join: heads (B, H, L, d_v) and W_o to
     the output. The other parts are those of a head.
     """
     head = build_head(**parts)

@@ -229,9 +229,7 @@ def build_neighbours(
     fill=_copy_content,
     change=lambda weights, d: weights,
 ):
-    """Return an answer to `03-neighbour_weights`, right unless a part is replaced.
-
-    looks: how far from itself a word looks, for each head; a head may look at several places.
+    """looks: how far from itself a word looks, for each head; a head may look at several places.
     fill: writes the values' matrices. change: what is done to W_q, W_k, W_v in the end.
     """
 

@@ -75,10 +75,7 @@ def build_head(
     softmax=lambda scores, W_q: scores.softmax(-1),
     finish=lambda weights, v: weights @ v,
 ):
-    """Return an answer to `03-one_head`, right unless a part is replaced.
-
-    It takes several heads as well: X (B, 1, L, d_model) and matrices (H, d_model, d).
-    """
+    """It takes several heads as well: X (B, 1, L, d_model) and matrices (H, d_model, d)."""
 
     def one_head(X, W_q, W_k, W_v):
         q, k, v = project(X, W_q, W_k, W_v)

@@ -112,9 +112,7 @@ def build_nearest(
     say=lambda names, place: names[place],
     finish=unchanged,
 ):
-    """Return an answer to `12-classify`, right unless a part is replaced.
-
-    scaled: the examples. kinds: the labels, each once. join: what the examples of a label become.
+    """scaled: the examples. kinds: the labels, each once. join: what those of a label become.
     compare: (N, K). choose: a column for each vector. say: what is returned for it.
     """
 

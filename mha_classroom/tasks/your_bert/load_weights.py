@@ -10,6 +10,16 @@ from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but,
 from mha_classroom.tasks.your_bert.runs import BEFORE, made, run_loading
 
 __all__ = ["TASK"]
+SMALL = {"words.weight": (3, 2), "norm.weight": (2,), "norm.bias": (2,)}
+LAYER = {"W.weight": (5, 5), "W.bias": (5,), "W_1.weight": (3, 5), "W_1.bias": (3,)}
+
+MODEL = {
+    "words.weight": (7, 5),
+    "positions.weight": (5, 5),
+    **{f"layers.{n}.{part}": shape for n in (0, 1, 11) for part, shape in LAYER.items()},
+    "norm.weight": (5,),
+    "norm.bias": (5,),
+}
 
 
 def loading_cases(draw):
@@ -44,18 +54,6 @@ def loading_cases(draw):
         case("nothing in it", SMALL, list(SMALL)),
         case("everything fits, in float32", MODEL, dtype=torch.float32),
     ]
-
-
-SMALL = {"words.weight": (3, 2), "norm.weight": (2,), "norm.bias": (2,)}
-LAYER = {"W.weight": (5, 5), "W.bias": (5,), "W_1.weight": (3, 5), "W_1.bias": (3,)}
-
-MODEL = {
-    "words.weight": (7, 5),
-    "positions.weight": (5, 5),
-    **{f"layers.{n}.{part}": shape for n in (0, 1, 11) for part, shape in LAYER.items()},
-    "norm.weight": (5,),
-    "norm.bias": (5,),
-}
 
 
 @total

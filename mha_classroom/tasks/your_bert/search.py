@@ -99,9 +99,7 @@ def build_search(
     pair=lambda index, cosine: (index, cosine),
     default=3,
 ):
-    """Return an answer to `12-search`, right unless a part is replaced.
-
-    score: a number for each document. rank: what is sorted, from the scores. order: of the
+    """score: a number for each document. rank: what is sorted, from the scores. order: of the
     indices. take: which are returned. pair: of an index and its score.
     """
 
