@@ -94,13 +94,8 @@ def examine_layer(inputs, seen):
     return compared_calls(inputs, weights, plan, seen, results)
 
 
-def _attend(self, X, mask, need_weights):
-    """What a right layer gets from its attention: the output and the weights."""
-    return self.self_attention(X, mask, need_weights=True)
-
-
 def build_layer(
-    attend=_attend,
+    attend=lambda self, X, mask, need_weights: self.self_attention(X, mask, True),
     join=lambda self, attended, X: self.self_output(attended, X),
     think=lambda self, joined, attended, X: self.feed_forward(joined),
     show=lambda output, weights: (output, weights),
@@ -120,14 +115,6 @@ def build_layer(
             return show(output, weights) if need_weights else plain(output, weights)
 
     return BertLayer
-
-
-def _attend_twice(self, X, mask, need_weights):
-    return _attend(self, _attend(self, X, mask, need_weights)[0], mask, need_weights)
-
-
-def _think_first(self, X, mask, need_weights):
-    return _attend(self, self.feed_forward(X), mask, need_weights)
 
 
 class _TupleFedOn(build_layer()):
@@ -280,8 +267,8 @@ LAYER = read_again(
         "You call self_attention in two places, and one of them leaves the mask out.",
         ADDED,
         parts={
-            "attend": lambda self, X, mask, need_weights: _attend(
-                self, X, None if need_weights else mask, need_weights
+            "attend": lambda self, X, mask, need_weights: self.self_attention(
+                X, None if need_weights else mask, True
             )
         },
     ),
@@ -291,8 +278,8 @@ LAYER = read_again(
         "You call self_attention in two places, and one of them leaves the mask out.",
         ADDED,
         parts={
-            "attend": lambda self, X, mask, need_weights: _attend(
-                self, X, mask if need_weights else None, need_weights
+            "attend": lambda self, X, mask, need_weights: self.self_attention(
+                X, mask if need_weights else None, True
             )
         },
     ),
@@ -300,14 +287,20 @@ LAYER = read_again(
         "attention-twice",
         "You apply self_attention twice, one after the other.",
         "Each part of a layer has its turn once.",
-        parts={"attend": _attend_twice},
+        parts={
+            "attend": lambda self, X, mask, need_weights: self.self_attention(
+                self.self_attention(X, mask, True)[0], mask, True
+            )
+        },
     ),
     Mistake(
         "feed-forward-first",
         "The feed-forward part comes before the attention.",
         "In a layer words first hear of one another, then each is thought over.",
         parts={
-            "attend": _think_first,
+            "attend": lambda self, X, mask, need_weights: self.self_attention(
+                self.feed_forward(X), mask, True
+            ),
             "think": lambda self, joined, attended, X: joined,
         },
     ),

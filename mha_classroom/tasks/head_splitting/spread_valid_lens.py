@@ -13,19 +13,16 @@ def spread_valid_lens(valid_lens, num_heads):
 
 
 def spread_cases(draw):
+    def case(name, valid_lens, num_heads):
+        return Case(name, {"valid_lens": torch.as_tensor(valid_lens), "num_heads": num_heads})
+
     return [
-        Case("one length a sequence", {"valid_lens": torch.tensor([3, 5]), "num_heads": 3}),
-        Case(
-            "one length a query",
-            {"valid_lens": torch.tensor([[1, 2, 3, 3], [1, 2, 5, 0]]), "num_heads": 3},
-        ),
-        Case("as many queries as heads", {"valid_lens": draw.integers(0, 9, 3, 2), "num_heads": 2}),
-        Case("one of the lengths is 0", {"valid_lens": torch.tensor([3, 0, 5]), "num_heads": 2}),
-        Case(
-            "as many sequences as queries",
-            {"valid_lens": torch.tensor([[1, 2], [3, 4]]), "num_heads": 3},
-        ),
-        Case("one head", {"valid_lens": draw.integers(0, 9, 5), "num_heads": 1}),
+        case("one length a sequence", [3, 5], 3),
+        case("one length a query", [[1, 2, 3, 3], [1, 2, 5, 0]], 3),
+        case("as many queries as heads", draw.integers(0, 9, 3, 2), 2),
+        case("one of the lengths is 0", [3, 0, 5], 2),
+        case("as many sequences as queries", [[1, 2], [3, 4]], 3),
+        case("one head", draw.integers(0, 9, 5), 1),
     ]
 
 

@@ -9,20 +9,19 @@ __all__ = ["TASK"]
 
 
 def split_cases(draw):
+    def case(name, X, num_heads):
+        return Case(name, {"X": X, "num_heads": num_heads})
+
+    turned = "X is a transposed tensor, so it is not contiguous"
     return [
-        Case("the lesson's example", {"X": _digits(3, 4)[None], "num_heads": 2}),
-        Case(
-            "2 sequences, 5 words, 3 heads of width 7", {"X": draw.normal(2, 5, 21), "num_heads": 3}
-        ),
-        Case("as many words as heads", {"X": draw.normal(2, 3, 15), "num_heads": 3}),
-        Case("one head", {"X": draw.normal(3, 2, 5), "num_heads": 1}),
-        Case("sequences of one word", {"X": draw.normal(3, 1, 6), "num_heads": 3}),
-        Case("heads of width 1", {"X": draw.normal(2, 4, 3), "num_heads": 3}),
-        Case("one word, one feature", {"X": draw.normal(1, 1, 1), "num_heads": 1}),
-        Case(
-            "X is a transposed tensor, so it is not contiguous",
-            {"X": draw.normal(3, 10, 7).transpose(1, 2), "num_heads": 5},
-        ),
+        case("the lesson's example", _digits(3, 4)[None], 2),
+        case("2 sequences, 5 words, 3 heads of width 7", draw.normal(2, 5, 21), 3),
+        case("as many words as heads", draw.normal(2, 3, 15), 3),
+        case("one head", draw.normal(3, 2, 5), 1),
+        case("sequences of one word", draw.normal(3, 1, 6), 3),
+        case("heads of width 1", draw.normal(2, 4, 3), 3),
+        case("one word, one feature", draw.normal(1, 1, 1), 1),
+        case(turned, draw.normal(3, 10, 7).transpose(1, 2), 5),
     ]
 
 

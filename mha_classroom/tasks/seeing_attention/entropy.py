@@ -13,6 +13,10 @@ __all__ = ["TASK"]
 
 def entropy_cases(draw):
     """Weights of 0, of almost 0, one key, ranks 2 to 5, L = S and not."""
+
+    def case(name, weights):
+        return Case(name, {"weights": weights})
+
     small = table([0.25, 0.25, 0.25, 0.25], [0.5, 0, 0.5, 0], [0, 0, 1, 0])
     holes = random_weights(draw, 2, 3, 5, 7) * (draw.normal(2, 3, 5, 7) > -0.5)
     holes[..., 0] += 0.1
@@ -20,22 +24,19 @@ def entropy_cases(draw):
     tiny[..., ::2] = 3e-9
     tiny[..., 1::4] = 3e-7
     return [
-        Case("3 queries, 4 keys", {"weights": small}),
-        Case("2 sentences, 3 heads", {"weights": random_weights(draw, 2, 3, 5, 7)}),
-        Case("as many queries as keys", {"weights": random_weights(draw, 3, 5, 5)}),
-        Case("many weights are 0", {"weights": holes / holes.sum(dim=-1, keepdim=True)}),
-        Case("a causal mask", {"weights": _causal(draw, 2, 7)}),
-        Case("many weights are almost 0", {"weights": tiny / tiny.sum(dim=-1, keepdim=True)}),
-        Case("one key", {"weights": torch.ones(2, 3, 1, dtype=torch.float64)}),
-        Case("one query", {"weights": random_weights(draw, 2, 1, 5)}),
-        Case("97 keys", {"weights": random_weights(draw, 3, 97, scale=0.3)}),
-        Case("sharp heads", {"weights": random_weights(draw, 2, 5, 11, scale=300.0)}),
-        Case("all axes equal", {"weights": random_weights(draw, 3, 3, 3, 3)}),
-        Case("layers too", {"weights": random_weights(draw, 2, 1, 3, 5, 7)}),
-        Case(
-            "weights are not contiguous",
-            {"weights": random_weights(draw, 3, 2, 5, 7).transpose(0, 1)},
-        ),
+        case("3 queries, 4 keys", small),
+        case("2 sentences, 3 heads", random_weights(draw, 2, 3, 5, 7)),
+        case("as many queries as keys", random_weights(draw, 3, 5, 5)),
+        case("many weights are 0", holes / holes.sum(dim=-1, keepdim=True)),
+        case("a causal mask", _causal(draw, 2, 7)),
+        case("many weights are almost 0", tiny / tiny.sum(dim=-1, keepdim=True)),
+        case("one key", torch.ones(2, 3, 1, dtype=torch.float64)),
+        case("one query", random_weights(draw, 2, 1, 5)),
+        case("97 keys", random_weights(draw, 3, 97, scale=0.3)),
+        case("sharp heads", random_weights(draw, 2, 5, 11, scale=300.0)),
+        case("all axes equal", random_weights(draw, 3, 3, 3, 3)),
+        case("layers too", random_weights(draw, 2, 1, 3, 5, 7)),
+        case("weights are not contiguous", random_weights(draw, 3, 2, 5, 7).transpose(0, 1)),
     ]
 
 

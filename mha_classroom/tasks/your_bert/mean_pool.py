@@ -9,41 +9,32 @@ __all__ = ["TASK"]
 
 
 def mean_cases(draw):
-    def case(name, shape, mask=None):
+    def case(name, shape, mask=None, hidden=None):
         if mask is None:
             mask = draw.integers(0, 1, *shape[:2])
             mask[torch.arange(shape[0]), draw.integers(0, shape[1] - 1, shape[0])] = 1
-        return Case(name, {"hidden": draw.normal(*shape), "attention_mask": torch.as_tensor(mask)})
+        hidden = draw.normal(*shape) if hidden is None else hidden
+        return Case(name, {"hidden": hidden, "attention_mask": torch.as_tensor(mask)})
 
     def first(lengths, L):
         return [[int(place < length) for place in range(L)] for length in lengths]
 
-    small = [[[1.0, 2], [3, 6], [5, 1]], [[4, 7], [9, 8], [5, 3]]]
+    small = torch.tensor([[[1, 2], [3, 6], [5, 1]], [[4, 7], [9, 8], [5, 3]]]).double()
+    between = [[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0, 0, 0, 0, 1]]
     return [
-        Case(
-            "2 texts, of 3 words and of 1",
-            {
-                "hidden": torch.tensor(small).double(),
-                "attention_mask": torch.tensor([[1, 1, 1], [1, 0, 0]]),
-            },
-        ),
+        case("2 texts, of 3 words and of 1", (2, 3, 2), first([3, 1], 3), small),
         case("5 texts of unequal length", (5, 7, 3), first([7, 2, 5, 1, 4], 7)),
         case("no padding", (2, 3, 5), first([3, 3], 3)),
         case("padding everywhere in the batch", (3, 5, 2), first([3, 2, 4], 5)),
-        case(
-            "padding in front and between",
-            (3, 5, 2),
-            [[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0] * 4 + [1]],
-        ),
+        case("padding in front and between", (3, 5, 2), between),
         case("as many texts as words and features", (3, 3, 3), first([2, 3, 1], 3)),
         case("one text", (1, 5, 3), first([3], 5)),
         case("words and padding mixed", (7, 11, 5)),
-        Case(
+        case(
             "large numbers in the padding",
-            {
-                "hidden": draw.normal(2, 3, 5) + torch.tensor([0, 0, 1e9])[:, None].double(),
-                "attention_mask": torch.tensor([[1, 1, 0], [1, 0, 0]]),
-            },
+            (2, 3, 5),
+            first([2, 1], 3),
+            draw.normal(2, 3, 5) + torch.tensor([0, 0, 1e9])[:, None].double(),
         ),
     ]
 
