@@ -105,6 +105,7 @@ LOOKUP = 'Who is "it"?'
 ATTENDING = "Attend"
 AVERAGE = "An average, and never more"
 
+# Of `attend` and `attention`.
 BOTH = read_again(
     ATTENDING,
     *WEIGHING,

@@ -94,6 +94,7 @@ SHARES = "From scores to weights"
 FORMULA = "Softmax"
 SHIFT = "Only differences count"
 
+# Of `attend` and `attention` as well.
 WEIGHING = read_again(
     SHARES,
     Mistake(

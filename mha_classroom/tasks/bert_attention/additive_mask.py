@@ -24,10 +24,7 @@ def mask_cases(draw):
     lengths = draw.lengths(3, 13)
     return [
         fixed("3 words and 1", [[1, 1, 1], [1, 0, 0]], dtype=torch.float32),
-        Case(
-            "no dtype given",
-            {"attention_mask": (torch.arange(13) < lengths[:, None]).long()},
-        ),
+        Case("no dtype given", {"attention_mask": (torch.arange(13) < lengths[:, None]).long()}),
         fixed("padding in front", [[0, 0, 1, 1], [1, 1, 1, 1], [0, 1, 1, 1]], dtype=torch.float32),
         case("float64", 5, 11, dtype=torch.float64),
         case("float16", 3, 7, dtype=torch.float16),
@@ -331,9 +328,7 @@ MASK = read_again(
         "Your mask has the shape (B, 1, S, S), with the same row for every query.",
         "The numbers are right. The task asks for (B, 1, 1, S): an axis of size 1 is read again "
         "for each query, and costs S times less memory.",
-        parts={
-            "place": lambda mask: mask[:, None, None, :].expand(-1, 1, mask.shape[1], -1),
-        },
+        parts={"place": lambda mask: mask[:, None, None, :].expand(-1, 1, mask.shape[1], -1)},
     ),
 )
 

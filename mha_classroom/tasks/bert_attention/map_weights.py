@@ -270,9 +270,7 @@ NAMES = read_again(
         "embeddings-missed",
         "The names in embeddings stay as they were.",
         "They have other names in the course too, outside the layers.",
-        parts={
-            "table": {k: v for k, v in RIGHT_NAMES.items() if not k.startswith("embeddings.")},
-        },
+        parts={"table": {k: v for k, v in RIGHT_NAMES.items() if not k.startswith("embeddings.")}},
     ),
     Mistake(
         "biases-dropped",

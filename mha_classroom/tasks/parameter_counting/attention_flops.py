@@ -1,7 +1,7 @@
 """Task 5.4, attention_flops: floating-point operations of attention."""
 
 from mha_classroom.checks.task import Case, Mistake, Task, read_again
-from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, size
+from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 from mha_course import counting
 
 __all__ = ["TASK"]
@@ -17,7 +17,8 @@ def flops_cases(draw):
         Case("BERT-base, 512 words", {"num_tokens": 512, "num_hiddens": 768}),
         Case("a long text", {"num_tokens": 4097, "num_hiddens": 257}),
         Case(
-            "drawn at random", {"num_tokens": size(draw, 8, 90), "num_hiddens": size(draw, 8, 90)}
+            "drawn at random",
+            {"num_tokens": random_size(draw, 8, 90), "num_hiddens": random_size(draw, 8, 90)},
         ),
     ]
 

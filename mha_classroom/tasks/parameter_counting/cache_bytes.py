@@ -1,7 +1,7 @@
 """Task 5.5, cache_bytes: bytes of a KV cache."""
 
 from mha_classroom.checks.task import Case, Mistake, Task, read_again
-from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, size
+from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 from mha_course import counting
 
 __all__ = ["TASK"]
@@ -20,7 +20,7 @@ def cache_cases(draw):
         Case("one layer, one head, one byte", dict.fromkeys(names, 1) | {"bytes_per_number": 1}),
         Case("GPT-2 small, 1,024 words", gpt2),
         Case("a long text", dict(zip(names, (32_769, 33, 9, 129), strict=True))),
-        Case("drawn at random", {name: size(draw, 2, 30) for name in (*names, *more)}),
+        Case("drawn at random", {name: random_size(draw, 2, 30) for name in (*names, *more)}),
     ]
 
 

@@ -11,11 +11,11 @@ def attention_cases(draw):
         Case("width 3, without biases", {"num_hiddens": 3, "bias": False}),
         Case("width 7, with biases", {"num_hiddens": 7, "bias": True}),
         Case("the lesson's layer without biases", {"num_hiddens": 512, "bias": False}),
-        Case("a width drawn at random", {"num_hiddens": size(draw, 8, 400)}),
+        Case("a width drawn at random", {"num_hiddens": random_size(draw, 8, 400)}),
     ]
 
 
-def size(draw, low, high):
+def random_size(draw, low, high):
     return int(draw.integers(low, high))
 
 

@@ -1,7 +1,11 @@
 """Task 5.3, count_bert: parameters of a whole BERT."""
 
 from mha_classroom.checks.task import Case, Mistake, Task, read_again
-from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, build_attention, size
+from mha_classroom.tasks.parameter_counting.count_attention import (
+    FORBIDDEN,
+    build_attention,
+    random_size,
+)
 from mha_classroom.tasks.parameter_counting.count_block import build_block
 from mha_course import counting
 
@@ -13,7 +17,7 @@ def bert_cases(draw):
     small = {"vocab_size": 7, "num_hiddens": 2, "num_layers": 3, "ffn_num_hiddens": 5}
     base = {"vocab_size": 30_522, "num_hiddens": 768, "num_layers": 12, "ffn_num_hiddens": 3072}
     sizes = {"max_len": 512, "num_segments": 1}  # both, since an answer gets them by position
-    drawn = {name: size(draw, 8, 60) for name in (*small, *sizes)}
+    drawn = {name: random_size(draw, 8, 60) for name in (*small, *sizes)}
     return [
         Case("a tiny BERT", small | {"max_len": 11, "num_segments": 13}),
         Case("a tiny BERT, 512 positions and 2 segments by default", small),
@@ -53,6 +57,7 @@ BY_ITSELF = (
     "easier to look at."
 )
 
+# Those of a block, which is there many times.
 BLOCKS = read_again(
     "A block",
     Mistake(

@@ -1,13 +1,17 @@
 """Task 5.2, count_block: parameters of a BERT block."""
 
 from mha_classroom.checks.task import Case, Mistake, Task, read_again
-from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, build_attention, size
+from mha_classroom.tasks.parameter_counting.count_attention import (
+    FORBIDDEN,
+    build_attention,
+    random_size,
+)
 
 __all__ = ["TASK"]
 
 
 def block_cases(draw):
-    sizes = size(draw, 8, 90), size(draw, 91, 400)
+    sizes = random_size(draw, 8, 90), random_size(draw, 91, 400)
     return [
         Case("width 2, inner width 5", {"num_hiddens": 2, "ffn_num_hiddens": 5}),
         Case("inner width below the width", {"num_hiddens": 7, "ffn_num_hiddens": 3}),

@@ -105,6 +105,7 @@ NOTHING = "Nothing to attend to"
 AXES = "A mask with one axis too many, or too few"
 OPPOSITE = "True means the opposite next door"
 
+# The groups down to HAD_A_SAY are known to 2.4 or 2.5 as well.
 LENGTHS = read_again(
     PADDING,
     Mistake(
@@ -463,9 +464,7 @@ SOFTMAX = read_again(
         "keys-counted-from-the-end",
         "You keep the last keys of each row and hide the first.",
         "Padding stands at the end of a sequence: a length of 2 means that keys 0 and 1 are real.",
-        parts={
-            "see": lambda scores, lens: mask_where(torch.ge)(scores, scores.shape[-1] - lens),
-        },
+        parts={"see": lambda scores, lens: mask_where(torch.ge)(scores, scores.shape[-1] - lens)},
     ),
     Mistake(
         "lengths-of-sequences-only",

@@ -125,6 +125,7 @@ def _unmasked(softmax, raw, scores, weights):
     return scores.softmax(-1)
 
 
+# Of `mended_attention` as well.
 RESULTS = read_again(
     "Put together",
     Mistake(

@@ -198,9 +198,7 @@ FIND = read_again(
         "last-layer-only",
         "You look in the last layer only.",
         "The head may be in any layer.",
-        parts={
-            "choose": lambda scores, weights: (len(scores) - 1, scores[-1].argmax().item()),
-        },
+        parts={"choose": lambda scores, weights: (len(scores) - 1, scores[-1].argmax().item())},
     ),
     Mistake(
         "best-head-of-each-layer",

@@ -280,6 +280,7 @@ def _positions(W_v, d):
     W_v[:, d:] = torch.eye(W_v.shape[1] - d, d)
 
 
+# Looked for alone, all of them.
 SHAPES = read_again(
     LOOP_OF_HEADS,
     Mistake(

@@ -93,6 +93,7 @@ def _causal(scores, W_q):
     return scores.masked_fill(future, -torch.inf).softmax(-1)
 
 
+# Of `loop_of_heads` as well.
 SHARED = read_again(
     ONE,
     Mistake(

@@ -7,7 +7,7 @@ from torch import nn
 
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
-from mha_classroom.tasks.your_bert.runs import BEFORE, made, run_loading
+from mha_classroom.tasks.your_bert.runs import BEFORE, model_of, run_loading
 
 __all__ = ["TASK"]
 SMALL = {"words.weight": (3, 2), "norm.weight": (2,), "norm.bias": (2,)}
@@ -141,7 +141,7 @@ def _check_left(weights, given):
 def _check_same(shapes, seen):
     """Raises: AnswerError if something else than the numbers of the parameters changed."""
     after = seen["numbers"]
-    if list(after) != [n for n, _ in made(shapes).named_parameters()]:
+    if list(after) != [n for n, _ in model_of(shapes).named_parameters()]:
         raise AnswerError(f"Afterwards the model has other parameters: {', '.join(after)}.")
     replaced = [n for n in after if seen["the same parameter"].get(n) is not True]
     if replaced:
@@ -364,9 +364,7 @@ STRICT = read_again(
         "first-only",
         "You raise at the first weight that does not fit, and name that one alone.",
         "Someone who mends a file wants the whole list. Collect first, raise afterwards.",
-        parts={
-            "text": lambda missing, unknown, misshapen: [*missing, *unknown, *misshapen][0],
-        },
+        parts={"text": lambda missing, unknown, misshapen: [*missing, *unknown, *misshapen][0]},
     ),
     Mistake(
         "kind-by-kind",
