@@ -102,7 +102,7 @@ def examine_output(inputs, seen):
 
 
 def _drops_numbers(trained, residual):
-    """The same for a normalised sum: its ends, where nothing can be dropped, tell the scale."""
+    """What dropout does to a normalised sum: its ends, which nothing drops, tell the scale."""
     (first, last), (low, high) = (
         (X[..., :1], X[..., -1:]) for X in (with_the_shape_of(residual, trained), residual)
     )

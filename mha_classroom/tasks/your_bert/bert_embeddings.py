@@ -4,9 +4,16 @@ import torch
 from torch import nn
 
 from mha_classroom.checks.examining import equal, is_floats, total
-from mha_classroom.checks.modules import judged, learns, plan_of
+from mha_classroom.checks.modules import judged, plan_of
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
+from mha_classroom.tasks.bert_attention.bert_self_attention import (
+    EVAL,
+    STILL,
+    TRAINED,
+    drop,
+    output_and_learning,
+)
 from mha_classroom.tasks.your_bert.runs import TABLES, run_embeddings
 from mha_course import bert
 
@@ -88,9 +95,8 @@ def examine_embeddings(inputs, seen):
     if inputs.get("hidden_dropout") == 0.25:
         return _dropped(inputs, output, *more)
     if "training" in inputs:
-        found = learns(inputs, plan, seen)
-        return {"the output in training": more[0], "gradients reach every matrix": found}
-    return {"the output in eval mode": output, "the output in training": more[0]}
+        return output_and_learning(inputs, plan, seen, *more)
+    return {EVAL: output, TRAINED: more[0]}
 
 
 def _dropped(inputs, output, again, trained):
@@ -106,7 +112,7 @@ def _dropped(inputs, output, again, trained):
     mixed = [bool((dropped.amax(a) != dropped.amin(a)).any()) for a in range(factors.dim())]
     scaled = (factors[~dropped] - 4 / 3).abs() < 1e-6
     return {
-        "in eval mode nothing is dropped": equal(output, again),
+        STILL: equal(output, again),
         "in training single numbers are dropped": all(mixed),
         "in training the other numbers are scaled up": bool(scaled.all()),
     }
@@ -121,10 +127,6 @@ def _kinds(ids, kinds):
     return torch.zeros_like(ids) if kinds is None else kinds
 
 
-def _drop(self, Y):
-    return nn.functional.dropout(Y, self.rate, self.training)
-
-
 def build_embeddings(
     eps=lambda config: config.layer_norm_eps,
     rate=lambda config: config.hidden_dropout_prob,
@@ -133,7 +135,7 @@ def build_embeddings(
     segment=lambda self, ids, kinds: self.segments(_kinds(ids, kinds)),
     join=lambda self, words, positions, segments: words + positions + segments,
     normalise=lambda self, Y: self.norm(Y),
-    drop=_drop,
+    drop=drop,
 ):
     class BertEmbeddings(nn.Module):
         def __init__(self, config):
@@ -162,7 +164,7 @@ class _Concatenated(build_embeddings()):
 
 class _ConcatenatedAndNormalised(_Concatenated):
     def forward(self, input_ids, token_type_ids=None):
-        return _drop(self, self.norm(super().forward(input_ids, token_type_ids)))
+        return drop(self, self.norm(super().forward(input_ids, token_type_ids)))
 
 
 EMBEDDINGS = read_again(
@@ -366,7 +368,7 @@ EMBEDDINGS = read_again(
         "You drop before the norm.",
         "The norm would then hide how much was dropped. In BERT's embeddings dropout comes last.",
         parts={
-            "normalise": lambda self, Y: self.norm(_drop(self, Y)),
+            "normalise": lambda self, Y: self.norm(drop(self, Y)),
             "drop": lambda self, Y: Y,
         },
     ),

@@ -67,7 +67,7 @@ def examine_classify(inputs, seen):
             f"classify has to return a list of {count} labels, one for each vector; got "
             f"{describe(found)}."
         )
-    kinds, said = list(dict.fromkeys(inputs["labels"])), {}
+    kinds, said = _first_seen(inputs["labels"]), {}
     for number, label in enumerate(found):
         meant = [kind for kind in kinds if _means(label, kind)]
         if not meant:
@@ -129,8 +129,7 @@ def _cut_evenly(cut):
 
     def classify(vectors, examples, labels):
         names = _first_seen(labels)
-        means = cut(unit(examples), len(names)).mean(1)
-        places = (unit(vectors) @ unit(means).T).argmax(1)
+        places = _cosine(vectors, cut(unit(examples), len(names)).mean(1)).argmax(1)
         return [names[place] for place in places.tolist()]
 
     return classify
@@ -140,7 +139,7 @@ def _by_example(choose):
     """An answer that compares with single examples: `choose` says which label, from cosines."""
 
     def classify(vectors, examples, labels):
-        return [choose(row, labels) for row in unit(vectors) @ unit(examples).T]
+        return [choose(row, labels) for row in _cosine(vectors, examples)]
 
     return classify
 

@@ -97,13 +97,12 @@ def build_search(
     order=_best_first,
     take=lambda indices, k: indices[:k],
     pair=lambda index, cosine: (index, cosine),
-    default=3,
 ):
     """score: a number for each document. rank: what is sorted, from the scores. order: of the
     indices. take: which are returned. pair: of an index and its score.
     """
 
-    def search(query, documents, k=default):
+    def search(query, documents, k=3):
         scores = score(query, documents)
         indices = take(order(rank(scores)), k)
         return [pair(index, scores[index].item()) for index in indices]
