@@ -20,13 +20,8 @@ __all__ = ["WAYS", "Live", "NotRun", "diagnose_task", "not_a", "try_cases"]
 # How an answer is run on a case: watched, once more, and with all numbers in reverse order.
 WAYS = ("first", "again", "reversed")
 
-FINAL = (
-    "unwritten",
-    "borrowed",
-    "timeout",
-    "not repeatable",
-    "strange",
-)  # no need to look at the other cases
+# After these there is no need to look at the other cases.
+FINAL = ("unwritten", "borrowed", "timeout", "not repeatable", "strange")
 PRINTED = "It prints while it runs. That does no harm here, but whoever calls it gets the text too."
 WARNED = "It works, with a warning: {}"
 

@@ -34,7 +34,8 @@ def recognise(task, cases, outcomes, failing, seed):
 
 def pairs(task):
     """The pairs of mistakes of a task that one answer can make."""
-    combinable = [mistake for mistake in task.mistakes if mistake.parts and not mistake.twin]
+    known = (mistake for mistake in task.mistakes if mistake.parts and not mistake.twin)
+    combinable = [mistake for mistake in known if mistake.id not in task.alone]
     for one, other in itertools.combinations(combinable, 2):
         if not one.parts.keys() & other.parts.keys():
             yield one, other

@@ -9,7 +9,6 @@ from mha_classroom.checks.compare import FLOAT32_TOLERANCE
 from mha_classroom.checks.outcome import observe, observe_known
 
 __all__ = ["Recorder", "computed_tensors", "first_wrong_stage"]
-
 MOST = 4000  # tensors kept of one run
 FEW = 100  # pieces that a loop may compute one by one
 OTHERS = 2  # cases that have to agree with the failing one
@@ -62,13 +61,10 @@ def _one_run(task, case):
 def _others(task, cases, outcomes, failing):
     """Where the largest other cases are, preferably those that the answer comes to the end of."""
     able = [i for i in range(len(cases)) if i != failing and _one_run(task, cases[i])]
-    largest = sorted(able, key=lambda i: _numbers_in(cases[i]), reverse=True)
+    sizes = [sum(X.numel() for X in c.inputs.values() if torch.is_tensor(X)) for c in cases]
+    largest = sorted(able, key=lambda i: sizes[i], reverse=True)
     ended = (i for i in largest if outcomes[i].error is None)
     return list(itertools.islice(ended, OTHERS)) or largest[:OTHERS]
-
-
-def _numbers_in(case):
-    return sum(X.numel() for X in case.inputs.values() if torch.is_tensor(X))
 
 
 def computed_tensors(task, answer, case):

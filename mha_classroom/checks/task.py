@@ -1,12 +1,22 @@
-"""What a task is: a right answer, the inputs it is tried on, and what it may not call."""
+"""What a task is: a right answer, the inputs it is tried on, and the mistakes that people make."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-__all__ = ["AnswerError", "Case", "Draw", "Mistake", "Task"]
+__all__ = [
+    "AnswerError",
+    "Case",
+    "Draw",
+    "Mistake",
+    "Task",
+    "all_but",
+    "read_again",
+    "unchanged",
+    "without",
+]
 
 
 class AnswerError(Exception):
@@ -61,6 +71,28 @@ class Mistake:
     shows: Callable[[dict[str, Any], Any], bool] | None = None
 
 
+def read_again(section, *mistakes):
+    """The mistakes, with this section of the lesson to read again where they name no other."""
+    return tuple(
+        mistake if mistake.section else replace(mistake, section=section) for mistake in mistakes
+    )
+
+
+def without(mistakes, *ids):
+    """The mistakes without those of these ids."""
+    return tuple(mistake for mistake in mistakes if mistake.id not in ids)
+
+
+def all_but(mistakes, *ids):
+    """The ids of the mistakes without these."""
+    return tuple(mistake.id for mistake in without(mistakes, *ids))
+
+
+def unchanged(X):
+    """X as it is: the part of an answer that does nothing, or that a mistake leaves out."""
+    return X
+
+
 @dataclass(frozen=True)
 class Task:
     """One task of an exercise set.
@@ -83,6 +115,8 @@ class Task:
     changes: the names of inputs that the answer is meant to change.
     secret: do not show expected values, because here they are the answer.
     mistakes: the known ones. build: makes an answer from parts, a right one without any.
+    alone: ids of mistakes that are not combined with another one, since every pair costs time in
+        a check: one that hides all others (it raises, or returns another shape), or is seldom made.
     stages: for a case's inputs, what a right answer computes on the way, as {what: tensor} in
         order; those made side by side in a dict of their own. Looked for among what the learner's
         answer computes, so that the first that is not there can be named.
@@ -108,6 +142,7 @@ class Task:
     uses: tuple[str, ...] = ()
     since: int = 1
     number: int = 0
+    alone: tuple[str, ...] = ()
 
     @property
     def name(self):

@@ -2,33 +2,18 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 
 __all__ = ["TASK"]
 
 
 def additive_scores(queries, keys, W_q, W_k, w_v):
-    """A right answer to `01-additive_scores`."""
     hidden = (queries @ W_q)[:, :, None] + (keys @ W_k)[:, None]  # (B, L, S, h)
     return torch.tanh(hidden) @ w_v
 
 
-def additive_stages(inputs):
-    """What a right `additive_scores` computes on the way."""
-    queries, keys, W_q, W_k, w_v = inputs.values()
-    q, k = queries @ W_q, keys @ W_k
-    hidden = q[:, :, None] + k[:, None]
-    return {
-        "the mapped": {"the mapped queries": q, "the mapped keys": k},
-        "the sums of each query and key": hidden,
-        "the results of tanh": torch.tanh(hidden),
-        "the scores": torch.tanh(hidden) @ w_v,
-    }
-
-
 def additive_cases(draw):
-    """Cases for `additive_scores`: unequal widths, all sizes equal, saturated tanh."""
+    """Unequal widths, all sizes equal, saturated tanh."""
 
     def case(name, batch, lengths, widths, num_hiddens, scale=1.0):
         num_queries, num_keys = lengths
@@ -66,27 +51,29 @@ def additive_cases(draw):
     ]
 
 
-OTHER = "The other score"
-PACKAGE = "The package version"
-
-
-def _same(X):
-    return X
+def additive_stages(inputs):
+    queries, keys, W_q, W_k, w_v = inputs.values()
+    q, k = queries @ W_q, keys @ W_k
+    hidden = q[:, :, None] + k[:, None]
+    return {
+        "the mapped": {"the mapped queries": q, "the mapped keys": k},
+        "the sums of each query and key": hidden,
+        "the results of tanh": torch.tanh(hidden),
+        "the scores": torch.tanh(hidden) @ w_v,
+    }
 
 
 def build_additive(
     maps=lambda W_q, W_k: (W_q, W_k),
-    each=_same,
+    each=unchanged,
     meet=lambda q, k: (q.unsqueeze(2), k.unsqueeze(1)),
     join=torch.add,
     activation=torch.tanh,
     weigh=lambda hidden, w_v: hidden @ w_v,
     scale=lambda h: 1.0,
-    finish=_same,
+    finish=unchanged,
 ):
-    """Return an answer to `01-additive_scores`, right unless a part is replaced.
-
-    maps: the matrices of queries and keys. each: of both after they are mapped. meet: the axes
+    """maps: the matrices of queries and keys. each: of both after they are mapped. meet: the axes
     that let every query meet every key. join: the pair. activation: of the pair. weigh: h numbers
     become one. scale: of the scores. finish: their last change.
     """
@@ -105,18 +92,14 @@ def _in_place(queries, keys, W_q, W_k, w_v):
     return scores
 
 
-def _dot_product(queries, keys, W_q, W_k, w_v):
-    return (queries @ W_q) @ (keys @ W_k).mT
-
-
 ADDITIVE = read_again(
-    OTHER,
+    "The other score",
     Mistake(
         "no-tanh",
         "You leave tanh out.",
         "Without it the score is a part from the query plus a part from the key. The query's part "
         "is the same for all keys, and only differences count: the query would have no say.",
-        parts={"activation": _same},
+        parts={"activation": unchanged},
     ),
     Mistake(
         "relu-for-tanh",
@@ -136,7 +119,7 @@ ADDITIVE = read_again(
         "You apply tanh to the finished score instead of the h numbers inside.",
         "Then all scores lie between -1 and 1, and softmax can hardly prefer one key. Inside, each "
         "of the h numbers levels off by itself, and w_v weighs them afterwards.",
-        parts={"activation": _same, "finish": torch.tanh},
+        parts={"activation": unchanged, "finish": torch.tanh},
     ),
     Mistake(
         "tanh-of-each",
@@ -144,7 +127,7 @@ ADDITIVE = read_again(
         "Then the score is a part from the query plus a part from the key. All keys share the "
         "query's part, and only differences count: the query would have no say. tanh has to see "
         "both.",
-        parts={"each": torch.tanh, "activation": _same},
+        parts={"each": torch.tanh, "activation": unchanged},
     ),
     Mistake(
         "multiplied-not-added",
@@ -164,7 +147,7 @@ ADDITIVE = read_again(
         "You take the dot product of the mapped query and the mapped key.",
         "That score grows without end when the query does, an additive one levels off. Where would "
         "tanh and w_v come in?",
-        wrong=_dot_product,
+        wrong=lambda queries, keys, W_q, W_k, w_v: (queries @ W_q) @ (keys @ W_k).mT,
     ),
     Mistake(
         "softmax-included",
@@ -196,7 +179,7 @@ ADDITIVE = read_again(
         "You weigh by w_v before tanh instead of after it.",
         "Then no score can exceed h, whatever w_v says. It weighs what tanh has squeezed.",
         parts={
-            "activation": _same,
+            "activation": unchanged,
             "weigh": lambda hidden, w_v: torch.tanh(hidden * w_v).sum(-1),
         },
     ),
@@ -231,7 +214,7 @@ ADDITIVE = read_again(
         "You transpose W_q and W_k.",
         "nn.Linear keeps its matrices that way, and the package does. Here they are given as "
         "(width, h), ready for X @ W. Where width and h are equal, only the numbers tell.",
-        PACKAGE,
+        "The package version",
         parts={"maps": lambda W_q, W_k: (W_q.mT, W_k.mT)},
     ),
     Mistake(

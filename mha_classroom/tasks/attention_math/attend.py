@@ -1,55 +1,48 @@
 """Task 1.2, attend: one query asks all keys."""
 
+from functools import partial
+
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.combining import read_again, same
-from mha_classroom.checks.task import Case, Mistake, Task
-from mha_classroom.tasks.attention_math.softmax import EDGE, WEIGHING, build_softmax, one, zero
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
+from mha_classroom.tasks.attention_math.softmax import (
+    EDGE,
+    WEIGHING,
+    build_softmax,
+    no_shift,
+    no_total,
+)
 
 __all__ = ["TASK"]
 
-FINISHED = (
-    "mha_course.attention.scaled_dot_product_attention",
-    "mha_course.attention.DotProductAttention",
-    "d2l.torch.DotProductAttention",
-    "torch.nn.functional.scaled_dot_product_attention",
-    "torch._scaled_dot_product_attention_math",
-    "torch._scaled_dot_product_flash_attention_for_cpu",
-)
-
 
 def attend(query, keys, values):
-    """A right answer to `01-attend`."""
     return torch.softmax(keys @ query, dim=-1) @ values
 
 
 def attend_cases(draw):
-    """Cases for `attend`: unequal sizes, equal ones, zero and large scores."""
+    """Unequal sizes, equal ones, zero and large scores."""
 
     def case(name, d, num_keys, d_v):
-        return random_case(
-            name, draw.normal(d), draw.normal(num_keys, d), draw.normal(num_keys, d_v)
-        )
+        return case_of(name, draw.normal(d), draw.normal(num_keys, d), draw.normal(num_keys, d_v))
 
     keys = [[0.0, 0], [1, 1], [1, 0]]
     values = [[0.0, 0, 10, 1], [9, 0, 10, 2], [0, 9, 10, 3]]
     transposed = {"query": draw.normal(5), "keys": draw.normal(5, 3).T}
     return [
-        random_case("three pairs", [1.0, 1], keys, values),
-        random_case("a query of zeros", [0.0, 0], keys, values),
-        random_case("scores of 1000, 1001 and 999", [1.0], [[1000.0], [1001], [999]], values),
-        random_case("all scores near -1000", [1.0], [[-1000.0], [-1001], [-999]], values),
-        random_case(EDGE, [1.0], [[709.0], [709.5], [711]], values),
+        case_of("three pairs", [1.0, 1], keys, values),
+        case_of("a query of zeros", [0.0, 0], keys, values),
+        case_of("scores of 1000, 1001 and 999", [1.0], [[1000.0], [1001], [999]], values),
+        case_of("all scores near -1000", [1.0], [[-1000.0], [-1001], [-999]], values),
+        case_of(EDGE, [1.0], [[709.0], [709.5], [711]], values),
         case("7 keys of width 5", 5, 7, 3),
         case("as many keys as their width", 5, 5, 2),
         case("keys and values of one width", 3, 7, 3),
         case("all sizes equal", 3, 3, 3),
         case("one key", 3, 1, 2),
         case("values of one number", 2, 5, 1),
-        random_case(
-            "large scores", *enlarged(draw.normal(1, 5), draw.normal(5, 5)), draw.normal(5, 5)
-        ),
+        case_of("large scores", *enlarged(draw.normal(1, 5), draw.normal(5, 5)), draw.normal(5, 5)),
         Case(
             "keys are a transposed tensor, so they are not contiguous",
             transposed | {"values": draw.normal(3, 2)},
@@ -57,12 +50,10 @@ def attend_cases(draw):
     ]
 
 
-def attention_stages(inputs):
-    """What a right `attend` or `attention` computes on the way."""
-    queries, keys, values = inputs.values()
-    scores = queries @ keys.mT
-    weights = torch.softmax(scores, dim=-1)
-    return {"the scores": scores, "the weights": weights, "the weighted sums": weights @ values}
+def case_of(name, query, keys, values):
+    names = ("query" if torch.as_tensor(query).dim() == 1 else "queries", "keys", "values")
+    tensors = (torch.as_tensor(X, dtype=torch.float64) for X in (query, keys, values))
+    return Case(name, dict(zip(names, tensors, strict=True)))
 
 
 def enlarged(queries, keys):
@@ -77,51 +68,44 @@ def enlarged(queries, keys):
     return (queries[0] if queries.dim() == 2 else queries), keys
 
 
-def random_case(name, query, keys, values):
-    names = ("query" if torch.as_tensor(query).dim() == 1 else "queries", "keys", "values")
-    tensors = (torch.as_tensor(X, dtype=torch.float64) for X in (query, keys, values))
-    return Case(name, dict(zip(names, tensors, strict=True)))
+def attention_stages(inputs):
+    """Of `attend` and of `attention`."""
+    queries, keys, values = inputs.values()
+    scores = queries @ keys.mT
+    weights = torch.softmax(scores, dim=-1)
+    return {"the scores": scores, "the weights": weights, "the weighted sums": weights @ values}
 
 
-LOOKUP = 'Who is "it"?'
-SCORES = "Scores"
-ATTENDING = "Attend"
-AVERAGE = "An average, and never more"
-BATCH = "All queries at once"
-
-
-def _builder(score_keys):
-    def build(
-        score=score_keys,
-        vectors=same,
-        scale=lambda d: 1.0,
-        combine=torch.matmul,
-        finish=same,
-        scored="keys",
-        averaged="values",
-        **weighing,
-    ):
-        weigh = build_softmax(**weighing)
-
-        def attend(query, keys, values):
-            pairs = {"keys": keys, "values": values}
-            scores = score(vectors(query), vectors(pairs[scored])) * scale(query.shape[-1])
-            return finish(combine(weigh(scores), pairs[averaged]))
-
-        return attend
-
-    build.__doc__ = """Return an answer, right unless a part is replaced.
-
-    score: of queries and keys. vectors: of both, before. scale: of the scores. combine: weights
+def build_attend(
+    score=lambda query, keys: keys @ query,
+    vectors=unchanged,
+    scale=lambda d: 1.0,
+    combine=torch.matmul,
+    finish=unchanged,
+    scored="keys",
+    averaged="values",
+    **weighing,
+):
+    """score: of queries and keys. vectors: of both, before. scale: of the scores. combine: weights
     and values. finish: of the result. scored, averaged: which tensor is used for it. Other parts
     are those of `build_softmax`.
     """
-    return build
+    weigh = build_softmax(**weighing)
+
+    def attend(query, keys, values):
+        pairs = {"keys": keys, "values": values}
+        scores = score(vectors(query), vectors(pairs[scored])) * scale(query.shape[-1])
+        return finish(combine(weigh(scores), pairs[averaged]))
+
+    return attend
 
 
-build_attend = _builder(lambda query, keys: keys @ query)
-build_attention = _builder(lambda queries, keys: queries @ keys.mT)
+build_attention = partial(build_attend, score=lambda queries, keys: queries @ keys.mT)
+LOOKUP = 'Who is "it"?'
+ATTENDING = "Attend"
+AVERAGE = "An average, and never more"
 
+# Of `attend` and `attention`.
 BOTH = read_again(
     ATTENDING,
     *WEIGHING,
@@ -144,7 +128,7 @@ BOTH = read_again(
         "Scores are no weights: they may be negative, and they do not add up to 1. The result then "
         "lies outside of the values, where no average can be.",
         AVERAGE,
-        parts={"power": same, "shift": zero, "total": one},
+        parts={"power": unchanged, "shift": no_shift, "total": no_total},
     ),
     Mistake(
         "hard-look-up",
@@ -209,13 +193,13 @@ BOTH = read_again(
         "You squeeze every axis of length 1 out of the result.",
         "Values of one number, one query or a batch of one are still an axis, and whoever uses the "
         "result counts on it. Which one axis was too many?",
-        BATCH,
+        "All queries at once",
         parts={"finish": torch.squeeze},
     ),
 )
 
 ATTEND = read_again(
-    SCORES,
+    "Scores",
     Mistake(
         "scores-returned",
         "Half of the way: you return the scores.",
@@ -259,6 +243,15 @@ ATTEND = read_again(
         ATTENDING,
         parts={"finish": lambda result: result[None]},
     ),
+)
+
+FINISHED = (
+    "mha_course.attention.scaled_dot_product_attention",
+    "mha_course.attention.DotProductAttention",
+    "d2l.torch.DotProductAttention",
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch._scaled_dot_product_attention_math",
+    "torch._scaled_dot_product_flash_attention_for_cpu",
 )
 
 TASK = Task(

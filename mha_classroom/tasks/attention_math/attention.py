@@ -2,33 +2,31 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Mistake, Task
+from mha_classroom.checks.task import Mistake, Task, read_again
 from mha_classroom.tasks.attention_math.attend import (
     BOTH,
     FINISHED,
     attention_stages,
     build_attention,
+    case_of,
     enlarged,
-    random_case,
 )
-from mha_classroom.tasks.attention_math.softmax import EDGE
+from mha_classroom.tasks.attention_math.softmax import EDGE, SHIFT
 
 __all__ = ["TASK"]
 
 
 def attention(queries, keys, values):
-    """A right answer to `01-attention`."""
     return torch.softmax(queries @ keys.mT, dim=-1) @ values
 
 
 def attention_cases(draw):
-    """Cases for `attention`: batches of unequal and of equal sizes, zero and large scores."""
+    """Batches of unequal and of equal sizes, zero and large scores."""
 
     def case(name, batch, lengths, d, d_v, change=lambda *tensors: tensors):
         num_queries, num_keys = lengths
         queries, keys = change(draw.normal(batch, num_queries, d), draw.normal(batch, num_keys, d))
-        return random_case(name, queries, keys, draw.normal(batch, num_keys, d_v))
+        return case_of(name, queries, keys, draw.normal(batch, num_keys, d_v))
 
     keys = [[[0.0, 0], [1, 1], [1, 0]]]
     values = [[[0.0, 0, 10, 1], [9, 0, 10, 2], [0, 9, 10, 3]]]
@@ -36,8 +34,8 @@ def attention_cases(draw):
     apart = [[[1.0], [3]], [[100], [300]]]
     transposed = (draw.normal(2, 7, 3).mT, draw.normal(2, 7, 5).mT, draw.normal(2, 11, 5).mT)
     return [
-        random_case("1 sentence, 2 queries, 3 pairs", [[[1.0, 1], [1, -2]]], keys, values),
-        random_case("2 sentences, queries of zeros", [[[0.0]], [[0]]], [[[1.0], [2]]] * 2, apart),
+        case_of("1 sentence, 2 queries, 3 pairs", [[[1.0, 1], [1, -2]]], keys, values),
+        case_of("2 sentences, queries of zeros", [[[0.0]], [[0]]], [[[1.0], [2]]] * 2, apart),
         case("2 sentences, 3 queries, 5 keys", 2, (3, 5), 7, 11),
         case("more queries than keys", 3, (7, 2), 5, 11),
         case("as many queries as keys", 2, (5, 5), 3, 7),
@@ -45,16 +43,12 @@ def attention_cases(draw):
         case("as many sentences as queries and keys", 3, (3, 3), 2, 5),
         case("all sizes equal", 3, (3, 3), 3, 3),
         case("one query, one key", 2, (1, 1), 3, 5),
-        random_case(EDGE, [[[1.0], [0]]], [[[709.0], [709.5], [711]]], values),
-        random_case("scores around 1000 and -1000", [[[1.0], [-1]]], large[:1], values),
-        random_case("the second sentence far below the first", [[[1.0]], [[1]]], large, values * 2),
+        case_of(EDGE, [[[1.0], [0]]], [[[709.0], [709.5], [711]]], values),
+        case_of("scores around 1000 and -1000", [[[1.0], [-1]]], large[:1], values),
+        case_of("the second sentence far below the first", [[[1.0]], [[1]]], large, values * 2),
         case("large scores, all sizes equal", 3, (3, 3), 3, 3, change=enlarged),
-        random_case("no tensor is contiguous", *transposed),
+        case_of("no tensor is contiguous", *transposed),
     ]
-
-
-SHIFT = "Only differences count"
-BATCH = "All queries at once"
 
 
 def _as_one_sentence(queries, keys, values):
@@ -62,12 +56,8 @@ def _as_one_sentence(queries, keys, values):
     return build_attention()(*joined).reshape(*queries.shape[:2], -1)
 
 
-def _first_sentence(queries, keys, values):
-    return torch.softmax(queries @ keys[0].T, dim=-1) @ values[0]
-
-
 ATTENTION = read_again(
-    BATCH,
+    "All queries at once",
     Mistake(
         "scores-returned",
         "Half of the way: you return the scores.",
@@ -171,7 +161,7 @@ ATTENTION = read_again(
         "All your queries attend to the first sentence.",
         "Every query attends to the keys and values of its own sentence. With one sentence in the "
         "batch nobody notices.",
-        wrong=_first_sentence,
+        wrong=lambda queries, keys, values: torch.softmax(queries @ keys[0].T, dim=-1) @ values[0],
     ),
     Mistake(
         "first-query-only",

@@ -1,15 +1,12 @@
 """Task 1.5, predictions: three numbers, foretold."""
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 
 __all__ = ["TASK"]
 
 
 def predictions():
-    """A right answer to `01-predictions`.
-
-    Powers 1 : 2 : 5. After the shift 1 : 4 : 5, so 4 / 10. An average of 2 v + 6 is 2 · 9 + 6.
+    """Powers 1 : 2 : 5. After the shift 1 : 4 : 5, so 4 / 10. An average of 2 v + 6 is 2 · 9 + 6.
     With the second pair twice 1 : 2 : 2 : 5, so (5 · 4 + 5 · 12) / 10.
     """
     return {"second_weight": 0.4, "new_output": 24.0, "output_with_twin": 8.0}
@@ -20,20 +17,17 @@ def prediction_cases(draw):
     return [Case("the example of the statement", {})]
 
 
+def build_predictions(**parts):
+    """Here the parts are the numbers."""
+    return lambda: predictions() | parts
+
+
 SHARES = "From scores to weights"
 SHIFT = "Only differences count"
-AVERAGE = "An average, and never more"
 BLIND = "What attention cannot see"
-SUM = "Attend"
-
-
-def build_predictions(**parts):
-    """Return an answer to `01-predictions`, right unless a number is replaced."""
-    return lambda: {"second_weight": 0.4, "new_output": 24.0, "output_with_twin": 8.0} | parts
-
 
 PREDICTIONS = read_again(
-    AVERAGE,
+    "An average, and never more",
     Mistake(
         "weight-unmoved",
         "Your second_weight is the old one, as if both changes cancelled.",
@@ -168,7 +162,7 @@ PREDICTIONS = read_again(
         "twins-averaged-evenly",
         "You average the four values evenly.",
         "Each value counts by its weight, and these are far from equal.",
-        SUM,
+        "Attend",
         parts={"output_with_twin": 6.0},
     ),
 )

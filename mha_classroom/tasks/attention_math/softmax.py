@@ -5,8 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.combining import read_again, same
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 
 __all__ = ["TASK"]
 
@@ -15,28 +14,16 @@ EDGE = "scores of 709, 709.5 and 711"
 
 
 def softmax(x):
-    """A right answer to `01-softmax`."""
     return torch.softmax(x, dim=-1)
 
 
-def softmax_stages(inputs):
-    """What a right softmax computes on the way."""
-    scores = inputs["x"] - inputs["x"].amax(dim=-1, keepdim=True)
-    sums = scores.exp().sum(dim=-1, keepdim=True)
-    return {
-        "the scores less the largest of their row": scores,
-        "the powers": scores.exp(),
-        "the sums of the rows": sums,
-        "the weights": scores.exp() / sums,
-    }
-
-
 def softmax_cases(draw):
-    """Cases for `softmax`: ranks 1 to 4, and scores whose powers overflow or round to 0."""
+    """Ranks 1 to 4, and scores whose powers overflow or round to 0."""
     large = [[1000.0, 1001, 999], [-1000, -1002, -1000], [0, 1, 2]]
     large = torch.tensor(large, dtype=torch.float64)
     spread = [[3000.0, 0, 2999, -3000], [0, 1, -900, 2], [1000, 1001, 1000, -3000]]
     spread = torch.tensor(spread, dtype=torch.float64)
+    low = torch.tensor([[-3000.0, -3001], [-2999, -2997]], dtype=torch.float64)
     return [
         Case("two rows", {"x": torch.tensor([[0.0, 1, 2], [3, 3, 0]], dtype=torch.float64)}),
         Case("one row", {"x": torch.tensor([0.0, 1, 2], dtype=torch.float64)}),
@@ -47,10 +34,7 @@ def softmax_cases(draw):
         Case(EDGE, {"x": torch.tensor([[709.0, 709.5, 711]]).double()}),
         Case("large scores: on paper, only differences count", {"x": large}),
         Case("scores that are far apart within a row", {"x": spread}),
-        Case(
-            "only scores near -3000",
-            {"x": torch.tensor([[-3000.0, -3001], [-2999, -2997]]).double()},
-        ),
+        Case("only scores near -3000", {"x": low}),
         Case("rows that are far apart, rank 4", {"x": _far_apart(draw.normal(2, 3, 5, 7))}),
         Case("x is a transposed tensor, so it is not contiguous", {"x": draw.normal(3, 7, 2).mT}),
     ]
@@ -63,22 +47,26 @@ def _far_apart(x):
     return (8 * x).round() / 8 + offsets
 
 
-SHARES = "From scores to weights"
-FORMULA = "Softmax"
-SHIFT = "Only differences count"
+def softmax_stages(inputs):
+    scores = inputs["x"] - inputs["x"].amax(dim=-1, keepdim=True)
+    sums = scores.exp().sum(dim=-1, keepdim=True)
+    return {
+        "the scores less the largest of their row": scores,
+        "the powers": scores.exp(),
+        "the sums of the rows": sums,
+        "the weights": scores.exp() / sums,
+    }
 
 
-def zero(x, axis):
-    """Shift nothing."""
+def no_shift(x, axis):
     return 0.0
 
 
-def one(powers, axis):
-    """Divide by nothing."""
+def no_total(powers, axis):
     return 1.0
 
 
-def _largest(x, axis):
+def _row_maximum(x, axis):
     return x.amax(axis, keepdim=True)
 
 
@@ -88,11 +76,9 @@ def row_sum(powers, axis):
 
 
 def build_softmax(
-    prepare=same, shift=_largest, power=torch.exp, total=row_sum, finish=same, axis=-1
+    prepare=unchanged, shift=_row_maximum, power=torch.exp, total=row_sum, finish=unchanged, axis=-1
 ):
-    """Return an answer to `01-softmax`, right unless a part is replaced.
-
-    prepare: of the scores. shift: what is subtracted from them. power: what makes them positive.
+    """prepare: of the scores. shift: what is subtracted from them. power: what makes them positive.
     total: what the powers are divided by. finish: of the weights. axis: where a row lies.
     """
 
@@ -104,6 +90,11 @@ def build_softmax(
     return softmax
 
 
+SHARES = "From scores to weights"
+FORMULA = "Softmax"
+SHIFT = "Only differences count"
+
+# Of `attend` and `attention` as well.
 WEIGHING = read_again(
     SHARES,
     Mistake(
@@ -113,7 +104,7 @@ WEIGHING = read_again(
         "round to 0, and 0 / 0 is NaN as well. Which number may you take away from all scores of "
         "a row without changing one weight?",
         SHIFT,
-        parts={"shift": zero},
+        parts={"shift": no_shift},
     ),
     Mistake(
         "place-of-the-largest-subtracted",
@@ -128,14 +119,14 @@ WEIGHING = read_again(
         "You divide the scores themselves by their sum.",
         "Scores may be negative, so these weights may be, too, and the sum may be 0. The scores "
         "have to become positive first, the order among them kept.",
-        parts={"power": same, "shift": zero},
+        parts={"power": unchanged, "shift": no_shift},
     ),
     Mistake(
         "sigmoid",
         "You turn each score into a weight by itself, with a sigmoid.",
         "Weights are shares of one whole: when one key fits better, the others have to get less. "
         "A sigmoid does not look at the others, and its results do not add up to 1.",
-        parts={"power": torch.sigmoid, "shift": zero, "total": one},
+        parts={"power": torch.sigmoid, "shift": no_shift, "total": no_total},
     ),
     Mistake(
         "not-divided-by-the-sum",
@@ -143,7 +134,7 @@ WEIGHING = read_again(
         "They are positive, but they do not add up to 1. Weights that add up to more than 1 make "
         "the result larger than any value.",
         FORMULA,
-        parts={"total": one},
+        parts={"total": no_total},
     ),
     Mistake(
         "powers-of-2",
@@ -235,14 +226,14 @@ SOFTMAX = read_again(
         "You cut large scores off so that their powers stay finite.",
         "1000 and 1001 both become 700, and the difference between them, which is all that counts, "
         "is gone. They can be moved instead of cut.",
-        parts={"shift": zero, "power": lambda x: x.clamp(-700, 700).exp()},
+        parts={"shift": no_shift, "power": lambda x: x.clamp(-700, 700).exp()},
     ),
     Mistake(
         "nan-turned-into-0",
         "Where the powers overflow you replace NaN by 0.",
         "The row then has no weights at all. The NaN comes from powers that are too large to be "
         "written down; they must not arise in the first place.",
-        parts={"shift": zero, "finish": torch.nan_to_num},
+        parts={"shift": no_shift, "finish": torch.nan_to_num},
     ),
     Mistake(
         "sigmoid-for-exp",
@@ -250,7 +241,7 @@ SOFTMAX = read_again(
         "These weights add up to 1. But a sigmoid levels off: 10 and 20 get nearly the same share, "
         "and a shift of all scores changes the weights. For which function does a shift become a "
         "factor, which cancels?",
-        parts={"power": torch.sigmoid, "shift": zero},
+        parts={"power": torch.sigmoid, "shift": no_shift},
     ),
     Mistake(
         "divided-by-the-largest",
@@ -258,7 +249,7 @@ SOFTMAX = read_again(
         "Dividing changes the differences between scores, and with them the weights; a largest "
         "score of 0 gives NaN, a negative one turns the order round. Which operation makes the "
         "scores small and leaves their differences alone?",
-        parts={"prepare": lambda x: x / x.amax(-1, keepdim=True), "shift": zero},
+        parts={"prepare": lambda x: x / x.amax(-1, keepdim=True), "shift": no_shift},
     ),
     Mistake(
         "softmax-over-first-axis",
@@ -357,15 +348,20 @@ TASK = Task(
     "01-softmax",
     softmax,
     softmax_cases,
+    tolerance=1e-9,  # as its statement says
     mistakes=SOFTMAX,
     build=build_softmax,
     stages=softmax_stages,
-    tolerance=1e-9,  # as its statement says
     forbidden=(
-        *("torch.softmax", "torch.softmin", "torch.log_softmax"),
-        *("torch.special_softmax", "torch.special_log_softmax"),
-        *("torch._safe_softmax", "torch._masked_softmax"),
-        *("torch.nn.functional.softmax", "torch.nn.functional.log_softmax"),
+        "torch.softmax",
+        "torch.softmin",
+        "torch.log_softmax",
+        "torch.special_softmax",
+        "torch.special_log_softmax",
+        "torch._safe_softmax",
+        "torch._masked_softmax",
+        "torch.nn.functional.softmax",
+        "torch.nn.functional.log_softmax",
         "mha_course.attention.masked_softmax",
     ),
     number=1,

@@ -2,18 +2,19 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
 from mha_course import bert
 
 __all__ = ["TASK"]
 
 
-def mask_cases(draw):
-    """Cases for `additive_mask`."""
+def additive_mask(attention_mask, dtype=torch.float64):
+    return bert.additive_mask(attention_mask, dtype)
 
+
+def mask_cases(draw):
     def case(name, *shape, low=0, **dtype):
         return Case(name, {"attention_mask": draw.integers(low, 1, *shape)} | dtype)
 
@@ -23,10 +24,7 @@ def mask_cases(draw):
     lengths = draw.lengths(3, 13)
     return [
         fixed("3 words and 1", [[1, 1, 1], [1, 0, 0]], dtype=torch.float32),
-        Case(
-            "no dtype given",
-            {"attention_mask": (torch.arange(13) < lengths[:, None]).long()},
-        ),
+        Case("no dtype given", {"attention_mask": (torch.arange(13) < lengths[:, None]).long()}),
         fixed("padding in front", [[0, 0, 1, 1], [1, 1, 1, 1], [0, 1, 1, 1]], dtype=torch.float32),
         case("float64", 5, 11, dtype=torch.float64),
         case("float16", 3, 7, dtype=torch.float16),
@@ -45,67 +43,30 @@ def examine_mask(inputs, mask):
     return str(mask.dtype).removeprefix("torch."), mask.double()
 
 
-def additive_mask(attention_mask, dtype=torch.float64):
-    """A right answer to `06-additive_mask`."""
-    return bert.additive_mask(attention_mask, dtype)
+def _lowest(dtype):
+    return torch.finfo(dtype).min
 
 
-ADDED = "A mask that is added"
-
-MASK_AXES = read_again(
-    ADDED,
-    Mistake(
-        "queries-hidden-for-keys",
-        "Your mask has the shape (B, 1, S, 1): it lowers whole rows, those of the padded queries.",
-        "Rows are queries, columns keys. Lowering all scores of a row by the same amount changes "
-        "nothing after softmax, and the padding stays in sight. On which axis do keys stand?",
-        parts={"place": lambda mask: mask[:, None, :, None]},
-    ),
-    Mistake(
-        "no-axis-for-heads",
-        "Your mask has the shape (B, 1, S).",
-        "Lined up from the right with scores (B, H, L, S), its B falls on the heads: an error, or, "
-        "with as many heads as sequences, the wrong mask without an error.",
-        parts={"place": lambda mask: mask[:, None, :]},
-    ),
-    Mistake(
-        "no-new-axes",
-        "Your mask still has the shape (B, S).",
-        "Lined up from the right with scores (B, H, L, S), its B falls on the queries. It needs "
-        "axes of size 1 where the scores have heads and queries.",
-        parts={"place": lambda mask: mask},
-    ),
-    Mistake(
-        "batch-beside-keys",
-        "Your mask has the shape (1, 1, B, S): the new axes stand in front.",
-        "Lined up with scores (B, H, L, S), query i would get the mask of sequence i. The batch "
-        "has to stay in front.",
-        parts={"place": lambda mask: mask[None, None]},
-    ),
-    Mistake(
-        "a-row-for-each-query",
-        "Your mask has the shape (B, 1, S, S), with the same row for every query.",
-        "The numbers are right. The task asks for (B, 1, 1, S): an axis of size 1 is read again "
-        "for each query, and costs S times less memory.",
-        parts={
-            "place": lambda mask: mask[:, None, None, :].expand(-1, 1, mask.shape[1], -1),
-        },
-    ),
-)
-
-
-def fill(value):
+def _filled(value):
     """Write a number that depends on the dtype where something is hidden."""
     return lambda hidden, dtype: torch.zeros(hidden.shape, dtype=dtype).masked_fill(
         hidden, value(dtype)
     )
 
 
-def lowest(dtype):
-    return torch.finfo(dtype).min
+RIGHT_FILL = _filled(_lowest)
 
 
-WRITE = fill(lowest)
+def build_mask(
+    hide=lambda attention_mask: attention_mask == 0,
+    write=RIGHT_FILL,
+    place=lambda mask: mask[:, None, None, :],
+    default=torch.float64,
+):
+    def additive_mask(attention_mask, dtype=default):
+        return place(write(hide(attention_mask), dtype))
+
+    return additive_mask
 
 
 def _by_way_of(way, convert=True):
@@ -113,7 +74,7 @@ def _by_way_of(way, convert=True):
 
     def write(hidden, dtype):
         made, source = way(dtype)
-        low = torch.tensor(lowest(source), dtype=torch.float64).to(made)
+        low = torch.tensor(_lowest(source), dtype=torch.float64).to(made)
         mask = torch.where(hidden, low, torch.zeros((), dtype=made))
         return mask.to(dtype) if convert else mask
 
@@ -124,34 +85,142 @@ def _filled_in_float32(convert):
     """Fill with the lowest number of the dtype in float32; PyTorch refuses that of float64."""
 
     def write(hidden, dtype):
-        mask = torch.zeros(hidden.shape, dtype=torch.float32).masked_fill(hidden, lowest(dtype))
+        mask = torch.zeros(hidden.shape, dtype=torch.float32).masked_fill(hidden, _lowest(dtype))
         return mask.to(dtype) if convert else mask
 
     return write
 
 
-MASK_DTYPES = read_again(
-    ADDED,
+def _one_number(sign):
+    """Whether a mask is 0 for words and for padding one number of this sign, not the lowest."""
+
+    def shows(inputs, value):
+        dtype, mask = value
+        attention_mask = inputs["attention_mask"][:, None, None]
+        if mask.shape != attention_mask.shape or dtype not in str(inputs.get("dtype", "float64")):
+            return False
+        words, padding = mask[attention_mask == 1], mask[attention_mask == 0]
+        found = bool((padding * sign > 0).all()) and len(padding.unique()) <= 1
+        return found and not words.any() and not (padding == _lowest(getattr(torch, dtype))).any()
+
+    return shows
+
+
+MASK = read_again(
+    "A mask that is added",
+    Mistake(
+        "mask-inverted",
+        "You hide the words and let the padding be seen.",
+        "In attention_mask 1 stands for a word. What is added to a word's scores must leave them "
+        "as they are.",
+        parts={"hide": lambda attention_mask: attention_mask == 1},
+    ),
+    Mistake(
+        "padding-assumed-at-the-end",
+        "You count the words of each sequence and hide what comes after so many.",
+        "That is right only where all padding stands at the end. attention_mask says of each "
+        "place by itself whether there is a word, and some tokenizers pad in front.",
+        parts={
+            "hide": lambda attention_mask: (
+                torch.arange(attention_mask.shape[1]) >= attention_mask.sum(1, keepdim=True)
+            )
+        },
+    ),
+    Mistake(
+        "first-row-for-all",
+        "Every sequence gets the mask of the first one.",
+        "In a batch each sequence has padding of its own.",
+        parts={"hide": lambda mask: (mask[:1] == 0).expand(mask.shape)},
+    ),
+    Mistake(
+        "minus-infinity",
+        "You fill with -inf.",
+        "Where a row holds nothing but padding, all its scores would be -inf, and softmax divides "
+        "0 by 0: NaN. A finite number that is low enough hides as well and cannot do that.",
+        parts={"write": _filled(lambda dtype: -torch.inf)},
+    ),
+    Mistake(
+        "infinity-times-0",
+        "You multiply with -inf, and for words that is 0 · (-inf).",
+        "0 times infinity is not 0 but NaN. The lowest finite number can be multiplied with 0, "
+        "and masked_fill or where need no product.",
+        parts={"write": lambda hidden, dtype: hidden.to(dtype) * -torch.inf},
+    ),
+    Mistake(
+        "words-marked-with-1",
+        "You return attention_mask itself with new axes: 1 for words, 0 for padding.",
+        "Added to the scores, that raises the words a little and hides nothing: exp(0) is 1, so "
+        "padding keeps its share.",
+        parts={"write": lambda hidden, dtype: (~hidden).to(dtype)},
+    ),
+    Mistake(
+        "padding-marked-with-1",
+        "Your mask holds 1 where there is padding.",
+        "It is added: 1 more makes padding more attractive. What has to be added to a score so "
+        "that its exp is 0?",
+        parts={"write": lambda hidden, dtype: hidden.to(dtype)},
+    ),
+    Mistake(
+        "padding-marked-with-minus-1",
+        "Your mask holds -1 where there is padding.",
+        "A score that is 1 lower still gets a share, about a third of what it was. What has to be "
+        "added so that nothing is left?",
+        parts={"write": lambda hidden, dtype: -hidden.to(dtype)},
+    ),
+    Mistake(
+        "highest-number",
+        "You fill with the highest number, not the lowest.",
+        "Added to a score it draws all attention to the padding.",
+        parts={"write": _filled(lambda dtype: torch.finfo(dtype).max)},
+    ),
+    Mistake(
+        "smallest-number",
+        "You fill with the smallest positive number.",
+        "torch.finfo knows several: tiny is the positive number nearest to 0, and adding it "
+        "changes nothing. What is wanted is far below 0.",
+        parts={"write": _filled(lambda dtype: torch.finfo(dtype).tiny)},
+    ),
+    Mistake(
+        "fixed-1e9",
+        "You fill with -1e9 whatever the dtype.",
+        "float16 ends at -65504, so there is no -1e9: PyTorch refuses or makes -inf of it. Each "
+        "dtype has a lowest number of its own; ask the dtype for it.",
+        parts={"write": _filled(lambda dtype: -1e9)},
+    ),
+    Mistake(
+        "fixed-1e9-overflows",
+        "You fill with -1e9 whatever the dtype.",
+        "float16 ends at -65504, so -1e9 becomes -inf there. Each dtype has a lowest number of its "
+        "own; ask the dtype for it.",
+        parts={"write": lambda hidden, dtype: (hidden.double() * -1e9).to(dtype)},
+    ),
+    Mistake(
+        "fixed-1e4",
+        "You fill with -10000 whatever the dtype.",
+        "BERT's first code did so, and it does for usual scores. The task asks for more: the "
+        "lowest finite number of the dtype, below which no score can be.",
+        parts={"write": _filled(lambda dtype: -1e4)},
+    ),
     Mistake(
         "lowest-of-float32",
         "You fill with the lowest number of float32 whatever the dtype.",
         "For float64 it is not the lowest, and float16 does not have it. Ask the dtype that was "
         "given.",
-        parts={"write": fill(lambda dtype: torch.finfo(torch.float32).min)},
+        parts={"write": _filled(lambda dtype: torch.finfo(torch.float32).min)},
     ),
     Mistake(
         "dtype-ignored",
         "Your mask is float64 whatever dtype was asked for.",
         "Scores and mask should have one dtype: float64 added to float32 makes float64 of all "
         "that follows.",
-        parts={"write": lambda hidden, dtype: WRITE(hidden, torch.float64)},
+        parts={"write": lambda hidden, dtype: RIGHT_FILL(hidden, torch.float64)},
     ),
     Mistake(
         "always-float32",
         "Your mask is float32 whatever dtype was asked for.",
         "A tensor that is made without saying its dtype gets PyTorch's default. Its lowest number "
         "depends on the dtype, too.",
-        parts={"write": lambda hidden, dtype: WRITE(hidden, torch.float32)},
+        parts={"write": lambda hidden, dtype: RIGHT_FILL(hidden, torch.float32)},
     ),
     Mistake(
         "by-way-of-float32",
@@ -187,7 +256,7 @@ MASK_DTYPES = read_again(
         "dtype instead of the one asked for.",
         "In float32 the lowest number of float64 is -inf, and 0 · (-inf) is NaN. Convert before "
         "you multiply.",
-        parts={"write": lambda hidden, dtype: hidden.long() * lowest(dtype)},
+        parts={"write": lambda hidden, dtype: hidden.long() * _lowest(dtype)},
     ),
     Mistake(
         "whole-numbers",
@@ -197,140 +266,12 @@ MASK_DTYPES = read_again(
         parts={"write": lambda hidden, dtype: -10_000 * hidden.long()},
         shows=lambda inputs, value: value[0].startswith("int"),
     ),
-)
-
-
-def _one_number(sign):
-    """Whether a mask is 0 for words and for padding one number of this sign, not the lowest."""
-
-    def shows(inputs, value):
-        dtype, mask = value
-        attention_mask = inputs["attention_mask"][:, None, None]
-        if mask.shape != attention_mask.shape or dtype not in str(inputs.get("dtype", "float64")):
-            return False
-        words, padding = mask[attention_mask == 1], mask[attention_mask == 0]
-        found = bool((padding * sign > 0).all()) and len(padding.unique()) <= 1
-        return found and not words.any() and not (padding == lowest(getattr(torch, dtype))).any()
-
-    return shows
-
-
-def build_mask(
-    hide=lambda attention_mask: attention_mask == 0,
-    write=WRITE,
-    place=lambda mask: mask[:, None, None, :],
-    default=torch.float64,
-):
-    """Return a function for `06-additive_mask`, right unless a part is replaced."""
-
-    def additive_mask(attention_mask, dtype=default):
-        return place(write(hide(attention_mask), dtype))
-
-    return additive_mask
-
-
-MASK = read_again(
-    ADDED,
-    Mistake(
-        "mask-inverted",
-        "You hide the words and let the padding be seen.",
-        "In attention_mask 1 stands for a word. What is added to a word's scores must leave them "
-        "as they are.",
-        parts={"hide": lambda attention_mask: attention_mask == 1},
-    ),
-    Mistake(
-        "padding-assumed-at-the-end",
-        "You count the words of each sequence and hide what comes after so many.",
-        "That is right only where all padding stands at the end. attention_mask says of each "
-        "place by itself whether there is a word, and some tokenizers pad in front.",
-        parts={
-            "hide": lambda attention_mask: (
-                torch.arange(attention_mask.shape[1]) >= attention_mask.sum(1, keepdim=True)
-            )
-        },
-    ),
-    Mistake(
-        "first-row-for-all",
-        "Every sequence gets the mask of the first one.",
-        "In a batch each sequence has padding of its own.",
-        parts={"hide": lambda mask: (mask[:1] == 0).expand(mask.shape)},
-    ),
-    Mistake(
-        "minus-infinity",
-        "You fill with -inf.",
-        "Where a row holds nothing but padding, all its scores would be -inf, and softmax divides "
-        "0 by 0: NaN. A finite number that is low enough hides as well and cannot do that.",
-        parts={"write": fill(lambda dtype: -torch.inf)},
-    ),
-    Mistake(
-        "infinity-times-0",
-        "You multiply with -inf, and for words that is 0 · (-inf).",
-        "0 times infinity is not 0 but NaN. The lowest finite number can be multiplied with 0, "
-        "and masked_fill or where need no product.",
-        parts={"write": lambda hidden, dtype: hidden.to(dtype) * -torch.inf},
-    ),
-    Mistake(
-        "words-marked-with-1",
-        "You return attention_mask itself with new axes: 1 for words, 0 for padding.",
-        "Added to the scores, that raises the words a little and hides nothing: exp(0) is 1, so "
-        "padding keeps its share.",
-        parts={"write": lambda hidden, dtype: (~hidden).to(dtype)},
-    ),
-    Mistake(
-        "padding-marked-with-1",
-        "Your mask holds 1 where there is padding.",
-        "It is added: 1 more makes padding more attractive. What has to be added to a score so "
-        "that its exp is 0?",
-        parts={"write": lambda hidden, dtype: hidden.to(dtype)},
-    ),
-    Mistake(
-        "padding-marked-with-minus-1",
-        "Your mask holds -1 where there is padding.",
-        "A score that is 1 lower still gets a share, about a third of what it was. What has to be "
-        "added so that nothing is left?",
-        parts={"write": lambda hidden, dtype: -hidden.to(dtype)},
-    ),
-    Mistake(
-        "highest-number",
-        "You fill with the highest number, not the lowest.",
-        "Added to a score it draws all attention to the padding.",
-        parts={"write": fill(lambda dtype: torch.finfo(dtype).max)},
-    ),
-    Mistake(
-        "smallest-number",
-        "You fill with the smallest positive number.",
-        "torch.finfo knows several: tiny is the positive number nearest to 0, and adding it "
-        "changes nothing. What is wanted is far below 0.",
-        parts={"write": fill(lambda dtype: torch.finfo(dtype).tiny)},
-    ),
-    Mistake(
-        "fixed-1e9",
-        "You fill with -1e9 whatever the dtype.",
-        "float16 ends at -65504, so there is no -1e9: PyTorch refuses or makes -inf of it. Each "
-        "dtype has a lowest number of its own; ask the dtype for it.",
-        parts={"write": fill(lambda dtype: -1e9)},
-    ),
-    Mistake(
-        "fixed-1e9-overflows",
-        "You fill with -1e9 whatever the dtype.",
-        "float16 ends at -65504, so -1e9 becomes -inf there. Each dtype has a lowest number of its "
-        "own; ask the dtype for it.",
-        parts={"write": lambda hidden, dtype: (hidden.double() * -1e9).to(dtype)},
-    ),
-    Mistake(
-        "fixed-1e4",
-        "You fill with -10000 whatever the dtype.",
-        "BERT's first code did so, and it does for usual scores. The task asks for more: the "
-        "lowest finite number of the dtype, below which no score can be.",
-        parts={"write": fill(lambda dtype: -1e4)},
-    ),
-    *MASK_DTYPES,
     Mistake(
         "some-low-number",
         "You fill with a negative number that is not the lowest of the dtype.",
         "It hides padding as long as no score is large enough to make up for it. Below the lowest "
         "number of a dtype there is no score at all.",
-        parts={"write": fill(lambda dtype: -1000.0)},
+        parts={"write": _filled(lambda dtype: -1000.0)},
         shows=_one_number(-1),
     ),
     Mistake(
@@ -338,7 +279,7 @@ MASK = read_again(
         "You fill with a positive number.",
         "Added to a score it makes padding more attractive. What is wanted is as far below 0 as "
         "the dtype goes.",
-        parts={"write": fill(lambda dtype: 1000.0)},
+        parts={"write": _filled(lambda dtype: 1000.0)},
         shows=_one_number(1),
     ),
     Mistake(
@@ -354,7 +295,41 @@ MASK = read_again(
         "numbers of the given dtype.",
         parts={"write": lambda hidden, dtype: hidden},
     ),
-    *MASK_AXES,
+    Mistake(
+        "queries-hidden-for-keys",
+        "Your mask has the shape (B, 1, S, 1): it lowers whole rows, those of the padded queries.",
+        "Rows are queries, columns keys. Lowering all scores of a row by the same amount changes "
+        "nothing after softmax, and the padding stays in sight. On which axis do keys stand?",
+        parts={"place": lambda mask: mask[:, None, :, None]},
+    ),
+    Mistake(
+        "no-axis-for-heads",
+        "Your mask has the shape (B, 1, S).",
+        "Lined up from the right with scores (B, H, L, S), its B falls on the heads: an error, or, "
+        "with as many heads as sequences, the wrong mask without an error.",
+        parts={"place": lambda mask: mask[:, None, :]},
+    ),
+    Mistake(
+        "no-new-axes",
+        "Your mask still has the shape (B, S).",
+        "Lined up from the right with scores (B, H, L, S), its B falls on the queries. It needs "
+        "axes of size 1 where the scores have heads and queries.",
+        parts={"place": lambda mask: mask},
+    ),
+    Mistake(
+        "batch-beside-keys",
+        "Your mask has the shape (1, 1, B, S): the new axes stand in front.",
+        "Lined up with scores (B, H, L, S), query i would get the mask of sequence i. The batch "
+        "has to stay in front.",
+        parts={"place": lambda mask: mask[None, None]},
+    ),
+    Mistake(
+        "a-row-for-each-query",
+        "Your mask has the shape (B, 1, S, S), with the same row for every query.",
+        "The numbers are right. The task asks for (B, 1, 1, S): an axis of size 1 is read again "
+        "for each query, and costs S times less memory.",
+        parts={"place": lambda mask: mask[:, None, None, :].expand(-1, 1, mask.shape[1], -1)},
+    ),
 )
 
 TASK = Task(

@@ -2,10 +2,9 @@
 
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.modules import judged, plan_of
-from mha_classroom.checks.task import Mistake, Task
+from mha_classroom.checks.task import Mistake, Task, all_but, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     apply_linear,
     attention_shapes,
@@ -18,8 +17,8 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
 from mha_classroom.tasks.bert_attention.bert_self_output import (
     build_output,
     norm,
-    output,
     output_shapes,
+    output_steps,
 )
 from mha_classroom.tasks.bert_attention.runs import run_layer
 from mha_course import bert
@@ -28,24 +27,7 @@ from mha_course.bert import ACTIVATIONS, BertFeedForward
 __all__ = ["TASK"]
 
 
-def _layer_shapes(intermediate_size):
-    def shapes(width):
-        narrow = linear_shapes("W_2", width, intermediate_size)
-        parts = {
-            "self_attention": attention_shapes(width),
-            "self_output": output_shapes(width),
-            "feed_forward": linear_shapes("W_1", intermediate_size, width)
-            | narrow
-            | {"norm.weight": (width,), "norm.bias": (width,)},
-        }
-        return {f"{part}.{n}": s for part, names in parts.items() for n, s in names.items()}
-
-    return shapes
-
-
 def layer_cases(draw):
-    """Cases for `BertLayer`."""
-
     other = {"layer_norm_eps": 0.5, "hidden_act": "relu"}
 
     def case(name, widths, shape, *lengths, intermediate_size=7, **more):
@@ -63,11 +45,27 @@ def layer_cases(draw):
     ]
 
 
+def _layer_shapes(intermediate_size):
+    def shapes(width):
+        narrow = linear_shapes("W_2", width, intermediate_size)
+        parts = {
+            "self_attention": attention_shapes(width),
+            "self_output": output_shapes(width),
+            "feed_forward": linear_shapes("W_1", intermediate_size, width)
+            | narrow
+            | {"norm.weight": (width,), "norm.bias": (width,)},
+        }
+        return {f"{part}.{n}": s for part, names in parts.items() for n, s in names.items()}
+
+    return shapes
+
+
 def layer_stages(inputs):
-    """Of `BertLayer`."""
     attended = list(attention_steps(inputs, _part(inputs, "self_attention")).values())[-1]
     eps = inputs.get("layer_norm_eps", 1e-12)
-    joined = list(output(_part(inputs, "self_output"), attended, inputs["X"], eps).values())[-1]
+    joined = list(output_steps(_part(inputs, "self_output"), attended, inputs["X"], eps).values())[
+        -1
+    ]
     return {
         "what self_attention returns": attended,
         "what self_output returns": joined,
@@ -96,124 +94,13 @@ def examine_layer(inputs, seen):
     return compared_calls(inputs, weights, plan, seen, results)
 
 
-FLOW = "A layer, and a stack of them"
-ADDED = "A mask that is added"
-
-
-def attend(self, X, mask, need_weights):
-    """What a right layer gets from its attention: the output and the weights."""
-    return self.self_attention(X, mask, need_weights=True)
-
-
-def _attend_twice(self, X, mask, need_weights):
-    return attend(self, attend(self, X, mask, need_weights)[0], mask, need_weights)
-
-
-def _think_first(self, X, mask, need_weights):
-    return attend(self, self.feed_forward(X), mask, need_weights)
-
-
-CALLS = read_again(
-    ADDED,
-    Mistake(
-        "mask-not-passed",
-        "The mask does not reach the attention.",
-        "Your layer takes it, and self_attention takes it too. Left out, it is None, and padding "
-        "is read like words.",
-        parts={
-            "attend": lambda self, X, mask, need_weights: self.self_attention(X, need_weights=True)
-        },
-    ),
-    Mistake(
-        "mask-lost-with-weights",
-        "With need_weights=True the mask does not reach the attention.",
-        "You call self_attention in two places, and one of them leaves the mask out.",
-        parts={
-            "attend": lambda self, X, mask, need_weights: attend(
-                self, X, None if need_weights else mask, need_weights
-            )
-        },
-    ),
-    Mistake(
-        "mask-lost-without-weights",
-        "With need_weights=False the mask does not reach the attention.",
-        "You call self_attention in two places, and one of them leaves the mask out.",
-        parts={
-            "attend": lambda self, X, mask, need_weights: attend(
-                self, X, mask if need_weights else None, need_weights
-            )
-        },
-    ),
-    Mistake(
-        "attention-twice",
-        "You apply self_attention twice, one after the other.",
-        "Each part of a layer has its turn once.",
-        FLOW,
-        parts={"attend": _attend_twice},
-    ),
-    Mistake(
-        "feed-forward-first",
-        "The feed-forward part comes before the attention.",
-        "In a layer words first hear of one another, then each is thought over.",
-        FLOW,
-        parts={
-            "attend": _think_first,
-            "think": lambda self, joined, attended, X: joined,
-        },
-    ),
-)
-
-RETURNED = read_again(
-    FLOW,
-    Mistake(
-        "weights-averaged",
-        "You return the weights averaged over the heads.",
-        "(B, H, L, L) was asked for, as self_attention gives them.",
-        parts={"show": lambda output, weights: (output, weights.mean(1))},
-    ),
-    Mistake(
-        "weights-first",
-        "You return the weights first, then the output.",
-        "The task asks for them the other way round.",
-        parts={"show": lambda output, weights: (weights, output)},
-    ),
-    Mistake(
-        "weights-not-returned",
-        "need_weights has no effect: only the output comes back.",
-        "With need_weights=True two values were asked for, the output and the weights.",
-        parts={"show": lambda output, weights: output},
-    ),
-    Mistake(
-        "weights-always-returned",
-        "You return the weights whether they were asked for or not.",
-        "With need_weights=False, the default, the next layer expects one tensor.",
-        parts={"plain": lambda output, weights: (output, weights)},
-    ),
-)
-
-JOINED = "Joined, added, normalised"
-WORD = "Each word on its own"
-
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "residual-of-attention",
-    "residual-twice",
-    "no-feed-forward",
-    "feed-forward-residual-twice",
-    "mask-not-passed",
-    "weights-averaged",
-}
-
-
 def build_layer(
-    attend=attend,
+    attend=lambda self, X, mask, need_weights: self.self_attention(X, mask, True),
     join=lambda self, attended, X: self.self_output(attended, X),
     think=lambda self, joined, attended, X: self.feed_forward(joined),
     show=lambda output, weights: (output, weights),
     plain=lambda output, weights: output,
 ):
-    """Return a class for `06-BertLayer`, right unless a part is replaced."""
-
     class BertLayer(nn.Module):
         def __init__(self, config):
             super().__init__()
@@ -244,8 +131,12 @@ class _OneModule(build_layer()):
         self.feed_forward.norm = self.self_output.norm
 
 
-EVERY = read_again(
-    FLOW,
+ADDED = "A mask that is added"
+JOINED = "Joined, added, normalised"
+WORD = "Each word on its own"
+
+LAYER = read_again(
+    "A layer, and a stack of them",
     Mistake(
         "residual-of-attention",
         "You give self_output the result of the attention twice, also as the residual.",
@@ -360,8 +251,83 @@ EVERY = read_again(
         WORD,
         parts={"think": lambda self, joined, attended, X: self.drop(self.feed_forward(joined))},
     ),
-    *CALLS,
-    *RETURNED,
+    Mistake(
+        "mask-not-passed",
+        "The mask does not reach the attention.",
+        "Your layer takes it, and self_attention takes it too. Left out, it is None, and padding "
+        "is read like words.",
+        ADDED,
+        parts={
+            "attend": lambda self, X, mask, need_weights: self.self_attention(X, need_weights=True)
+        },
+    ),
+    Mistake(
+        "mask-lost-with-weights",
+        "With need_weights=True the mask does not reach the attention.",
+        "You call self_attention in two places, and one of them leaves the mask out.",
+        ADDED,
+        parts={
+            "attend": lambda self, X, mask, need_weights: self.self_attention(
+                X, None if need_weights else mask, True
+            )
+        },
+    ),
+    Mistake(
+        "mask-lost-without-weights",
+        "With need_weights=False the mask does not reach the attention.",
+        "You call self_attention in two places, and one of them leaves the mask out.",
+        ADDED,
+        parts={
+            "attend": lambda self, X, mask, need_weights: self.self_attention(
+                X, mask if need_weights else None, True
+            )
+        },
+    ),
+    Mistake(
+        "attention-twice",
+        "You apply self_attention twice, one after the other.",
+        "Each part of a layer has its turn once.",
+        parts={
+            "attend": lambda self, X, mask, need_weights: self.self_attention(
+                self.self_attention(X, mask, True)[0], mask, True
+            )
+        },
+    ),
+    Mistake(
+        "feed-forward-first",
+        "The feed-forward part comes before the attention.",
+        "In a layer words first hear of one another, then each is thought over.",
+        parts={
+            "attend": lambda self, X, mask, need_weights: self.self_attention(
+                self.feed_forward(X), mask, True
+            ),
+            "think": lambda self, joined, attended, X: joined,
+        },
+    ),
+    Mistake(
+        "weights-averaged",
+        "You return the weights averaged over the heads.",
+        "(B, H, L, L) was asked for, as self_attention gives them.",
+        parts={"show": lambda output, weights: (output, weights.mean(1))},
+    ),
+    Mistake(
+        "weights-first",
+        "You return the weights first, then the output.",
+        "The task asks for them the other way round.",
+        parts={"show": lambda output, weights: (weights, output)},
+    ),
+    Mistake(
+        "weights-not-returned",
+        "need_weights has no effect: only the output comes back.",
+        "With need_weights=True two values were asked for, the output and the weights.",
+        parts={"show": lambda output, weights: output},
+    ),
+    Mistake(
+        "weights-always-returned",
+        "You return the weights whether they were asked for or not.",
+        "With need_weights=False, the default, the next layer expects one tensor.",
+        parts={"plain": lambda output, weights: (output, weights)},
+    ),
     Mistake(
         "tuple-fed-on",
         "With need_weights=True self_attention returns two values, and you give both to "
@@ -378,8 +344,6 @@ EVERY = read_again(
     ),
 )
 
-LAYER = apart(EVERY, build_layer, *({m.id for m in EVERY} - IN_PAIRS))
-
 TASK = Task(
     "06-BertLayer",
     bert.BertLayer,
@@ -390,6 +354,15 @@ TASK = Task(
     kind="class",
     mistakes=LAYER,
     build=build_layer,
+    alone=all_but(
+        LAYER,
+        "residual-of-attention",
+        "residual-twice",
+        "no-feed-forward",
+        "feed-forward-residual-twice",
+        "mask-not-passed",
+        "weights-averaged",
+    ),
     stages=layer_stages,
     uses=("06-BertSelfAttention", "06-BertSelfOutput"),
     forbidden=("mha_course.bert.BertLayer",),

@@ -3,124 +3,18 @@
 import torch
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.modules import judged, learns, plan_of
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
 from mha_classroom.tasks.bert_attention.runs import run_attention
+from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import LIBRARY
 from mha_course import bert
 
 __all__ = ["TASK"]
 
-HEADS = "The heads of lesson 4, with biases"
-
-
-def drop(self, X):
-    """Right dropout: with the module's rate, while it is training."""
-    return nn.functional.dropout(X, self.rate, self.training)
-
-
-WEIGHT_DROPOUT = read_again(
-    HEADS,
-    Mistake(
-        "no-dropout",
-        "attention_probs_dropout_prob has no effect while training.",
-        "With that probability a weight is dropped: after the softmax, before the weighted sum.",
-        parts={"drop": lambda self, weights: weights},
-    ),
-    Mistake(
-        "dropout-in-eval",
-        "Weights are dropped in eval mode too.",
-        "A function drops whenever it is told to. The module knows whether it is training.",
-        parts={"drop": lambda self, weights: nn.functional.dropout(weights, self.rate, True)},
-    ),
-    Mistake(
-        "other-probability",
-        "You drop with hidden_dropout_prob.",
-        "The config has two probabilities. One is for hidden states, in 6.3; the other for "
-        "attention weights.",
-        parts={"rate": lambda config: config.hidden_dropout_prob},
-    ),
-    Mistake(
-        "dropout-before-softmax",
-        "You drop scores, before the softmax.",
-        "A score of 0 is no small weight: exp(0) is 1. Weights are dropped, after the softmax.",
-        parts={
-            "soften": lambda self, scores: drop(self, scores).softmax(-1),
-            "drop": lambda self, weights: weights,
-        },
-    ),
-    Mistake(
-        "dropout-elsewhere",
-        "You drop single numbers of the result or of the values, not attention weights.",
-        "A weight that is dropped takes a whole word out of a query's average. Where in your "
-        "computation do the weights stand?",
-        parts={
-            "drop": lambda self, weights: weights,
-            "finish": lambda self, output: drop(self, output),
-        },
-    ),
-    Mistake(
-        "not-scaled-up",
-        "Weights are dropped in training, and the others stay as they were.",
-        "Then a head's output is smaller in training than in eval mode. What is kept is divided by "
-        "1 - p, as nn.Dropout does.",
-        parts={
-            "drop": lambda self, weights: (
-                weights * (torch.rand_like(weights) >= self.rate) if self.training else weights
-            )
-        },
-    ),
-    Mistake(
-        "whole-rows-dropped",
-        "You drop whole rows of weights: a query loses all its words or none.",
-        "Single weights are dropped, each by its own chance.",
-        parts={
-            "drop": lambda self, weights: weights * drop(self, torch.ones_like(weights[..., :1]))
-        },
-    ),
-    Mistake(
-        "weights-after-dropout",
-        "The weights that you return have gone through dropout.",
-        "Whoever looks at them wants to see where a head looks: rows that sum to 1. Dropped are "
-        "those that the average is made with.",
-        parts={"show": lambda output, weights, dropped: (output, dropped)},
-    ),
-)
-
-LOW = torch.finfo(torch.float32).min  # for float64 scores as good as its own, and can be shown
-
-
-def module_case(draw, name, widths, shape, shapes, lengths=None, **more):
-    """widths: hidden_size, num_attention_heads. shape: (B, L). shapes: of the weights, by name."""
-    hidden_size, num_heads = widths
-    inputs = {"hidden_size": hidden_size, "num_attention_heads": num_heads} | more
-    weights = {n: draw.normal(*s, scale=s[-1] ** -0.5) for n, s in shapes(hidden_size).items()}
-    if any(n.count(".") > 1 for n in weights):
-        inputs["weights"] = tuple(weights.items())  # too many to be shown
-    else:
-        inputs |= weights
-    inputs["X"] = draw.normal(*shape, hidden_size)
-    if lengths is not None:
-        hidden = torch.arange(shape[1]) >= torch.tensor(lengths)[:, None]
-        mask = torch.zeros(shape, dtype=torch.float64).masked_fill(hidden, LOW)
-        inputs["mask"] = mask[:, None, None, :]
-    return Case(name, inputs)
-
-
-def linear_shapes(name, num_outputs, num_inputs):
-    return {f"{name}.weight": (num_outputs, num_inputs), f"{name}.bias": (num_outputs,)}
-
-
-def attention_shapes(width):
-    names = ("W_q", "W_k", "W_v")
-    return {n: s for W in names for n, s in linear_shapes(W, width, width).items()}
-
 
 def attention_cases(draw):
-    """Cases for `BertSelfAttention`."""
-
     def case(name, widths, shape, *lengths, **more):
         return module_case(draw, name, widths, shape, attention_shapes, *lengths, **more)
 
@@ -143,13 +37,34 @@ def attention_cases(draw):
     ]
 
 
-def attention_stages(inputs):
-    """Of `BertSelfAttention`."""
-    return attention_steps(inputs, inputs)
+def module_case(draw, name, widths, shape, shapes, lengths=None, **more):
+    """widths: hidden_size, num_attention_heads. shape: (B, L). shapes: of the weights, by name."""
+    hidden_size, num_heads = widths
+    inputs = {"hidden_size": hidden_size, "num_attention_heads": num_heads} | more
+    weights = {n: draw.normal(*s, scale=s[-1] ** -0.5) for n, s in shapes(hidden_size).items()}
+    if any(n.count(".") > 1 for n in weights):
+        inputs["weights"] = tuple(weights.items())  # too many to be shown
+    else:
+        inputs |= weights
+    inputs["X"] = draw.normal(*shape, hidden_size)
+    if lengths is not None:
+        inputs["mask"] = padding_mask(lengths, shape[1])
+    return Case(name, inputs)
 
 
-def apply_linear(name, weights, X):
-    return nn.functional.linear(X, weights[f"{name}.weight"], weights[f"{name}.bias"])
+def padding_mask(lengths, num_words):
+    low = torch.finfo(torch.float32).min  # as good as float64's own here, and can be shown
+    hidden = torch.arange(num_words) >= torch.tensor(lengths)[:, None]
+    return torch.zeros(hidden.shape, dtype=torch.float64).masked_fill(hidden, low)[:, None, None, :]
+
+
+def attention_shapes(width):
+    names = ("W_q", "W_k", "W_v")
+    return {n: s for W in names for n, s in linear_shapes(W, width, width).items()}
+
+
+def linear_shapes(name, num_outputs, num_inputs):
+    return {f"{name}.weight": (num_outputs, num_inputs), f"{name}.bias": (num_outputs,)}
 
 
 def attention_steps(inputs, weights):
@@ -169,12 +84,13 @@ def attention_steps(inputs, weights):
     return stages
 
 
-EVAL, TRAINED, TRAINED_WEIGHTS = (
-    "the output in eval mode",
-    "the output in training",
-    "the table of weights in training",
-)
+def apply_linear(name, weights, X):
+    return nn.functional.linear(X, weights[f"{name}.weight"], weights[f"{name}.bias"])
 
+
+EVAL = "the output in eval mode"
+TRAINED = "the output in training"
+TRAINED_WEIGHTS = "the table of weights in training"
 STILL = "in eval mode nothing is dropped"
 
 
@@ -246,13 +162,185 @@ def dropped_or_scaled(factors, what):
     }
 
 
-LIBRARY = (
-    "torch.nn.modules.activation.MultiheadAttention",
-    "torch.nn.functional.multi_head_attention_forward",
+def drop(self, X):
+    """Right dropout: with the module's rate, while it is training."""
+    return nn.functional.dropout(X, self.rate, self.training)
+
+
+def build_attention(
+    split=lambda X, H: X.unflatten(-1, (H, -1)).transpose(1, 2),
+    merge=lambda X: X.transpose(1, 2).flatten(2),
+    roles=("W_q", "W_k", "W_v"),
+    project=lambda linear, X: linear(X),
+    scale=lambda d, H: d**-0.5,
+    hide=lambda scores, mask, scale: scores * scale + mask,
+    soften=lambda self, scores: scores.softmax(-1),
+    after=lambda weights, mask: weights,
+    rate=lambda config: config.attention_probs_dropout_prob,
+    drop=drop,
+    finish=lambda self, output: output,
+    show=lambda output, weights, dropped: (output, weights),
+    plain=lambda output, weights: output,
+    bias=True,
+):
+    class BertSelfAttention(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            width, self.num_heads = config.hidden_size, config.num_attention_heads
+            self.W_q = nn.Linear(width, width, bias=bias)
+            self.W_k = nn.Linear(width, width, bias=bias)
+            self.W_v = nn.Linear(width, width, bias=bias)
+            self.rate = rate(config)
+
+        def forward(self, X, mask=None, need_weights=False):
+            H = self.num_heads
+            q, k, v = (split(project(getattr(self, W), X) if W else X, H) for W in roles)
+            by = scale(q.shape[-1], H)
+            scores = q @ k.mT
+            scores = scores * by if mask is None else hide(scores, mask, by)
+            weights = soften(self, scores)
+            weights = weights if mask is None else after(weights, mask)
+            dropped = drop(self, weights)
+            output = finish(self, merge(dropped @ v))
+            return show(output, weights, dropped) if need_weights else plain(output, weights)
+
+    return BertSelfAttention
+
+
+class _OneForAll(build_attention()):
+    def __init__(self, config):
+        super().__init__(config)
+        self.W_k = self.W_v = self.W_q
+
+
+class _WithOutputProjection(build_attention()):
+    def __init__(self, config):
+        super().__init__(config)
+        self.W_o = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, X, mask=None, need_weights=False):
+        output, weights = super().forward(X, mask, True)
+        output = self.W_o(output)
+        return (output, weights) if need_weights else output
+
+
+class _MaskAlwaysAdded(build_attention()):
+    def forward(self, X, mask=None, need_weights=False):
+        return super().forward(X, X + mask if mask is None else mask, need_weights)
+
+
+def _filled_where(hidden, fill=-torch.inf):
+    return lambda scores, mask, scale: (scores * scale).masked_fill(hidden(mask), fill)
+
+
+ADDED = "A mask that is added"
+
+SCORE_MASKS = read_again(
+    ADDED,
+    Mistake(
+        "mask-ignored",
+        "mask has no effect on your result.",
+        "It holds what has to be added to the scores so that padding gets no weight.",
+        parts={"hide": lambda scores, mask, scale: scores * scale},
+    ),
+    Mistake(
+        "mask-multiplied",
+        "You multiply the scores with the mask.",
+        "This mask is additive: it holds 0 where a score should stay as it is, and times 0 nothing "
+        "stays.",
+        parts={"hide": lambda scores, mask, scale: scores * scale * mask},
+    ),
+    Mistake(
+        "mask-subtracted",
+        "You subtract the mask.",
+        "It holds very low numbers for padding: taken away instead of added, they draw all "
+        "attention to it.",
+        parts={"hide": lambda scores, mask, scale: scores * scale - mask},
+    ),
+    Mistake(
+        "mask-scaled",
+        "You add the mask before you scale, so it is divided by √d like the scores.",
+        "The mask is added to the scaled scores. With very low numbers no one notices; with others "
+        "the result changes.",
+        parts={"hide": lambda scores, mask, scale: (scores + mask) * scale},
+    ),
+    Mistake(
+        "mask-after-softmax",
+        "You add the mask to the weights, after the softmax.",
+        "There the low numbers make huge negative weights. Before the softmax exp makes 0 of them.",
+        parts={
+            "hide": lambda scores, mask, scale: scores * scale,
+            "after": lambda weights, mask: weights + mask,
+        },
+    ),
+    Mistake(
+        "weights-zeroed-after-softmax",
+        "You set weights of padding to 0 after the softmax.",
+        "The rows then sum to less than 1: padding took part in sharing out. Hidden before the "
+        "softmax, it leaves its share to the words.",
+        parts={
+            "hide": lambda scores, mask, scale: scores * scale,
+            "after": lambda weights, mask: weights * (mask == 0),
+        },
+    ),
+    Mistake(
+        "mask-turned",
+        "You turn the mask, so that it lowers whole rows instead of columns.",
+        "Columns are keys. A row whose scores are all lowered alike has the same softmax as "
+        "before.",
+        parts={"hide": lambda scores, mask, scale: scores * scale + mask.mT},
+    ),
+    Mistake(
+        "mask-read-as-0-and-1",
+        "You hide where the mask is 0.",
+        "In attention_mask 0 means padding. In the additive mask that arrives here, 0 means: "
+        "leave this score as it is.",
+        parts={"hide": _filled_where(lambda mask: mask == 0)},
+    ),
+    Mistake(
+        "mask-read-as-0-and-1-finite",
+        "You fill with a low number of your own where the mask is 0.",
+        "In attention_mask 0 means padding. In the additive mask that arrives here, 0 means: "
+        "leave this score as it is. Its other numbers are low already.",
+        parts={"hide": _filled_where(lambda mask: mask == 0, -1e9)},
+    ),
+    Mistake(
+        "mask-made-boolean",
+        "You use the mask only to say which scores are hidden, and fill these yourself.",
+        "The task says that it is added, whatever its numbers: a small one lowers a score a little "
+        "and hides nothing. And a row that you fill with -inf gives NaN.",
+        parts={"hide": _filled_where(lambda mask: mask != 0)},
+    ),
+    Mistake(
+        "mask-made-boolean-finite",
+        "You use the mask only to say which scores are hidden, and fill these with a low number of "
+        "your own.",
+        "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
+        "little and hides nothing.",
+        parts={"hide": _filled_where(lambda mask: mask != 0, -1e9)},
+    ),
+    Mistake(
+        "negative-means-hidden",
+        "You use the mask only to say which scores are hidden, those where it is negative.",
+        "The task says that it is added, whatever its numbers: a small one lowers a score a little "
+        "and hides nothing. And a row that you fill with -inf gives NaN.",
+        parts={"hide": _filled_where(lambda mask: mask < 0)},
+    ),
+    Mistake(
+        "mask-made-again",
+        "You make an additive mask out of mask, as if it held 1 for words and 0 for padding.",
+        "That has been done (6.1). What arrives here is 0 for words and very low for padding, "
+        "ready to be added.",
+        parts={
+            "hide": lambda scores, mask, scale: (
+                scores * scale + (1 - mask) * torch.finfo(torch.float64).min
+            )
+        },
+    ),
 )
 
-HEADS_MADE = read_again(
-    HEADS,
+ATTENTION = read_again(
+    "The heads of lesson 4, with biases",
     Mistake(
         "split-without-transpose",
         "Your heads hold whole words: the split misses the swap of words and heads.",
@@ -324,234 +412,6 @@ HEADS_MADE = read_again(
         "does that, and adds the bias.",
         parts={"project": lambda linear, X: X @ linear.weight + linear.bias},
     ),
-)
-
-RETURNED = read_again(
-    HEADS,
-    Mistake(
-        "weights-averaged",
-        "You return the weights averaged over the heads.",
-        "(B, H, L, L) was asked for: an average of heads shows what none of them does.",
-        parts={"show": lambda output, weights, dropped: (output, weights.mean(1))},
-    ),
-    Mistake(
-        "weights-with-batch-and-heads-joined",
-        "You return the weights with batch and heads as one axis.",
-        "The numbers are right. (B, H, L, L) was asked for.",
-        parts={"show": lambda output, weights, dropped: (output, weights.flatten(0, 1))},
-    ),
-    Mistake(
-        "weights-first",
-        "You return the weights first, then the output.",
-        "The task asks for them the other way round.",
-        parts={"show": lambda output, weights, dropped: (weights, output)},
-    ),
-    Mistake(
-        "weights-not-returned",
-        "need_weights has no effect: only the output comes back.",
-        "With need_weights=True two values were asked for, the output and the weights.",
-        parts={"show": lambda output, weights, dropped: output},
-    ),
-    Mistake(
-        "weights-always-returned",
-        "You return the weights whether they were asked for or not.",
-        "With need_weights=False, the default, whoever calls expects one tensor.",
-        parts={"plain": lambda output, weights: (output, weights)},
-    ),
-)
-
-ADDED = "A mask that is added"
-
-
-def _fill_where(hidden, fill=-torch.inf):
-    return lambda scores, mask, scale: (scores * scale).masked_fill(hidden(mask), fill)
-
-
-SCORE_MASKS = read_again(
-    ADDED,
-    Mistake(
-        "mask-ignored",
-        "mask has no effect on your result.",
-        "It holds what has to be added to the scores so that padding gets no weight.",
-        parts={"hide": lambda scores, mask, scale: scores * scale},
-    ),
-    Mistake(
-        "mask-multiplied",
-        "You multiply the scores with the mask.",
-        "This mask is additive: it holds 0 where a score should stay as it is, and times 0 nothing "
-        "stays.",
-        parts={"hide": lambda scores, mask, scale: scores * scale * mask},
-    ),
-    Mistake(
-        "mask-subtracted",
-        "You subtract the mask.",
-        "It holds very low numbers for padding: taken away instead of added, they draw all "
-        "attention to it.",
-        parts={"hide": lambda scores, mask, scale: scores * scale - mask},
-    ),
-    Mistake(
-        "mask-scaled",
-        "You add the mask before you scale, so it is divided by √d like the scores.",
-        "The mask is added to the scaled scores. With very low numbers no one notices; with others "
-        "the result changes.",
-        parts={"hide": lambda scores, mask, scale: (scores + mask) * scale},
-    ),
-    Mistake(
-        "mask-after-softmax",
-        "You add the mask to the weights, after the softmax.",
-        "There the low numbers make huge negative weights. Before the softmax exp makes 0 of them.",
-        parts={
-            "hide": lambda scores, mask, scale: scores * scale,
-            "after": lambda weights, mask: weights + mask,
-        },
-    ),
-    Mistake(
-        "weights-zeroed-after-softmax",
-        "You set weights of padding to 0 after the softmax.",
-        "The rows then sum to less than 1: padding took part in sharing out. Hidden before the "
-        "softmax, it leaves its share to the words.",
-        parts={
-            "hide": lambda scores, mask, scale: scores * scale,
-            "after": lambda weights, mask: weights * (mask == 0),
-        },
-    ),
-    Mistake(
-        "mask-turned",
-        "You turn the mask, so that it lowers whole rows instead of columns.",
-        "Columns are keys. A row whose scores are all lowered alike has the same softmax as "
-        "before.",
-        parts={"hide": lambda scores, mask, scale: scores * scale + mask.mT},
-    ),
-    Mistake(
-        "mask-read-as-0-and-1",
-        "You hide where the mask is 0.",
-        "In attention_mask 0 means padding. In the additive mask that arrives here, 0 means: "
-        "leave this score as it is.",
-        parts={"hide": _fill_where(lambda mask: mask == 0)},
-    ),
-    Mistake(
-        "mask-read-as-0-and-1-finite",
-        "You fill with a low number of your own where the mask is 0.",
-        "In attention_mask 0 means padding. In the additive mask that arrives here, 0 means: "
-        "leave this score as it is. Its other numbers are low already.",
-        parts={"hide": _fill_where(lambda mask: mask == 0, -1e9)},
-    ),
-    Mistake(
-        "mask-made-boolean",
-        "You use the mask only to say which scores are hidden, and fill these yourself.",
-        "The task says that it is added, whatever its numbers: a small one lowers a score a little "
-        "and hides nothing. And a row that you fill with -inf gives NaN.",
-        parts={"hide": _fill_where(lambda mask: mask != 0)},
-    ),
-    Mistake(
-        "mask-made-boolean-finite",
-        "You use the mask only to say which scores are hidden, and fill these with a low number of "
-        "your own.",
-        "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
-        "little and hides nothing.",
-        parts={"hide": _fill_where(lambda mask: mask != 0, -1e9)},
-    ),
-    Mistake(
-        "negative-means-hidden",
-        "You use the mask only to say which scores are hidden, those where it is negative.",
-        "The task says that it is added, whatever its numbers: a small one lowers a score a little "
-        "and hides nothing. And a row that you fill with -inf gives NaN.",
-        parts={"hide": _fill_where(lambda mask: mask < 0)},
-    ),
-    Mistake(
-        "mask-made-again",
-        "You make an additive mask out of mask, as if it held 1 for words and 0 for padding.",
-        "That has been done (6.1). What arrives here is 0 for words and very low for padding, "
-        "ready to be added.",
-        parts={
-            "hide": lambda scores, mask, scale: (
-                scores * scale + (1 - mask) * torch.finfo(torch.float64).min
-            )
-        },
-    ),
-)
-
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "split-without-transpose",
-    "merge-without-transpose",
-    "not-scaled",
-    "scaled-by-all-heads",
-    "softmax-over-queries",
-    "mask-ignored",
-    "mask-multiplied",
-    "no-dropout",
-    "weights-averaged",
-}
-
-
-def build_attention(
-    split=lambda X, H: X.unflatten(-1, (H, -1)).transpose(1, 2),
-    merge=lambda X: X.transpose(1, 2).flatten(2),
-    roles=("W_q", "W_k", "W_v"),
-    project=lambda linear, X: linear(X),
-    scale=lambda d, H: d**-0.5,
-    hide=lambda scores, mask, scale: scores * scale + mask,
-    soften=lambda self, scores: scores.softmax(-1),
-    after=lambda weights, mask: weights,
-    rate=lambda config: config.attention_probs_dropout_prob,
-    drop=drop,
-    finish=lambda self, output: output,
-    show=lambda output, weights, dropped: (output, weights),
-    plain=lambda output, weights: output,
-    bias=True,
-):
-    """Return a class for `06-BertSelfAttention`, right unless a part is replaced."""
-
-    class BertSelfAttention(nn.Module):
-        def __init__(self, config):
-            super().__init__()
-            width, self.num_heads = config.hidden_size, config.num_attention_heads
-            self.W_q = nn.Linear(width, width, bias=bias)
-            self.W_k = nn.Linear(width, width, bias=bias)
-            self.W_v = nn.Linear(width, width, bias=bias)
-            self.rate = rate(config)
-
-        def forward(self, X, mask=None, need_weights=False):
-            H = self.num_heads
-            q, k, v = (split(project(getattr(self, W), X) if W else X, H) for W in roles)
-            by = scale(q.shape[-1], H)
-            scores = q @ k.mT
-            scores = scores * by if mask is None else hide(scores, mask, by)
-            weights = soften(self, scores)
-            weights = weights if mask is None else after(weights, mask)
-            dropped = drop(self, weights)
-            output = finish(self, merge(dropped @ v))
-            return show(output, weights, dropped) if need_weights else plain(output, weights)
-
-    return BertSelfAttention
-
-
-class _OneForAll(build_attention()):
-    def __init__(self, config):
-        super().__init__(config)
-        self.W_k = self.W_v = self.W_q
-
-
-class _WithOutputProjection(build_attention()):
-    def __init__(self, config):
-        super().__init__(config)
-        self.W_o = nn.Linear(config.hidden_size, config.hidden_size)
-
-    def forward(self, X, mask=None, need_weights=False):
-        output, weights = super().forward(X, mask, True)
-        output = self.W_o(output)
-        return (output, weights) if need_weights else output
-
-
-class _MaskAlwaysAdded(build_attention()):
-    def forward(self, X, mask=None, need_weights=False):
-        return super().forward(X, X + mask if mask is None else mask, need_weights)
-
-
-EVERY = read_again(
-    HEADS,
-    *HEADS_MADE,
     Mistake(
         "not-scaled",
         "You do not scale the scores.",
@@ -601,12 +461,104 @@ EVERY = read_again(
         "none-added",
         "You add the mask where there is none.",
         "mask is None if nobody gives one, and None cannot be added. What are the scores then?",
-        "A mask that is added",
+        ADDED,
         _MaskAlwaysAdded,
     ),
     *SCORE_MASKS,
-    *WEIGHT_DROPOUT,
-    *RETURNED,
+    Mistake(
+        "no-dropout",
+        "attention_probs_dropout_prob has no effect while training.",
+        "With that probability a weight is dropped: after the softmax, before the weighted sum.",
+        parts={"drop": lambda self, weights: weights},
+    ),
+    Mistake(
+        "dropout-in-eval",
+        "Weights are dropped in eval mode too.",
+        "A function drops whenever it is told to. The module knows whether it is training.",
+        parts={"drop": lambda self, weights: nn.functional.dropout(weights, self.rate, True)},
+    ),
+    Mistake(
+        "other-probability",
+        "You drop with hidden_dropout_prob.",
+        "The config has two probabilities. One is for hidden states, in 6.3; the other for "
+        "attention weights.",
+        parts={"rate": lambda config: config.hidden_dropout_prob},
+    ),
+    Mistake(
+        "dropout-before-softmax",
+        "You drop scores, before the softmax.",
+        "A score of 0 is no small weight: exp(0) is 1. Weights are dropped, after the softmax.",
+        parts={
+            "soften": lambda self, scores: drop(self, scores).softmax(-1),
+            "drop": lambda self, weights: weights,
+        },
+    ),
+    Mistake(
+        "dropout-elsewhere",
+        "You drop single numbers of the result or of the values, not attention weights.",
+        "A weight that is dropped takes a whole word out of a query's average. Where in your "
+        "computation do the weights stand?",
+        parts={
+            "drop": lambda self, weights: weights,
+            "finish": lambda self, output: drop(self, output),
+        },
+    ),
+    Mistake(
+        "not-scaled-up",
+        "Weights are dropped in training, and the others stay as they were.",
+        "Then a head's output is smaller in training than in eval mode. What is kept is divided by "
+        "1 - p, as nn.Dropout does.",
+        parts={
+            "drop": lambda self, weights: (
+                weights * (torch.rand_like(weights) >= self.rate) if self.training else weights
+            )
+        },
+    ),
+    Mistake(
+        "whole-rows-dropped",
+        "You drop whole rows of weights: a query loses all its words or none.",
+        "Single weights are dropped, each by its own chance.",
+        parts={
+            "drop": lambda self, weights: weights * drop(self, torch.ones_like(weights[..., :1]))
+        },
+    ),
+    Mistake(
+        "weights-after-dropout",
+        "The weights that you return have gone through dropout.",
+        "Whoever looks at them wants to see where a head looks: rows that sum to 1. Dropped are "
+        "those that the average is made with.",
+        parts={"show": lambda output, weights, dropped: (output, dropped)},
+    ),
+    Mistake(
+        "weights-averaged",
+        "You return the weights averaged over the heads.",
+        "(B, H, L, L) was asked for: an average of heads shows what none of them does.",
+        parts={"show": lambda output, weights, dropped: (output, weights.mean(1))},
+    ),
+    Mistake(
+        "weights-with-batch-and-heads-joined",
+        "You return the weights with batch and heads as one axis.",
+        "The numbers are right. (B, H, L, L) was asked for.",
+        parts={"show": lambda output, weights, dropped: (output, weights.flatten(0, 1))},
+    ),
+    Mistake(
+        "weights-first",
+        "You return the weights first, then the output.",
+        "The task asks for them the other way round.",
+        parts={"show": lambda output, weights, dropped: (weights, output)},
+    ),
+    Mistake(
+        "weights-not-returned",
+        "need_weights has no effect: only the output comes back.",
+        "With need_weights=True two values were asked for, the output and the weights.",
+        parts={"show": lambda output, weights, dropped: output},
+    ),
+    Mistake(
+        "weights-always-returned",
+        "You return the weights whether they were asked for or not.",
+        "With need_weights=False, the default, whoever calls expects one tensor.",
+        parts={"plain": lambda output, weights: (output, weights)},
+    ),
     Mistake(
         "no-biases",
         "Your nn.Linear have no bias.",
@@ -629,8 +581,6 @@ EVERY = read_again(
     ),
 )
 
-ATTENTION = apart(EVERY, build_attention, *({m.id for m in EVERY} - IN_PAIRS))
-
 TASK = Task(
     "06-BertSelfAttention",
     bert.BertSelfAttention,
@@ -641,7 +591,19 @@ TASK = Task(
     kind="class",
     mistakes=ATTENTION,
     build=build_attention,
-    stages=attention_stages,
+    alone=all_but(
+        ATTENTION,
+        "split-without-transpose",
+        "merge-without-transpose",
+        "not-scaled",
+        "scaled-by-all-heads",
+        "softmax-over-queries",
+        "mask-ignored",
+        "mask-multiplied",
+        "no-dropout",
+        "weights-averaged",
+    ),
+    stages=lambda inputs: attention_steps(inputs, inputs),
     forbidden=("mha_course.bert.BertSelfAttention", *LIBRARY),
     number=2,
 )

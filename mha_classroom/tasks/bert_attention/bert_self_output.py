@@ -3,10 +3,9 @@
 import torch
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.modules import judged, plan_of
-from mha_classroom.checks.task import Mistake, Task
+from mha_classroom.checks.task import Mistake, Task, all_but, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     EVAL,
     STILL,
@@ -24,84 +23,8 @@ from mha_course import bert
 
 __all__ = ["TASK"]
 
-JOINED = "Joined, added, normalised"
-
-HIDDEN_DROPOUT = read_again(
-    JOINED,
-    Mistake(
-        "no-dropout",
-        "hidden_dropout_prob has no effect while training.",
-        "With that probability a number of W_o's result is dropped, before the residual is added.",
-        parts={"drop": lambda self, Y: Y},
-    ),
-    Mistake(
-        "dropout-in-eval",
-        "Numbers are dropped in eval mode too.",
-        "A function drops whenever it is told to. The module knows whether it is training.",
-        parts={"drop": lambda self, Y: nn.functional.dropout(Y, self.rate, True)},
-    ),
-    Mistake(
-        "other-probability",
-        "You drop with attention_probs_dropout_prob.",
-        "That one is for attention weights, in 6.2. Hidden states have a probability of their own.",
-        parts={"rate": lambda config: config.attention_probs_dropout_prob},
-    ),
-    Mistake(
-        "dropout-after-the-sum",
-        "You drop after the residual was added.",
-        "Then the residual is dropped too, and it is meant to get through whatever happens. "
-        "Only what is added to it is dropped.",
-        parts={
-            "drop": lambda self, Y: Y,
-            "finish": lambda self, Y, X, residual: self.norm(drop(self, Y + residual)),
-        },
-    ),
-    Mistake(
-        "dropout-after-the-norm",
-        "You drop last, after the norm.",
-        "Only what is added to the residual is dropped, so dropout stands before the sum.",
-        parts={
-            "drop": lambda self, Y: Y,
-            "finish": lambda self, Y, X, residual: drop(self, self.norm(Y + residual)),
-        },
-    ),
-    Mistake(
-        "dropout-on-the-residual",
-        "You drop numbers of the residual.",
-        "The residual is meant to get through whatever happens. Dropped is what is added to it.",
-        parts={
-            "drop": lambda self, Y: Y,
-            "finish": lambda self, Y, X, residual: self.norm(Y + drop(self, residual)),
-        },
-    ),
-    Mistake(
-        "dropout-before-projection",
-        "You drop numbers before W_o.",
-        "With all of them dropped, W_o still returns its bias. What is dropped is W_o's result.",
-        parts={
-            "begin": lambda self, X, residual: self.W_o(drop(self, X)),
-            "drop": lambda self, Y: Y,
-        },
-    ),
-    Mistake(
-        "not-scaled-up",
-        "Numbers are dropped in training, and the others stay as they were.",
-        "Then what is added to the residual is smaller in training than in eval mode. What is kept "
-        "is divided by 1 - p, as nn.Dropout does.",
-        parts={
-            "drop": lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y
-        },
-    ),
-)
-
-
-def output_shapes(width):
-    return linear_shapes("W_o", width, width) | {"norm.weight": (width,), "norm.bias": (width,)}
-
 
 def output_cases(draw):
-    """Cases for `BertSelfOutput`."""
-
     def case(name, width, shape, **more):
         made = module_case(draw, name, (width, 1), shape, output_shapes, **more)
         made.inputs["residual"] = draw.normal(*shape, width)
@@ -135,12 +58,17 @@ def _case_that_shows_dropout(case):
     return case
 
 
+def output_shapes(width):
+    return linear_shapes("W_o", width, width) | {"norm.weight": (width,), "norm.bias": (width,)}
+
+
 def output_stages(inputs):
-    """Of `BertSelfOutput`."""
-    return output(inputs, inputs["X"], inputs["residual"], inputs.get("layer_norm_eps", 1e-12))
+    return output_steps(
+        inputs, inputs["X"], inputs["residual"], inputs.get("layer_norm_eps", 1e-12)
+    )
 
 
-def output(weights, X, residual, eps):
+def output_steps(weights, X, residual, eps):
     joined = apply_linear("W_o", weights, X)
     return {
         "W_o of X": joined,
@@ -174,90 +102,12 @@ def examine_output(inputs, seen):
 
 
 def _drops_numbers(trained, residual):
-    """The same for a normalised sum: its ends, where nothing can be dropped, tell the scale."""
+    """What dropout does to a normalised sum: its ends, which nothing drops, tell the scale."""
     (first, last), (low, high) = (
         (X[..., :1], X[..., -1:]) for X in (with_the_shape_of(residual, trained), residual)
     )
     before = low + (trained - first) / (last - first) * (high - low)
     return dropped_or_scaled((before - residual)[..., 1:-1], "numbers")
-
-
-def _own_norm(self, Y, axis=-1, correction=0, shift=True, eps=None):
-    mean = Y.mean(axis, keepdim=True)
-    variance = Y.var(axis, keepdim=True, correction=correction)
-    if not shift:
-        mean, variance = 0, Y.square().mean(axis, keepdim=True)
-    scaled = (Y - mean) / (variance + (self.norm.eps if eps is None else eps)) ** 0.5
-    return scaled * self.norm.weight + self.norm.bias
-
-
-NORMS = read_again(
-    JOINED,
-    Mistake(
-        "default-eps",
-        "Your norm uses PyTorch's eps of 1e-5.",
-        "Where the numbers of a word differ little, eps decides the result. The config says which "
-        "one this model was trained with.",
-        parts={"eps": lambda config: 1e-5},
-    ),
-    Mistake(
-        "fixed-eps",
-        "Your norm uses an eps of 1e-12 whatever the config says.",
-        "Most BERTs have that one. Models that were trained with another need theirs.",
-        parts={"eps": lambda config: 1e-12},
-    ),
-    Mistake(
-        "norm-over-words",
-        "You normalise over the words.",
-        "Each word is normalised by itself, over its features: what a word becomes must not depend "
-        "on how many others there are.",
-        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, axis=1)},
-    ),
-    Mistake(
-        "variance-over-n-minus-1",
-        "You divide by n - 1 where LayerNorm divides by n.",
-        "PyTorch's var and std count one less unless told otherwise. LayerNorm takes the mean of "
-        "the squared distances.",
-        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, correction=1)},
-    ),
-    Mistake(
-        "divided-by-std",
-        "You divide by std as it is.",
-        "It divides by n - 1 where LayerNorm divides by n, and knows nothing of eps.",
-        parts={
-            "finish": lambda self, Y, X, residual: _own_norm(
-                self, Y + residual, correction=1, eps=0
-            )
-        },
-    ),
-    Mistake(
-        "no-eps",
-        "eps is not in your norm.",
-        "It is added to the variance, before the root. Where the numbers of a word differ little, "
-        "it decides the result.",
-        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, eps=0)},
-    ),
-    Mistake(
-        "mean-not-subtracted",
-        "You scale without subtracting the mean.",
-        "That is another norm (RMSNorm). LayerNorm moves the mean of each word to 0 first.",
-        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, shift=False)},
-    ),
-)
-
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "no-residual",
-    "residual-after-norm",
-    "no-norm",
-    "x-for-residual",
-    "no-projection",
-    "default-eps",
-    "variance-over-n-minus-1",
-    "no-dropout",
-    "dropout-in-eval",
-    "other-probability",
-}
 
 
 def build_output(
@@ -269,8 +119,6 @@ def build_output(
     bias=True,
     affine=True,
 ):
-    """Return a class for `06-BertSelfOutput`, right unless a part is replaced."""
-
     class BertSelfOutput(nn.Module):
         def __init__(self, config):
             super().__init__()
@@ -285,8 +133,17 @@ def build_output(
     return BertSelfOutput
 
 
-EVERY = read_again(
-    JOINED,
+def _own_norm(self, Y, axis=-1, correction=0, shift=True, eps=None):
+    mean = Y.mean(axis, keepdim=True)
+    variance = Y.var(axis, keepdim=True, correction=correction)
+    if not shift:
+        mean, variance = 0, Y.square().mean(axis, keepdim=True)
+    scaled = (Y - mean) / (variance + (self.norm.eps if eps is None else eps)) ** 0.5
+    return scaled * self.norm.weight + self.norm.bias
+
+
+OUTPUT = read_again(
+    "Joined, added, normalised",
     Mistake(
         "no-residual",
         "The residual is not in your result.",
@@ -383,8 +240,120 @@ EVERY = read_again(
         "Each word on its own",
         parts={"begin": lambda self, X, residual: nn.functional.gelu(self.W_o(X))},
     ),
-    *NORMS,
-    *HIDDEN_DROPOUT,
+    Mistake(
+        "default-eps",
+        "Your norm uses PyTorch's eps of 1e-5.",
+        "Where the numbers of a word differ little, eps decides the result. The config says which "
+        "one this model was trained with.",
+        parts={"eps": lambda config: 1e-5},
+    ),
+    Mistake(
+        "fixed-eps",
+        "Your norm uses an eps of 1e-12 whatever the config says.",
+        "Most BERTs have that one. Models that were trained with another need theirs.",
+        parts={"eps": lambda config: 1e-12},
+    ),
+    Mistake(
+        "norm-over-words",
+        "You normalise over the words.",
+        "Each word is normalised by itself, over its features: what a word becomes must not depend "
+        "on how many others there are.",
+        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, axis=1)},
+    ),
+    Mistake(
+        "variance-over-n-minus-1",
+        "You divide by n - 1 where LayerNorm divides by n.",
+        "PyTorch's var and std count one less unless told otherwise. LayerNorm takes the mean of "
+        "the squared distances.",
+        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, correction=1)},
+    ),
+    Mistake(
+        "divided-by-std",
+        "You divide by std as it is.",
+        "It divides by n - 1 where LayerNorm divides by n, and knows nothing of eps.",
+        parts={
+            "finish": lambda self, Y, X, residual: _own_norm(
+                self, Y + residual, correction=1, eps=0
+            )
+        },
+    ),
+    Mistake(
+        "no-eps",
+        "eps is not in your norm.",
+        "It is added to the variance, before the root. Where the numbers of a word differ little, "
+        "it decides the result.",
+        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, eps=0)},
+    ),
+    Mistake(
+        "mean-not-subtracted",
+        "You scale without subtracting the mean.",
+        "That is another norm (RMSNorm). LayerNorm moves the mean of each word to 0 first.",
+        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, shift=False)},
+    ),
+    Mistake(
+        "no-dropout",
+        "hidden_dropout_prob has no effect while training.",
+        "With that probability a number of W_o's result is dropped, before the residual is added.",
+        parts={"drop": lambda self, Y: Y},
+    ),
+    Mistake(
+        "dropout-in-eval",
+        "Numbers are dropped in eval mode too.",
+        "A function drops whenever it is told to. The module knows whether it is training.",
+        parts={"drop": lambda self, Y: nn.functional.dropout(Y, self.rate, True)},
+    ),
+    Mistake(
+        "other-probability",
+        "You drop with attention_probs_dropout_prob.",
+        "That one is for attention weights, in 6.2. Hidden states have a probability of their own.",
+        parts={"rate": lambda config: config.attention_probs_dropout_prob},
+    ),
+    Mistake(
+        "dropout-after-the-sum",
+        "You drop after the residual was added.",
+        "Then the residual is dropped too, and it is meant to get through whatever happens. "
+        "Only what is added to it is dropped.",
+        parts={
+            "drop": lambda self, Y: Y,
+            "finish": lambda self, Y, X, residual: self.norm(drop(self, Y + residual)),
+        },
+    ),
+    Mistake(
+        "dropout-after-the-norm",
+        "You drop last, after the norm.",
+        "Only what is added to the residual is dropped, so dropout stands before the sum.",
+        parts={
+            "drop": lambda self, Y: Y,
+            "finish": lambda self, Y, X, residual: drop(self, self.norm(Y + residual)),
+        },
+    ),
+    Mistake(
+        "dropout-on-the-residual",
+        "You drop numbers of the residual.",
+        "The residual is meant to get through whatever happens. Dropped is what is added to it.",
+        parts={
+            "drop": lambda self, Y: Y,
+            "finish": lambda self, Y, X, residual: self.norm(Y + drop(self, residual)),
+        },
+    ),
+    Mistake(
+        "dropout-before-projection",
+        "You drop numbers before W_o.",
+        "With all of them dropped, W_o still returns its bias. What is dropped is W_o's result.",
+        parts={
+            "begin": lambda self, X, residual: self.W_o(drop(self, X)),
+            "drop": lambda self, Y: Y,
+        },
+    ),
+    Mistake(
+        "not-scaled-up",
+        "Numbers are dropped in training, and the others stay as they were.",
+        "Then what is added to the residual is smaller in training than in eval mode. What is kept "
+        "is divided by 1 - p, as nn.Dropout does.",
+        parts={
+            "drop": lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y
+        },
+    ),
     Mistake(
         "no-bias",
         "Your W_o has no bias.",
@@ -401,8 +370,6 @@ EVERY = read_again(
     ),
 )
 
-OUTPUT = apart(EVERY, build_output, *({m.id for m in EVERY} - IN_PAIRS))
-
 TASK = Task(
     "06-BertSelfOutput",
     bert.BertSelfOutput,
@@ -413,6 +380,19 @@ TASK = Task(
     kind="class",
     mistakes=OUTPUT,
     build=build_output,
+    alone=all_but(
+        OUTPUT,
+        "no-residual",
+        "residual-after-norm",
+        "no-norm",
+        "x-for-residual",
+        "no-projection",
+        "default-eps",
+        "variance-over-n-minus-1",
+        "no-dropout",
+        "dropout-in-eval",
+        "other-probability",
+    ),
     stages=output_stages,
     forbidden=("mha_course.bert.BertSelfOutput",),
     number=3,

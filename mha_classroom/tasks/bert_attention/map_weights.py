@@ -2,33 +2,18 @@
 
 import re
 
-from mha_classroom.checks.combining import read_again
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
 from mha_classroom.tasks.bert_attention.runs import run_names
 from mha_course import interop
 from mha_course.interop import BERT_NAMES as RIGHT_NAMES
 
 __all__ = ["TASK"]
 
-PARTS = (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-    "attention.output.dense",
-    "attention.output.LayerNorm",
-    "intermediate.dense",
-    "output.dense",
-    "output.LayerNorm",
-)
-
-WIDE = {"intermediate.dense.weight": (3, 2), "intermediate.dense.bias": (3,)}
-SHAPES = WIDE | {"output.dense.weight": (2, 3)}
-
 
 def names_cases(draw):
-    """Cases for `map_weights`: checkpoints, or some of their entries."""
+    """Checkpoints, or some of their entries."""
 
     def case(name, entries, before=""):
         return Case(name, {f"{before}{n}": draw.normal(*s) for n, s in entries.items()})
@@ -49,6 +34,21 @@ def names_cases(draw):
         ),
         case("layers out of order", high),
     ]
+
+
+PARTS = (
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "attention.output.LayerNorm",
+    "intermediate.dense",
+    "output.dense",
+    "output.LayerNorm",
+)
+
+WIDE = {"intermediate.dense.weight": (3, 2), "intermediate.dense.bias": (3,)}
+SHAPES = WIDE | {"output.dense.weight": (2, 3)}
 
 
 def _embeddings():
@@ -99,71 +99,6 @@ def _what_became_of(name, new, yours):
     return f"{should}, and in your result it is {' and '.join(yours)}."
 
 
-SAME = "The same weights under other names"
-
-
-def _swapped(*names):
-    """The table with the course's names of two published ones exchanged."""
-    one, other = names
-    return RIGHT_NAMES | {one: RIGHT_NAMES[other], other: RIGHT_NAMES[one]}
-
-
-TABLES = read_again(
-    SAME,
-    Mistake(
-        "norms-swapped",
-        "The two norms of a layer have changed places.",
-        "A layer has one after the attention and one after the feed-forward part. Both are called "
-        "LayerNorm; what stands before it tells them apart.",
-        parts={"table": _swapped("attention.output.LayerNorm", "output.LayerNorm")},
-    ),
-    Mistake(
-        "output-is-output",
-        "attention.output.dense and output.dense have changed places.",
-        "The one belongs to the attention: W_o. The other is the second matrix of the feed-forward "
-        "part: W_2.",
-        parts={"table": _swapped("attention.output.dense", "output.dense")},
-    ),
-    Mistake(
-        "queries-and-keys-swapped",
-        "query and key have changed places.",
-        "The product of both is not the same the other way round: rows belong to queries.",
-        parts={"table": _swapped("attention.self.query", "attention.self.key")},
-    ),
-    Mistake(
-        "keys-and-values-swapped",
-        "key and value have changed places.",
-        "Keys are compared with, values are averaged. All three have the same shape, so nothing "
-        "warns you.",
-        parts={"table": _swapped("attention.self.key", "attention.self.value")},
-    ),
-    Mistake(
-        "wide-and-narrow-swapped",
-        "intermediate.dense and output.dense have changed places.",
-        "The first widens a word, the second brings it back.",
-        parts={"table": _swapped("intermediate.dense", "output.dense")},
-    ),
-    Mistake(
-        "positions-and-segments-swapped",
-        "The tables of positions and segments have changed places.",
-        "position_embeddings has a row for each place in a text, token_type_embeddings one for "
-        "each segment.",
-        "Three tables, one sum",
-        parts={
-            "table": _swapped("embeddings.position_embeddings", "embeddings.token_type_embeddings")
-        },
-    ),
-    Mistake(
-        "embeddings-missed",
-        "The names in embeddings stay as they were.",
-        "They have other names in the course too, outside the layers.",
-        parts={
-            "table": {k: v for k, v in RIGHT_NAMES.items() if not k.startswith("embeddings.")},
-        },
-    ),
-)
-
-
 def build_names(
     table=RIGHT_NAMES,
     cut=lambda name: name.removeprefix("bert."),
@@ -175,8 +110,6 @@ def build_names(
     turn=lambda module, X: X,
     old=lambda name, new: False,
 ):
-    """Return a function for `06-map_weights`, right unless a part is replaced."""
-
     def map_weights(state_dict):
         mapped = {}
         for name, X in state_dict.items():
@@ -199,6 +132,19 @@ def build_names(
     return map_weights
 
 
+def _swapped(*names):
+    """The table with the course's names of two published ones exchanged."""
+    one, other = names
+    return RIGHT_NAMES | {one: RIGHT_NAMES[other], other: RIGHT_NAMES[one]}
+
+
+# What a chain of replacements makes in which "output.dense" comes before "attention.output.dense".
+OUTPUT_FIRST = RIGHT_NAMES | {
+    f"attention.{end}": f"attention.{RIGHT_NAMES[end]}"
+    for end in ("output.dense", "output.LayerNorm")
+}
+
+
 def _only_names(state_dict):
     new = {id(X): name for name, X in build_names()(state_dict).items()}
     return {name: new[id(X)] for name, X in state_dict.items()}
@@ -210,14 +156,8 @@ def _emptied(state_dict):
     return mapped
 
 
-# What a chain of replacements makes in which "output.dense" comes before "attention.output.dense".
-OUTPUT_FIRST = RIGHT_NAMES | {
-    f"attention.{end}": f"attention.{RIGHT_NAMES[end]}"
-    for end in ("output.dense", "output.LayerNorm")
-}
-
 NAMES = read_again(
-    SAME,
+    "The same weights under other names",
     Mistake(
         "prefix-kept",
         "Your names keep the leading bert.",
@@ -283,7 +223,55 @@ NAMES = read_again(
         "leaves half a name behind. Which of the two has to come first?",
         parts={"table": OUTPUT_FIRST},
     ),
-    *TABLES,
+    Mistake(
+        "norms-swapped",
+        "The two norms of a layer have changed places.",
+        "A layer has one after the attention and one after the feed-forward part. Both are called "
+        "LayerNorm; what stands before it tells them apart.",
+        parts={"table": _swapped("attention.output.LayerNorm", "output.LayerNorm")},
+    ),
+    Mistake(
+        "output-is-output",
+        "attention.output.dense and output.dense have changed places.",
+        "The one belongs to the attention: W_o. The other is the second matrix of the feed-forward "
+        "part: W_2.",
+        parts={"table": _swapped("attention.output.dense", "output.dense")},
+    ),
+    Mistake(
+        "queries-and-keys-swapped",
+        "query and key have changed places.",
+        "The product of both is not the same the other way round: rows belong to queries.",
+        parts={"table": _swapped("attention.self.query", "attention.self.key")},
+    ),
+    Mistake(
+        "keys-and-values-swapped",
+        "key and value have changed places.",
+        "Keys are compared with, values are averaged. All three have the same shape, so nothing "
+        "warns you.",
+        parts={"table": _swapped("attention.self.key", "attention.self.value")},
+    ),
+    Mistake(
+        "wide-and-narrow-swapped",
+        "intermediate.dense and output.dense have changed places.",
+        "The first widens a word, the second brings it back.",
+        parts={"table": _swapped("intermediate.dense", "output.dense")},
+    ),
+    Mistake(
+        "positions-and-segments-swapped",
+        "The tables of positions and segments have changed places.",
+        "position_embeddings has a row for each place in a text, token_type_embeddings one for "
+        "each segment.",
+        "Three tables, one sum",
+        parts={
+            "table": _swapped("embeddings.position_embeddings", "embeddings.token_type_embeddings")
+        },
+    ),
+    Mistake(
+        "embeddings-missed",
+        "The names in embeddings stay as they were.",
+        "They have other names in the course too, outside the layers.",
+        parts={"table": {k: v for k, v in RIGHT_NAMES.items() if not k.startswith("embeddings.")}},
+    ),
     Mistake(
         "biases-dropped",
         "The biases are missing.",

@@ -2,16 +2,14 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
 from mha_classroom.checks.examining import equal, total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again, unchanged
 from mha_classroom.tasks.head_splitting.runs import BEFORE, FourProjections, run_loading
 
 __all__ = ["TASK"]
 
 
 def load_torch_weights(attention, reference):
-    """A right answer to `04-load_torch_weights`."""
     with torch.no_grad():
         for kind in ("weight", "bias"):
             packed = getattr(reference, f"in_proj_{kind}")
@@ -22,7 +20,6 @@ def load_torch_weights(attention, reference):
 
 
 def loading_cases(draw):
-    """Cases for `load_torch_weights`."""
     cases = []
     for bias, name in ((True, "with biases"), (False, "without biases")):
         inputs = {"num_hiddens": 6, "num_heads": 3}
@@ -89,21 +86,6 @@ def _check_trainable(state, module):
         )
 
 
-PROOF = "The proof"
-
-
-def _as_it_is(weight):
-    return weight
-
-
-def _transposed(weight):
-    return weight.T
-
-
-def _thirds(packed, H):
-    return packed.chunk(3)
-
-
 def _by_head(packed, H):
     """Queries, keys and values of head 0, then those of head 1, and so on."""
     parts = packed.unflatten(0, (H, 3, -1))
@@ -111,16 +93,14 @@ def _by_head(packed, H):
 
 
 def build_loading(
-    cut=_thirds,
+    cut=lambda packed, H: packed.chunk(3),
     order=(0, 1, 2),
-    turn_in=_as_it_is,
-    turn_out=_as_it_is,
+    turn_in=unchanged,
+    turn_out=unchanged,
     in_bias=True,
     out_bias=True,
     out_weight=True,
 ):
-    """Return an answer to `04-load_torch_weights`, right unless a part is replaced."""
-
     def load_torch_weights(attention, reference):
         H, W_o, out_proj = reference.num_heads, attention.W_o, reference.out_proj
         linears = (attention.W_q, attention.W_k, attention.W_v)
@@ -185,25 +165,25 @@ def _cut_columns(attention, reference):
 
 
 LOADING = read_again(
-    PROOF,
+    "The proof",
     Mistake(
         "weights-transposed",
         "You copy the transposes of the matrices.",
         "nn.Linear keeps (out, in), and so does in_proj_weight: nothing has to be turned.",
-        parts={"turn_in": _transposed, "turn_out": _transposed},
+        parts={"turn_in": torch.t, "turn_out": torch.t},
     ),
     Mistake(
         "in_proj-transposed",
         "W_q, W_k and W_v got the transposes of their matrices. W_o is right.",
         "How does nn.Linear keep its numbers, and how are they kept in in_proj_weight? Where both "
         "say (out, in), nothing has to be turned.",
-        parts={"turn_in": _transposed},
+        parts={"turn_in": torch.t},
     ),
     Mistake(
         "out_proj-transposed",
         "W_o got the transpose of its matrix.",
         "out_proj is an nn.Linear, and W_o is one too: both keep (out, in).",
-        parts={"turn_out": _transposed},
+        parts={"turn_out": torch.t},
     ),
     Mistake(
         "keys-and-queries-swapped",
@@ -276,8 +256,7 @@ LOADING = read_again(
             "You cut reference.in_proj_bias even where it is None.",
             "A reference that was made with bias=False has no biases, and neither has attention. "
             "Look before you cut.",
-            PROOF,
-            _expecting_biases(cut),
+            wrong=_expecting_biases(cut),
         )
         for name, cut in CUTS.items()
     ),

@@ -6,10 +6,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import equal, is_floats, is_nonzero, total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
 from mha_classroom.tasks.head_splitting.runs import MATRICES, SIZES, misfit, run_module
 from mha_classroom.tasks.head_splitting.spread_valid_lens import LENGTHS
 from mha_classroom.tasks.head_splitting.transpose_output import BACK, right_merge
@@ -19,47 +18,40 @@ from mha_classroom.tasks.head_splitting.transpose_qkv import (
     interleaved,
     right_split,
 )
+from mha_classroom.tasks.why_many_heads.one_head import MODULES
 from mha_course import multihead
 from mha_course.attention import length_mask
 
 __all__ = ["TASK"]
 
 
-def _module_case(
-    draw, name, sizes, batch, lengths, valid_lens=None, bias=False, dropout=0.0, training=False
-):
-    inputs = dict(zip(SIZES, sizes, strict=True)) | {"dropout": dropout, "bias": bias}
-    key_size, query_size, value_size, num_hiddens, _ = sizes
-    widths = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": num_hiddens}
-    for projection, width in widths.items():
-        inputs[f"{projection}.weight"] = draw.normal(num_hiddens, width, scale=width**-0.5)
-        if bias:
-            inputs[f"{projection}.bias"] = draw.normal(num_hiddens)
-    num_queries, num_keys = lengths
-    inputs["queries"] = draw.normal(batch, num_queries, query_size)
-    inputs["keys"] = draw.normal(batch, num_keys, key_size)
-    inputs["values"] = draw.normal(batch, num_keys, value_size)
-    if valid_lens is not None:
-        inputs["valid_lens"] = torch.tensor(valid_lens)
-    if training:
-        inputs["training"] = True
-    return Case(name, inputs)
-
-
 def module_cases(draw):
-    """Cases for `MultiHeadAttention`."""
-
-    def case(*args, **options):
-        return _module_case(draw, *args, **options)
+    def case(name, sizes, batch, lengths, valid_lens=None, bias=False, dropout=0.0, training=False):
+        inputs = dict(zip(SIZES, sizes, strict=True)) | {"dropout": dropout, "bias": bias}
+        key_size, query_size, value_size, num_hiddens, _ = sizes
+        widths = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": num_hiddens}
+        for projection, width in widths.items():
+            inputs[f"{projection}.weight"] = draw.normal(num_hiddens, width, scale=width**-0.5)
+            if bias:
+                inputs[f"{projection}.bias"] = draw.normal(num_hiddens)
+        num_queries, num_keys = lengths
+        inputs["queries"] = draw.normal(batch, num_queries, query_size)
+        inputs["keys"] = draw.normal(batch, num_keys, key_size)
+        inputs["values"] = draw.normal(batch, num_keys, value_size)
+        if valid_lens is not None:
+            inputs["valid_lens"] = torch.tensor(valid_lens)
+        if training:
+            inputs["training"] = True
+        return Case(name, inputs)
 
     six = (6, 6, 6, 6, 3)
     return [
         case("1 sequence, 2 heads", (4, 4, 4, 4, 2), 1, (3, 3)),
         case("2 sequences, 3 heads of width 5", (15, 15, 15, 15, 3), 2, (7, 7)),
         case("5 queries, 7 keys, three input widths", (2, 3, 5, 14, 2), 3, (5, 7)),
-        case("sequences of unequal length", (6, 6, 6, 6, 3), 2, (5, 5), valid_lens=[5, 2]),
-        case("one length a query", (6, 6, 6, 6, 3), 2, (2, 5), valid_lens=[[1, 4], [3, 5]]),
-        case("a sequence of length 0", (6, 6, 6, 6, 3), 3, (2, 4), valid_lens=[4, 0, 1]),
+        case("sequences of unequal length", six, 2, (5, 5), valid_lens=[5, 2]),
+        case("one length a query", six, 2, (2, 5), valid_lens=[[1, 4], [3, 5]]),
+        case("a sequence of length 0", six, 3, (2, 4), valid_lens=[4, 0, 1]),
         case("with biases", (6, 6, 6, 6, 2), 2, (4, 5), valid_lens=[5, 3], bias=True),
         case("as many sequences as queries", six, 3, (3, 5), valid_lens=[5, 2, 3]),
         case("one query, nothing to attend to", six, 2, (1, 4), valid_lens=[0, 0], bias=True),
@@ -73,6 +65,29 @@ def _one_key_case(case):
     """The output is then the heads' results themselves: dropped, or the one value scaled up."""
     case.inputs["W_o.weight"] = torch.eye(6).double()
     return case
+
+
+def module_stages(inputs):
+    projections, parts = {}, {}
+    for name, role in (("W_q", "queries"), ("W_k", "keys"), ("W_v", "values")):
+        bias = inputs.get(f"{name}.bias")
+        projected = nn.functional.linear(inputs[role], inputs[f"{name}.weight"], bias)
+        projections[f"the projected {role}"] = projected
+        parts[name] = projected.unflatten(-1, (inputs["num_heads"], -1)).transpose(1, 2)
+    q, k, v = parts.values()
+    stages = {"the projections": projections}
+    stages["the scores"] = q @ k.transpose(2, 3)
+    stages["the scaled scores"] = stages["the scores"] / q.shape[-1] ** 0.5
+    mask = torch.ones(1, 1, 1, k.shape[2], dtype=torch.bool)
+    if "valid_lens" in inputs:
+        mask = length_mask(inputs["valid_lens"], len(q), q.shape[2], k.shape[2])[:, None]
+    weights = stages["the scaled scores"].masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num()
+    stages["the weights"] = weights
+    stages["the weighted sums of each head"] = weights @ v
+    joined = stages["the joined heads"] = (weights @ v).transpose(1, 2).flatten(2)
+    output = nn.functional.linear(joined, inputs["W_o.weight"], inputs.get("W_o.bias"))
+    stages["the output"] = output
+    return stages
 
 
 @total
@@ -137,36 +152,6 @@ def _check_dropout(inputs, once, again, trained):
         )
 
 
-def module_stages(inputs):
-    """What a right module computes on the way, for the case's inputs."""
-    projections, parts = {}, {}
-    for name, role in (("W_q", "queries"), ("W_k", "keys"), ("W_v", "values")):
-        bias = inputs.get(f"{name}.bias")
-        projected = nn.functional.linear(inputs[role], inputs[f"{name}.weight"], bias)
-        projections[f"the projected {role}"] = projected
-        parts[name] = projected.unflatten(-1, (inputs["num_heads"], -1)).transpose(1, 2)
-    q, k, v = parts.values()
-    stages = {"the projections": projections}
-    stages["the scores"] = q @ k.transpose(2, 3)
-    stages["the scaled scores"] = stages["the scores"] / q.shape[-1] ** 0.5
-    mask = torch.ones(1, 1, 1, k.shape[2], dtype=torch.bool)
-    if "valid_lens" in inputs:
-        mask = length_mask(inputs["valid_lens"], len(q), q.shape[2], k.shape[2])[:, None]
-    weights = stages["the scaled scores"].masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num()
-    stages["the weights"] = weights
-    stages["the weighted sums of each head"] = weights @ v
-    joined = stages["the joined heads"] = (weights @ v).transpose(1, 2).flatten(2)
-    output = nn.functional.linear(joined, inputs["W_o.weight"], inputs.get("W_o.bias"))
-    stages["the output"] = output
-    return stages
-
-
-LIBRARY = (
-    "torch.nn.modules.activation.MultiheadAttention",
-    "torch.nn.functional.multi_head_attention_forward",
-)
-
-
 class _Linear(nn.Linear):
     """Without the random numbers: a check writes its own."""
 
@@ -180,25 +165,13 @@ def _linear(role, size, width, bias):
     return _Linear(size, width, bias=bias, dtype=torch.float64)
 
 
-def _spread(lens, H):
-    return lens.repeat_interleave(H, dim=0)
-
-
-def _root_of_head(d, **other_sizes):
-    return d**-0.5
-
-
-def _key_positions(q, k):
-    return torch.arange(k.shape[1])
-
-
 def build_module(
     split=right_split,
     merge=right_merge,
-    spread=_spread,
+    spread=lambda lens, H: lens.repeat_interleave(H, dim=0),
     fits=length_mask,
-    scale=_root_of_head,
-    positions=_key_positions,
+    scale=lambda d, **other_sizes: d**-0.5,
+    positions=lambda q, k: torch.arange(k.shape[1]),
     keep=torch.lt,
     also=None,
     fill=-torch.inf,
@@ -210,9 +183,7 @@ def build_module(
     roles=("W_q", "W_k", "W_v"),
     inputs=lambda queries, keys, values: (queries, keys, values),
 ):
-    """Return a class for `04-MultiHeadAttention`, right unless a part is replaced.
-
-    It does without what makes a module slow, since a check tries hundreds of them.
+    """It does without what makes a module slow, since a check tries hundreds of them.
 
     fits: raises for lengths that do not fit, as lesson 2's attention does. scale: from the width
     of a head and other sizes. keep, also: which positions are seen, from lengths and without.
@@ -259,152 +230,6 @@ def build_module(
     return MultiHeadAttention
 
 
-TOGETHER = "Put together"
-PROOF = "The proof"
-
-
-def _not_spread(lens, H):
-    return lens
-
-
-def _not_spread_words(id, **parts):
-    return Mistake(
-        id,
-        "The lengths are not spread over the heads: they reach attention as they were given.",
-        "After the split there are B · H problems, and attention takes each of them for a sequence "
-        "of its own. How many lengths does it expect then, and how many does it get?",
-        LENGTHS,
-        parts={"spread": _not_spread, **parts},
-    )
-
-
-SPREAD = read_again(
-    LENGTHS,
-    Mistake(
-        "lengths-repeated-as-a-whole",
-        "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5.",
-        "The rows are batch first, so all heads of a sequence need its length before the next "
-        "sequence comes.",
-        parts={"spread": lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1))},
-    ),
-    Mistake(
-        "lengths-ignored",
-        "valid_lens has no effect on your result.",
-        "Keys past the length are padding: no query may attend to them.",
-        parts={"spread": lambda lens, H: None},
-    ),
-    _not_spread_words("lengths-not-spread"),
-    _not_spread_words("lengths-not-spread-over-own-mask", fits=lambda *sizes: None),
-    Mistake(
-        "tables-not-spread",
-        "Lengths of shape (B,) are spread over the heads, a table (B, L) is not.",
-        "A table has a row of lengths for each sequence, and every head of the sequence needs that "
-        "row.",
-        parts={"spread": lambda lens, H: lens.repeat_interleave(H) if lens.dim() == 1 else lens},
-    ),
-    Mistake(
-        "lengths-flattened",
-        "A table of lengths (B, L) arrives flat.",
-        "repeat_interleave flattens a tensor unless it is told the axis.",
-        parts={"spread": lambda lens, H: lens.repeat_interleave(H)},
-    ),
-    Mistake(
-        "lengths-repeated-along-the-last-axis",
-        "The lengths are tiled: 3, 5 became 3, 5, 3, 5, and a table (B, L) became num_heads times "
-        "as wide.",
-        "The rows are batch first, so all heads of a sequence need its length, or its row of "
-        "lengths, before the next sequence comes.",
-        parts={"spread": lambda lens, H: lens.tile(H)},
-    ),
-    Mistake(
-        "lengths-repeated-and-tables-refused",
-        "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5. And for a table (B, L) your "
-        "repeat raises, since it wants one number for each axis.",
-        "The rows are batch first, so all heads of a sequence need its length before the next "
-        "sequence comes.",
-        parts={"spread": lambda lens, H: lens.repeat(H)},
-    ),
-    Mistake(
-        "lengths-divided",
-        "You divide the lengths by the number of heads.",
-        "The heads share the features of a word. The words they do not share: each head sees the "
-        "whole sequence.",
-        parts={"spread": lambda lens, H: lens.repeat_interleave(H, 0) // H},
-    ),
-    Mistake(
-        "length-0-counts-as-1",
-        "You turn lengths of 0 into 1.",
-        "That keeps NaN away, and makes a query without any real key attend to padding. Its heads "
-        "have to give zeros.",
-        TOGETHER,
-        parts={"spread": lambda lens, H: lens.clamp(min=1).repeat_interleave(H, 0)},
-    ),
-)
-
-MASKS = read_again(
-    TOGETHER,
-    Mistake(
-        "nan-for-length-0",
-        "A query with nothing to attend to gives NaN.",
-        "A softmax over nothing but -inf divides 0 by 0. Such a row has to give zeros.",
-        parts={"empty_row": lambda weights: weights},
-    ),
-    Mistake(
-        "uniform-for-length-0",
-        "A query with nothing to attend to gets the average of all values.",
-        "A finite fill makes all its scores equal, and softmax makes equal weights of them. Such a "
-        "row has to give zeros.",
-        parts={"fill": -1e9},
-    ),
-    Mistake(
-        "masked-scores-0",
-        "The scores of padding are set to 0.",
-        "exp(0) is 1: padding still gets a share of the attention.",
-        LENGTHS,
-        parts={"fill": 0.0},
-    ),
-    Mistake(
-        "one-key-too-many",
-        "Each query sees one key past its length.",
-        "Keys count from 0, so a length of 3 allows the keys 0, 1 and 2.",
-        LENGTHS,
-        parts={"keep": torch.le},
-    ),
-    Mistake(
-        "mask-as-long-as-queries",
-        "Your mask counts the positions of the queries.",
-        "It hides keys, so it needs a column for each key. In self-attention there are as many of "
-        "both, and nobody notices.",
-        parts={"positions": lambda q, k: torch.arange(q.shape[1])},
-    ),
-    Mistake(
-        "mask-inverted",
-        "Your queries see the padding and nothing else.",
-        "The mask is the wrong way round. Libraries differ in what True means.",
-        PROOF,
-        parts={"keep": torch.ge},
-    ),
-    Mistake(
-        "future-hidden",
-        "You hide the keys that come later: a causal mask.",
-        "That is for models that write text, and nobody asks for it here. A query sees all keys "
-        "that valid_lens lets it see, whatever their place.",
-        parts={"also": lambda scores: torch.ones(scores.shape[1:], dtype=torch.bool).tril()},
-    ),
-)
-
-MODULE_LENS = apart(
-    SPREAD + MASKS,
-    build_module,
-    "lengths-not-spread-over-own-mask",
-    "lengths-flattened",
-    "lengths-repeated-along-the-last-axis",
-    "lengths-repeated-and-tables-refused",
-    "lengths-divided",
-    "length-0-counts-as-1",
-)
-
-
 def _block_for_each_head(self, output):
     d = output.shape[-1] // self.num_heads
     blocks = torch.block_diag(*[output.new_ones(d, d)] * self.num_heads)
@@ -416,8 +241,19 @@ def _bias_for_each_head(self, output):
     return self.W_o(output) + (self.num_heads - 1) * bias
 
 
-HEADS = read_again(
-    TOGETHER,
+def _lengths_not_spread(id, **parts):
+    return Mistake(
+        id,
+        "The lengths are not spread over the heads: they reach attention as they were given.",
+        "After the split there are B · H problems, and attention takes each of them for a sequence "
+        "of its own. How many lengths does it expect then, and how many does it get?",
+        LENGTHS,
+        parts={"spread": lambda lens, H: lens, **parts},
+    )
+
+
+MODULE = read_again(
+    "Put together",
     Mistake(
         "split-without-transpose",
         "Your heads hold whole words: the split misses the swap of words and heads.",
@@ -478,10 +314,6 @@ HEADS = read_again(
         "the sum: how many sums are there?",
         parts={"finish": _bias_for_each_head},
     ),
-)
-
-SCALES = read_again(
-    TOGETHER,
     Mistake(
         "scaled-by-all-heads",
         "You divide the scores by the square root of num_hiddens, the width of all heads together.",
@@ -534,10 +366,119 @@ SCALES = read_again(
         "Each query shares out one unit of attention among the keys, so each row sums to 1.",
         parts={"axis": -2},
     ),
-)
-
-MORE = read_again(
-    TOGETHER,
+    Mistake(
+        "lengths-repeated-as-a-whole",
+        "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5.",
+        "The rows are batch first, so all heads of a sequence need its length before the next "
+        "sequence comes.",
+        LENGTHS,
+        parts={"spread": lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1))},
+    ),
+    Mistake(
+        "lengths-ignored",
+        "valid_lens has no effect on your result.",
+        "Keys past the length are padding: no query may attend to them.",
+        LENGTHS,
+        parts={"spread": lambda lens, H: None},
+    ),
+    _lengths_not_spread("lengths-not-spread"),
+    _lengths_not_spread("lengths-not-spread-over-own-mask", fits=lambda *sizes: None),
+    Mistake(
+        "tables-not-spread",
+        "Lengths of shape (B,) are spread over the heads, a table (B, L) is not.",
+        "A table has a row of lengths for each sequence, and every head of the sequence needs that "
+        "row.",
+        LENGTHS,
+        parts={"spread": lambda lens, H: lens.repeat_interleave(H) if lens.dim() == 1 else lens},
+    ),
+    Mistake(
+        "lengths-flattened",
+        "A table of lengths (B, L) arrives flat.",
+        "repeat_interleave flattens a tensor unless it is told the axis.",
+        LENGTHS,
+        parts={"spread": lambda lens, H: lens.repeat_interleave(H)},
+    ),
+    Mistake(
+        "lengths-repeated-along-the-last-axis",
+        "The lengths are tiled: 3, 5 became 3, 5, 3, 5, and a table (B, L) became num_heads times "
+        "as wide.",
+        "The rows are batch first, so all heads of a sequence need its length, or its row of "
+        "lengths, before the next sequence comes.",
+        LENGTHS,
+        parts={"spread": lambda lens, H: lens.tile(H)},
+    ),
+    Mistake(
+        "lengths-repeated-and-tables-refused",
+        "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5. And for a table (B, L) your "
+        "repeat raises, since it wants one number for each axis.",
+        "The rows are batch first, so all heads of a sequence need its length before the next "
+        "sequence comes.",
+        LENGTHS,
+        parts={"spread": lambda lens, H: lens.repeat(H)},
+    ),
+    Mistake(
+        "lengths-divided",
+        "You divide the lengths by the number of heads.",
+        "The heads share the features of a word. The words they do not share: each head sees the "
+        "whole sequence.",
+        LENGTHS,
+        parts={"spread": lambda lens, H: lens.repeat_interleave(H, 0) // H},
+    ),
+    Mistake(
+        "length-0-counts-as-1",
+        "You turn lengths of 0 into 1.",
+        "That keeps NaN away, and makes a query without any real key attend to padding. Its heads "
+        "have to give zeros.",
+        parts={"spread": lambda lens, H: lens.clamp(min=1).repeat_interleave(H, 0)},
+    ),
+    Mistake(
+        "nan-for-length-0",
+        "A query with nothing to attend to gives NaN.",
+        "A softmax over nothing but -inf divides 0 by 0. Such a row has to give zeros.",
+        parts={"empty_row": lambda weights: weights},
+    ),
+    Mistake(
+        "uniform-for-length-0",
+        "A query with nothing to attend to gets the average of all values.",
+        "A finite fill makes all its scores equal, and softmax makes equal weights of them. Such a "
+        "row has to give zeros.",
+        parts={"fill": -1e9},
+    ),
+    Mistake(
+        "masked-scores-0",
+        "The scores of padding are set to 0.",
+        "exp(0) is 1: padding still gets a share of the attention.",
+        LENGTHS,
+        parts={"fill": 0.0},
+    ),
+    Mistake(
+        "one-key-too-many",
+        "Each query sees one key past its length.",
+        "Keys count from 0, so a length of 3 allows the keys 0, 1 and 2.",
+        LENGTHS,
+        parts={"keep": torch.le},
+    ),
+    Mistake(
+        "mask-as-long-as-queries",
+        "Your mask counts the positions of the queries.",
+        "It hides keys, so it needs a column for each key. In self-attention there are as many of "
+        "both, and nobody notices.",
+        parts={"positions": lambda q, k: torch.arange(q.shape[1])},
+    ),
+    Mistake(
+        "mask-inverted",
+        "Your queries see the padding and nothing else.",
+        "The mask is the wrong way round. Libraries differ in what True means.",
+        "The proof",
+        parts={"keep": torch.ge},
+    ),
+    Mistake(
+        "future-hidden",
+        "You hide the keys that come later: a causal mask.",
+        "That is for models that write text, and nobody asks for it here. A query sees all keys "
+        "that valid_lens lets it see, whatever their place.",
+        parts={"also": lambda scores: torch.ones(scores.shape[1:], dtype=torch.bool).tril()},
+    ),
     Mistake(
         "no-dropout",
         "dropout has no effect while training.",
@@ -593,23 +534,6 @@ MORE = read_again(
     ),
 )
 
-MODULE = apart(
-    HEADS + SCALES + MODULE_LENS + MORE,
-    build_module,
-    "heads-averaged",
-    "W_o-before-the-merge",
-    "W_o-block-for-each-head",
-    "W_o-bias-for-each-head",
-    "scaled-by-number-of-heads",
-    "scaled-by-query-size",
-    "scaled-by-keys",
-    "multiplied-by-root",
-    "dropout-before-the-softmax",
-    "dropout-on-the-output",
-    "queries-attend-to-themselves",
-    "values-from-keys",
-)
-
 TASK = Task(
     "04-MultiHeadAttention",
     multihead.MultiHeadAttention,
@@ -620,12 +544,28 @@ TASK = Task(
     kind="class",
     mistakes=MODULE,
     build=build_module,
+    alone=(
+        "lengths-not-spread-over-own-mask",
+        "lengths-flattened",
+        "lengths-repeated-along-the-last-axis",
+        "lengths-repeated-and-tables-refused",
+        "lengths-divided",
+        "length-0-counts-as-1",
+        "heads-averaged",
+        "W_o-before-the-merge",
+        "W_o-block-for-each-head",
+        "W_o-bias-for-each-head",
+        "scaled-by-number-of-heads",
+        "scaled-by-query-size",
+        "scaled-by-keys",
+        "multiplied-by-root",
+        "dropout-before-the-softmax",
+        "dropout-on-the-output",
+        "queries-attend-to-themselves",
+        "values-from-keys",
+    ),
     stages=module_stages,
     uses=("04-transpose_qkv", "04-transpose_output", "04-spread_valid_lens"),
-    forbidden=(
-        "mha_course.multihead.MultiHeadAttention",
-        "d2l.torch.MultiHeadAttention",
-        *LIBRARY,
-    ),
+    forbidden=MODULES,
     number=4,
 )

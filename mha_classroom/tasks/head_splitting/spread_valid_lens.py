@@ -2,42 +2,31 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.tasks.head_splitting.transpose_qkv import STEP_3
 
 __all__ = ["TASK"]
 
 
-def spread_cases(draw):
-    """Cases for `spread_valid_lens`."""
-    return [
-        Case("one length a sequence", {"valid_lens": torch.tensor([3, 5]), "num_heads": 3}),
-        Case(
-            "one length a query",
-            {"valid_lens": torch.tensor([[1, 2, 3, 3], [1, 2, 5, 0]]), "num_heads": 3},
-        ),
-        Case("as many queries as heads", {"valid_lens": draw.integers(0, 9, 3, 2), "num_heads": 2}),
-        Case("one of the lengths is 0", {"valid_lens": torch.tensor([3, 0, 5]), "num_heads": 2}),
-        Case(
-            "as many sequences as queries",
-            {"valid_lens": torch.tensor([[1, 2], [3, 4]]), "num_heads": 3},
-        ),
-        Case("one head", {"valid_lens": draw.integers(0, 9, 5), "num_heads": 1}),
-    ]
-
-
 def spread_valid_lens(valid_lens, num_heads):
-    """A right answer to `04-spread_valid_lens`."""
     return valid_lens.repeat_interleave(num_heads, dim=0)
 
 
-STEP_3 = "Step 3: batch and heads become one axis"
+def spread_cases(draw):
+    def case(name, valid_lens, num_heads):
+        return Case(name, {"valid_lens": torch.as_tensor(valid_lens), "num_heads": num_heads})
+
+    return [
+        case("one length a sequence", [3, 5], 3),
+        case("one length a query", [[1, 2, 3, 3], [1, 2, 5, 0]], 3),
+        case("as many queries as heads", draw.integers(0, 9, 3, 2), 2),
+        case("one of the lengths is 0", [3, 0, 5], 2),
+        case("as many sequences as queries", [[1, 2], [3, 4]], 3),
+        case("one head", draw.integers(0, 9, 5), 1),
+    ]
+
+
 LENGTHS = "A second trap: whose length is it?"
-
-
-def _tables_untouched(lens, H):
-    return lens.repeat_interleave(H) if lens.dim() == 1 else lens
-
 
 SPREAD = read_again(
     LENGTHS,
@@ -119,7 +108,7 @@ SPREAD = read_again(
         "tables-not-spread",
         "Lengths of shape (B,) are spread, a table (B, L) comes back as it was.",
         "A table has a row for each sequence, and its heads need that row as they need a length.",
-        wrong=_tables_untouched,
+        wrong=lambda lens, H: lens.repeat_interleave(H) if lens.dim() == 1 else lens,
     ),
     Mistake(
         "lengths-not-spread",

@@ -2,8 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 from mha_classroom.tasks.head_splitting.transpose_qkv import STEP_3, TRAP, split_cases
 from mha_course import multihead
 
@@ -11,7 +10,7 @@ __all__ = ["TASK"]
 
 
 def merge_cases(draw):
-    """Cases for `transpose_output`: what `transpose_qkv` returns for the cases above."""
+    """What `transpose_qkv` returns for its cases."""
     return [
         Case(
             case.name.replace("X is", "X comes from"),
@@ -21,13 +20,11 @@ def merge_cases(draw):
     ]
 
 
-BACK = "And back again"
-
-
 def right_merge(X, H):
-    """A right merge."""
     return X.reshape(-1, H, *X.shape[1:]).transpose(1, 2).flatten(2)
 
+
+BACK = "And back again"
 
 MERGE = read_again(
     BACK,

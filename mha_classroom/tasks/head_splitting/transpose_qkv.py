@@ -2,14 +2,36 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 from mha_course import multihead
 
 __all__ = ["TASK"]
 
-STEP_3 = "Step 3: batch and heads become one axis"
-TRAP = "The trap"
+
+def split_cases(draw):
+    def case(name, X, num_heads):
+        return Case(name, {"X": X, "num_heads": num_heads})
+
+    turned = "X is a transposed tensor, so it is not contiguous"
+    return [
+        case("the lesson's example", _digits(3, 4)[None], 2),
+        case("2 sequences, 5 words, 3 heads of width 7", draw.normal(2, 5, 21), 3),
+        case("as many words as heads", draw.normal(2, 3, 15), 3),
+        case("one head", draw.normal(3, 2, 5), 1),
+        case("sequences of one word", draw.normal(3, 1, 6), 3),
+        case("heads of width 1", draw.normal(2, 4, 3), 3),
+        case("one word, one feature", draw.normal(1, 1, 1), 1),
+        case(turned, draw.normal(3, 10, 7).transpose(1, 2), 5),
+    ]
+
+
+def _digits(num_words, num_hiddens):
+    """The lesson's example: 12 is word 1, feature 2."""
+    return (10 * torch.arange(num_words)[:, None] + torch.arange(num_hiddens)).double()
+
+
+def right_split(X, H):
+    return X.reshape(*X.shape[:2], H, -1).transpose(1, 2).flatten(0, 1)
 
 
 def cut_words(X, H):
@@ -22,10 +44,8 @@ def interleaved(X, H):
     return X.reshape(*X.shape[:2], -1, H).permute(0, 3, 1, 2).flatten(0, 1)
 
 
-def right_split(X, H):
-    """A right split."""
-    return X.reshape(*X.shape[:2], H, -1).transpose(1, 2).flatten(0, 1)
-
+STEP_3 = "Step 3: batch and heads become one axis"
+TRAP = "The trap"
 
 SPLIT = read_again(
     TRAP,
@@ -95,31 +115,6 @@ SPLIT = read_again(
         lambda X, H: X.unflatten(-1, (H, -1)).flatten(0, 1),
     ),
 )
-
-
-def _digits(num_words, num_hiddens):
-    """The lesson's example: 12 is word 1, feature 2."""
-    return (10 * torch.arange(num_words)[:, None] + torch.arange(num_hiddens)).double()
-
-
-def split_cases(draw):
-    """Cases for `transpose_qkv`."""
-    return [
-        Case("the lesson's example", {"X": _digits(3, 4)[None], "num_heads": 2}),
-        Case(
-            "2 sequences, 5 words, 3 heads of width 7", {"X": draw.normal(2, 5, 21), "num_heads": 3}
-        ),
-        Case("as many words as heads", {"X": draw.normal(2, 3, 15), "num_heads": 3}),
-        Case("one head", {"X": draw.normal(3, 2, 5), "num_heads": 1}),
-        Case("sequences of one word", {"X": draw.normal(3, 1, 6), "num_heads": 3}),
-        Case("heads of width 1", {"X": draw.normal(2, 4, 3), "num_heads": 3}),
-        Case("one word, one feature", {"X": draw.normal(1, 1, 1), "num_heads": 1}),
-        Case(
-            "X is a transposed tensor, so it is not contiguous",
-            {"X": draw.normal(3, 10, 7).transpose(1, 2), "num_heads": 5},
-        ),
-    ]
-
 
 TASK = Task(
     "04-transpose_qkv",

@@ -1,15 +1,14 @@
 """Task 5.4, attention_flops: floating-point operations of attention."""
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
-from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, size
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 from mha_course import counting
 
 __all__ = ["TASK"]
 
 
 def flops_cases(draw):
-    """Cases for `attention_flops`: shorter and longer than the width, and as long."""
+    """Texts shorter and longer than the width, and as long."""
     return [
         Case("3 words of width 2", {"num_tokens": 3, "num_hiddens": 2}),
         Case("fewer words than features", {"num_tokens": 5, "num_hiddens": 12}),
@@ -18,14 +17,10 @@ def flops_cases(draw):
         Case("BERT-base, 512 words", {"num_tokens": 512, "num_hiddens": 768}),
         Case("a long text", {"num_tokens": 4097, "num_hiddens": 257}),
         Case(
-            "drawn at random", {"num_tokens": size(draw, 8, 90), "num_hiddens": size(draw, 8, 90)}
+            "drawn at random",
+            {"num_tokens": random_size(draw, 8, 90), "num_hiddens": random_size(draw, 8, 90)},
         ),
     ]
-
-
-COMPUTED = "What is computed"
-FEWER = "Do many heads lower the cost?"
-PAIRS = "When do the pairs weigh more?"
 
 
 def build_flops(
@@ -39,9 +34,7 @@ def build_flops(
     extra=lambda n, d: 0,
     words=lambda n: 1,
 ):
-    """Return an answer to `05-attention_flops`, right unless a part is replaced.
-
-    scores, sums: how many numbers each product over pairs has. one_sum: FLOPs of a sum of k
+    """scores, sums: how many numbers each product over pairs has. one_sum: FLOPs of a sum of k
     products. width: of what the pairs multiply.
     """
 
@@ -54,8 +47,11 @@ def build_flops(
     return attention_flops
 
 
+FEWER = "Do many heads lower the cost?"
+PAIRS = "When do the pairs weigh more?"
+
 FLOPS = read_again(
-    COMPUTED,
+    "What is computed",
     Mistake(
         "macs-not-flops",
         "You count each multiplication together with its addition as one.",

@@ -1,15 +1,14 @@
 """Task 5.5, cache_bytes: bytes of a KV cache."""
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
-from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, size
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 from mha_course import counting
 
 __all__ = ["TASK"]
 
 
 def cache_cases(draw):
-    """Cases for `cache_bytes`: the first leaves the defaults alone."""
+    """The first leaves the defaults alone."""
     names = ("num_tokens", "num_layers", "num_kv_heads", "head_width")
     more = ("bytes_per_number", "batch_size")
     small = dict(zip(names, (5, 2, 4, 3), strict=True))
@@ -21,11 +20,8 @@ def cache_cases(draw):
         Case("one layer, one head, one byte", dict.fromkeys(names, 1) | {"bytes_per_number": 1}),
         Case("GPT-2 small, 1,024 words", gpt2),
         Case("a long text", dict(zip(names, (32_769, 33, 9, 129), strict=True))),
-        Case("drawn at random", {name: size(draw, 2, 30) for name in (*names, *more)}),
+        Case("drawn at random", {name: random_size(draw, 2, 30) for name in (*names, *more)}),
     ]
-
-
-KEPT = "What a model keeps while it writes"
 
 
 def build_cache(
@@ -38,8 +34,6 @@ def build_cache(
     default=2,
     unit=1,
 ):
-    """Return an answer to `05-cache_bytes`, right unless a part is replaced."""
-
     def cache_bytes(n, num_layers, num_kv_heads, head_width, bytes_per_number=default, B=1):
         numbers = kept * words(n) * layers(num_layers) * heads(num_kv_heads) * head_width
         return numbers * size(bytes_per_number) * batch(B) / unit
@@ -48,7 +42,7 @@ def build_cache(
 
 
 CACHE = read_again(
-    KEPT,
+    "What a model keeps while it writes",
     Mistake(
         "one-kept",
         "You keep one of the two, keys or values.",
@@ -131,7 +125,6 @@ CACHE = read_again(
             f"You divide by {unit:,}.",
             "Asked for are bytes. They are whole numbers, and nobody has to ask which kilobyte or "
             "megabyte you mean.",
-            KEPT,
             parts={"unit": unit},
         )
         for unit in (1000, 1024, 1000**2, 1024**2)

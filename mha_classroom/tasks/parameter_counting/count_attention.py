@@ -1,28 +1,22 @@
 """Task 5.1, count_attention: parameters of a multi-head attention layer."""
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 
 __all__ = ["TASK"]
 
 
 def attention_cases(draw):
-    """Cases for `count_attention`."""
     return [
         Case("width 3, biases by default", {"num_hiddens": 3}),
         Case("width 3, without biases", {"num_hiddens": 3, "bias": False}),
         Case("width 7, with biases", {"num_hiddens": 7, "bias": True}),
         Case("the lesson's layer without biases", {"num_hiddens": 512, "bias": False}),
-        Case("a width drawn at random", {"num_hiddens": size(draw, 8, 400)}),
+        Case("a width drawn at random", {"num_hiddens": random_size(draw, 8, 400)}),
     ]
 
 
-def size(draw, low, high):
+def random_size(draw, low, high):
     return int(draw.integers(low, high))
-
-
-FORBIDDEN = ("mha_course.counting",)
-HEADS = "Eight heads for the price of how many?"
 
 
 def build_attention(
@@ -33,8 +27,6 @@ def build_attention(
     default=True,
     factor=1,
 ):
-    """Return an answer to `05-count_attention`, right unless a part is replaced."""
-
     def count_attention(num_hiddens, bias=default):
         d = num_hiddens
         return factor * (matrices * weights(d) + has_biases(bias) * biases(matrices, d))
@@ -43,7 +35,7 @@ def build_attention(
 
 
 ATTENTION = read_again(
-    HEADS,
+    "Eight heads for the price of how many?",
     Mistake(
         "biases-forgotten",
         "You count the matrices and leave their biases out.",
@@ -121,7 +113,6 @@ ATTENTION = read_again(
             f"You multiply by {heads} heads.",
             f"The heads of a layer share its width: {heads} heads are each {heads} times "
             "narrower. The lesson counts layers of 1 to 32 heads: what happens to their sum?",
-            HEADS,
             parts={"factor": heads},
         )
         for heads in (8, 12)
@@ -141,6 +132,8 @@ ATTENTION = read_again(
         parts={"factor": 4},
     ),
 )
+
+FORBIDDEN = ("mha_course.counting",)
 
 TASK = Task(
     "05-count_attention",

@@ -1,8 +1,11 @@
 """Task 5.3, count_bert: parameters of a whole BERT."""
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
-from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, build_attention, size
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.tasks.parameter_counting.count_attention import (
+    FORBIDDEN,
+    build_attention,
+    random_size,
+)
 from mha_classroom.tasks.parameter_counting.count_block import build_block
 from mha_course import counting
 
@@ -10,11 +13,11 @@ __all__ = ["TASK"]
 
 
 def bert_cases(draw):
-    """Cases for `count_bert`: the first two are small, the second leaves the defaults alone."""
+    """The first two are small, the second leaves the defaults alone."""
     small = {"vocab_size": 7, "num_hiddens": 2, "num_layers": 3, "ffn_num_hiddens": 5}
     base = {"vocab_size": 30_522, "num_hiddens": 768, "num_layers": 12, "ffn_num_hiddens": 3072}
     sizes = {"max_len": 512, "num_segments": 1}  # both, since an answer gets them by position
-    drawn = {name: size(draw, 8, 60) for name in (*small, *sizes)}
+    drawn = {name: random_size(draw, 8, 60) for name in (*small, *sizes)}
     return [
         Case("a tiny BERT", small | {"max_len": 11, "num_segments": 13}),
         Case("a tiny BERT, 512 positions and 2 segments by default", small),
@@ -23,14 +26,6 @@ def bert_cases(draw):
         Case("drawn at random", drawn),
     ]
 
-
-A_BLOCK = "A block"
-A_BERT = "A whole BERT"
-
-BY_ITSELF = (
-    "Does your count of a block pass the check of 5.2? There the block stands alone, which is "
-    "easier to look at."
-)
 
 RIGHT_BLOCK = build_block()
 
@@ -46,8 +41,6 @@ def build_bert(
     extra=lambda V, d: 0,
     repeat_rest=lambda n: 1,
 ):
-    """Return an answer to `05-count_bert`, right unless a part is replaced."""
-
     def count_bert(V, num_hiddens, num_layers, ffn_num_hiddens, max_len=512, num_segments=2):
         d, n = num_hiddens, num_layers
         tables = (words(V) + positions(max_len) + segments(num_segments)) * d
@@ -57,8 +50,16 @@ def build_bert(
     return count_bert
 
 
+A_BERT = "A whole BERT"
+
+BY_ITSELF = (
+    "Does your count of a block pass the check of 5.2? There the block stands alone, which is "
+    "easier to look at."
+)
+
+# Those of a block, which is there many times.
 BLOCKS = read_again(
-    A_BLOCK,
+    "A block",
     Mistake(
         "one-block",
         "You count a single block.",
@@ -204,22 +205,21 @@ BLOCKS = read_again(
 )
 
 
-def without_defaults(vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_len, num_segments):
+def _without_defaults(vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_len, num_segments):
     """An answer that always wants all six sizes."""
     sizes = (vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_len, num_segments)
     return build_bert()(*sizes)
 
 
 # An exception is recognised by its words, and these name the function as the learner calls it.
-without_defaults.__name__ = without_defaults.__qualname__ = "count_bert"
+_without_defaults.__name__ = _without_defaults.__qualname__ = "count_bert"
 
-
-BERT = BLOCKS + (
+BERT = BLOCKS + read_again(
+    A_BERT,
     Mistake(
         "pooler-forgotten",
         "You leave out the pooler.",
         "It stands above the last block: one more linear layer, with numbers of its own.",
-        A_BERT,
         parts={"pooler": lambda d: 0},
     ),
     Mistake(
@@ -228,7 +228,6 @@ BERT = BLOCKS + (
         "of the LayerNorm that follows the tables: one of the two is left out.",
         "They are a few hundred of a hundred million in BERT-base, which has to be hit exactly. "
         "Print these two parts one by one and hold them against the task's list.",
-        A_BERT,
         parts={"pooler": lambda d: d * d},
     ),
     Mistake(
@@ -240,7 +239,6 @@ BERT = BLOCKS + (
         "embedding-norm-forgotten",
         "You leave out the LayerNorm that follows the tables.",
         "It belongs to no block, so a count of tables and blocks passes it by.",
-        A_BERT,
         parts={"norm": lambda d: 0},
     ),
     Mistake(
@@ -248,14 +246,12 @@ BERT = BLOCKS + (
         "Two numbers a feature are too many, as much as one LayerNorm outside the blocks.",
         "One follows the tables, and no other stands outside a block: neither after the last "
         "block, as in other models, nor at the pooler.",
-        A_BERT,
         parts={"norm": lambda d: 4 * d},
     ),
     Mistake(
         "norm-for-each-table",
         "You count a LayerNorm for each of the three tables.",
         "The three rows of a word are added up first. How many results are there to normalise?",
-        A_BERT,
         parts={"norm": lambda d: 6 * d},
     ),
     Mistake(
@@ -263,14 +259,12 @@ BERT = BLOCKS + (
         "You count a bias for each of the three tables.",
         "A table is looked up: a word takes its row as it is. A bias needs a product to be added "
         "to.",
-        A_BERT,
         parts={"extra": lambda V, d: 3 * d},
     ),
     Mistake(
         "word-table-forgotten",
         "You leave out the table of the vocabulary.",
         "Each entry of the vocabulary has a row, and the rows are trained.",
-        A_BERT,
         parts={"words": lambda V: 0},
     ),
     Mistake(
@@ -278,28 +272,24 @@ BERT = BLOCKS + (
         "You leave out the table of positions.",
         "BERT learns a row for each place in the text, as it does for each entry of the "
         "vocabulary.",
-        A_BERT,
         parts={"positions": lambda m: 0},
     ),
     Mistake(
         "positions-fixed",
         "Your table of positions has 512 rows, whatever max_len is.",
         "512 is what BERT was published with. The argument may say something else.",
-        A_BERT,
         parts={"positions": lambda m: 512},
     ),
     Mistake(
         "segments-forgotten",
         "You leave out the table of segments.",
         "It has very few rows, and they are as wide as all others.",
-        A_BERT,
         parts={"segments": lambda s: 0},
     ),
     Mistake(
         "segments-fixed",
         "Your table of segments has two rows, whatever num_segments is.",
         "Two is what BERT was published with. The argument may say something else.",
-        A_BERT,
         parts={"segments": lambda s: 2},
     ),
     Mistake(
@@ -307,7 +297,6 @@ BERT = BLOCKS + (
         "Of the three tables you count the one of the vocabulary.",
         "A word is looked up three times: what it is, where it stands, and to which segment it "
         "belongs.",
-        A_BERT,
         parts={"positions": lambda m: 0, "segments": lambda s: 0},
     ),
     Mistake(
@@ -315,14 +304,12 @@ BERT = BLOCKS + (
         "You count tables and pooler again for every block.",
         "What is there once? The tables stand below the stack, the pooler above it: words pass "
         "each of them a single time.",
-        A_BERT,
         parts={"repeat_rest": lambda n: n},
     ),
     Mistake(
         "output-layer-counted",
         "You count another layer at the top, from the width to the vocabulary, with a bias.",
         "That layer guesses words while BERT is trained. Here nothing comes after the pooler.",
-        A_BERT,
         parts={"extra": lambda V, d: V * d + V},
     ),
     Mistake(
@@ -331,7 +318,6 @@ BERT = BLOCKS + (
         "bias for each entry of the vocabulary.",
         "They are there while BERT is trained, and some libraries count them in. Here nothing "
         "comes after the pooler.",
-        A_BERT,
         parts={"extra": lambda V, d: d * d + 3 * d + V},
     ),
     Mistake(
@@ -339,21 +325,18 @@ BERT = BLOCKS + (
         "You count a bias for each entry of the vocabulary.",
         "A table is looked up, without a bias. The layer that guesses words has one, and here "
         "nothing comes after the pooler.",
-        A_BERT,
         parts={"extra": lambda V, d: V},
     ),
     Mistake(
         "pooler-counted-twice",
         "You count two layers like the pooler, each a matrix and a bias.",
         "The pooler is one linear layer. What comes after it is there while BERT is trained.",
-        A_BERT,
         parts={"pooler": lambda d: 2 * (d * d + d)},
     ),
     Mistake(
         "word-table-counted-twice",
         "You count the vocabulary twice, as a table and as a layer that leads back to words.",
         "Here nothing leads back: nothing comes after the pooler.",
-        A_BERT,
         parts={"words": lambda V: 2 * V},
     ),
     Mistake(
@@ -361,8 +344,7 @@ BERT = BLOCKS + (
         "Your function cannot be called with four sizes.",
         "The task gives max_len and num_segments values of their own in the def line, so that a "
         "caller may leave them out.",
-        A_BERT,
-        without_defaults,
+        wrong=_without_defaults,
     ),
 )
 

@@ -1,25 +1,23 @@
 """Task 5.2, count_block: parameters of a BERT block."""
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
-from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, build_attention, size
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.tasks.parameter_counting.count_attention import (
+    FORBIDDEN,
+    build_attention,
+    random_size,
+)
 
 __all__ = ["TASK"]
 
 
 def block_cases(draw):
-    """Cases for `count_block`."""
-    sizes = size(draw, 8, 90), size(draw, 91, 400)
+    sizes = random_size(draw, 8, 90), random_size(draw, 91, 400)
     return [
         Case("width 2, inner width 5", {"num_hiddens": 2, "ffn_num_hiddens": 5}),
         Case("inner width below the width", {"num_hiddens": 7, "ffn_num_hiddens": 3}),
         Case("BERT-base", {"num_hiddens": 768, "ffn_num_hiddens": 3072}),
         Case("drawn at random", dict(zip(("num_hiddens", "ffn_num_hiddens"), sizes, strict=True))),
     ]
-
-
-HEADS = "Eight heads for the price of how many?"
-A_BLOCK = "A block"
 
 
 def build_block(
@@ -31,8 +29,6 @@ def build_block(
     norm_numbers=lambda d, f: 2 * d,
     extra=lambda d, f: 0,
 ):
-    """Return an answer to `05-count_block`, right unless a part is replaced."""
-
     def count_block(num_hiddens, ffn_num_hiddens):
         d, f = num_hiddens, inner(num_hiddens, ffn_num_hiddens)
         feed_forward = layers * d * f + sum(ffn_biases(d, f)[:layers])
@@ -42,7 +38,7 @@ def build_block(
 
 
 BLOCK = read_again(
-    A_BLOCK,
+    "A block",
     Mistake(
         "layer-norms-forgotten",
         "Four numbers a feature are missing. The two LayerNorms have as many together, and so have "
@@ -183,7 +179,7 @@ BLOCK = read_again(
         "You multiply attention by 12 heads.",
         "The heads share the width of the block. Neither of the two arguments says how many there "
         "are: why can the task leave that out?",
-        HEADS,
+        "Eight heads for the price of how many?",
         parts={"attention": build_attention(factor=12)},
     ),
     Mistake(

@@ -2,9 +2,8 @@
 
 import numbers
 
-from mha_classroom.checks.combining import read_again
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN
 from mha_classroom.tasks.parameter_counting.runs import (
     OTHER,
@@ -22,7 +21,7 @@ __all__ = ["TASK"]
 
 
 def width_cases(draw):
-    """Cases for `head_width`, those that divide and those that have to be refused."""
+    """Numbers that divide, and some that have to be refused."""
     heads, width = (int(draw.integers(*ends)) for ends in ((3, 12), (21, 80)))
 
     def case(num_hiddens, num_heads, name=None):
@@ -79,10 +78,6 @@ def _returned(seen):
     return Text("a text", f"the text {short(result)}") if isinstance(result, str) else result
 
 
-DIVIDE = "What has to divide what"
-HEADS = "Eight heads for the price of how many?"
-
-
 def _raising(kind):
     def refuse(text):
         raise kind(text)
@@ -103,8 +98,6 @@ def build_width(
     message="{h} heads, width {d}",
     result=lambda d, h: d // h,
 ):
-    """Return an answer to `05-head_width`, right unless a part is replaced."""
-
     def head_width(num_hiddens, num_heads):
         if refused(num_hiddens, num_heads):
             return refuse(message.format(d=num_hiddens, h=num_heads))
@@ -123,7 +116,7 @@ def _refused_sometimes(inputs, value):
 
 
 WIDTH = read_again(
-    DIVIDE,
+    "What has to divide what",
     Mistake(
         "cut-silently",
         "You refuse nothing: where the heads do not divide the width, you return a number all the "
@@ -201,7 +194,6 @@ WIDTH = read_again(
             f"Where the heads do not divide the width, your function returns {number}.",
             "To the caller it is a width like any other, and the program goes on with it. An error "
             "has to be raised.",
-            DIVIDE,
             parts={"refuse": _returning(number)},
         )
         for number in (0, -1)
@@ -266,7 +258,7 @@ WIDTH = read_again(
         "You return the whole width.",
         "Then every head would be as wide as the layer, and the layer would cost as many times as "
         "much. The heads share the width.",
-        HEADS,
+        "Eight heads for the price of how many?",
         parts={"result": lambda d, h: d},
     ),
     Mistake(

@@ -4,25 +4,23 @@ import math
 
 import torch
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 
 __all__ = ["TASK"]
 
 
-def mask_cases(draw):
-    """Cases for `causal_mask`."""
-    return [Case(f"{n} step{'s' * (n > 1)}", {"num_steps": n}) for n in (3, 1, 2, 7, 16)]
-
-
 def causal_mask(num_steps):
-    """A right answer to `02-causal_mask`."""
     return torch.ones(num_steps, num_steps, dtype=torch.bool).tril()
 
 
-FUTURE = "Hiding the future"
-OPPOSITE = "True means the opposite next door"
-AXES = "A mask with one axis too many, or too few"
+def mask_cases(draw):
+    return [Case(f"{n} step{'s' * (n > 1)}", {"num_steps": n}) for n in (3, 1, 2, 7, 16)]
+
+
+def build_mask(shift=0, turn=unchanged, form=unchanged):
+    return lambda num_steps: form(
+        turn(torch.ones(num_steps, num_steps, dtype=torch.bool).tril(shift))
+    )
 
 
 def _added(inverted=False):
@@ -38,15 +36,11 @@ def _added(inverted=False):
     return shows
 
 
-def build_mask(shift=0, turn=lambda mask: mask, form=lambda mask: mask):
-    """Return an answer to `02-causal_mask`, right unless a part is replaced."""
-    return lambda num_steps: form(
-        turn(torch.ones(num_steps, num_steps, dtype=torch.bool).tril(shift))
-    )
-
+OPPOSITE = "True means the opposite next door"
+AXES = "A mask with one axis too many, or too few"
 
 MASK = read_again(
-    FUTURE,
+    "Hiding the future",
     Mistake(
         "looks-ahead",
         "Your words see themselves and what comes later: the triangle is on the wrong side.",

@@ -4,16 +4,13 @@ import math
 
 import torch
 
-from mha_classroom.checks.combining import apart, read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 from mha_course import attention
 
 __all__ = ["TASK"]
 
 
 def softmax_cases(draw):
-    """Cases for `masked_softmax`."""
-
     def case(name, sizes, valid_lens=None):
         inputs = {"scores": draw.normal(*sizes, scale=2.0)}
         if valid_lens is not None:
@@ -48,162 +45,7 @@ def softmax_cases(draw):
     ]
 
 
-PADDING = "Hiding padding"
-
-
-def _naive(scores, mask, axis):
-    e = scores.masked_fill(~mask, -math.inf).exp()
-    return e / e.sum(axis, keepdim=True)
-
-
-def _naive_then_masked(scores, mask, axis):
-    e = scores.exp() * mask
-    return e / e.sum(axis, keepdim=True)
-
-
-def _zeros_for_nan(scores, mask, axis):
-    return _naive_then_masked(scores, mask, axis).nan_to_num(0.0)
-
-
-def _one_maximum(scores, mask, axis):
-    return _naive(scores - scores.masked_fill(~mask, -math.inf).max(), mask, axis)
-
-
-def _everywhere(hide):
-    """Parts for a softmax that is another one without lengths too."""
-
-    def without_lengths(scores, axis):
-        return hide(scores, torch.ones_like(scores, dtype=torch.bool), axis)
-
-    return {"hide": hide, "without_lengths": without_lengths}
-
-
-NAIVE_EXP = Mistake(
-    "naive-exp",
-    "Large scores give NaN: you take exp of the scores as they are.",
-    "exp(1000) is more than a float64 can hold, and exp(-1000) is 0, so in the end it divides "
-    "inf by inf or 0 by 0. A softmax stays the same if one number is taken off a whole row. "
-    "Which number keeps exp in bounds?",
-    PADDING,
-    parts=_everywhere(_naive),
-)
-
-OTHER_SHARES = read_again(
-    PADDING,
-    Mistake(
-        "naive-exp-then-masked",
-        "Large scores give NaN: you take exp of the scores as they are, and mask what comes out.",
-        "exp(1000) is more than a float64 can hold, and inf times the 0 of a mask is NaN. A "
-        "softmax stays the same if one number is taken off a whole row. Which keeps exp in bounds?",
-        parts=_everywhere(_naive_then_masked),
-    ),
-    Mistake(
-        "naive-exp-nan-to-zeros",
-        "Where scores are large, whole rows are empty: you take exp of the scores as they are, and "
-        "turn the NaN that comes of it into zeros.",
-        "Zeros are for rows with nothing to attend to. These have keys to attend to; exp(1000) is "
-        "only more than a float64 can hold. A softmax stays the same if one number is taken off "
-        "a whole row. Which keeps exp in bounds?",
-        parts=_everywhere(_zeros_for_nan),
-    ),
-    Mistake(
-        "one-maximum-for-the-table",
-        "Rows of scores near -1000 give NaN: you subtract the largest score of the whole tensor.",
-        "Next to a 1000 elsewhere, their exp is 0 from end to end, and 0 is divided by 0. Each row "
-        "is a softmax of its own.",
-        parts=_everywhere(_one_maximum),
-    ),
-    Mistake(
-        "divided-by-the-sum",
-        "You divide the scores by their sum, without exp.",
-        "Scores may be negative, and shares may not. exp makes every number positive first.",
-        parts=_everywhere(lambda s, m, axis: s * m / (s * m).sum(axis, keepdim=True)),
-    ),
-    Mistake(
-        "not-divided-by-the-sum",
-        "You take exp of the scores and stop there.",
-        "These numbers are positive, and 0 where a key is hidden. They do not sum to 1 yet; and "
-        "exp(1000) is more than a float64 can hold.",
-        parts=_everywhere(lambda s, m, axis: s.exp() * m),
-    ),
-    Mistake(
-        "sigmoid",
-        "You use a sigmoid: each weight is decided alone, and rows do not sum to 1.",
-        "Attention is a weighted average: what one key gains the others lose.",
-        parts=_everywhere(lambda s, m, axis: s.sigmoid() * m),
-    ),
-)
-
-
-def late(scores, mask, axis):
-    """Hide after the softmax."""
-    return scores.softmax(axis) * mask
-
-
-def _renormalised(least):
-    def hide(scores, mask, axis):
-        weights = late(scores, mask, axis)
-        return weights / weights.sum(axis, keepdim=True).clamp(min=least)
-
-    return hide
-
-
-def _largest_of_all(least):
-    def hide(scores, mask, axis):
-        powers = (scores - scores.amax(axis, keepdim=True)).exp() * mask
-        return powers / powers.sum(axis, keepdim=True).clamp(min=least)
-
-    return hide
-
-
-MASK_AFTER_SOFTMAX = Mistake(
-    "mask-after-softmax",
-    "You hide after the softmax, so rows with hidden keys do not sum to 1.",
-    "When the softmax divided, padding was still in the sum, and no later step is sure to mend "
-    "that: a hidden score can be so large that nothing is left for the others. What has to happen "
-    "before the softmax, so that it never sees the padding?",
-    PADDING,
-    parts={"hide": late},
-)
-
-HAD_A_SAY = read_again(
-    PADDING,
-    Mistake(
-        "hidden-keys-had-a-say",
-        "Next to hidden scores that are far larger, your rows turn into NaN: hidden keys have a "
-        "say, in a softmax that comes before the hiding or in the largest score that is taken off.",
-        "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
-        "leaves exp(-2000) for the real keys, which is 0, and then 0 is divided by 0. At which "
-        "step are hidden keys looked at for the last time?",
-        parts={"hide": _renormalised(0.0)},
-    ),
-    Mistake(
-        "hidden-keys-had-a-say-safely",
-        "Next to hidden scores that are far larger, your rows stay empty: hidden keys have a say, "
-        "in a softmax that comes before the hiding or in the largest score that is taken off.",
-        "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
-        "leaves nothing for the real keys, although they should share 1. That you avoid dividing "
-        "by 0 only hides it. At which step are hidden keys looked at for the last time?",
-        parts={"hide": _renormalised(1e-12)},
-    ),
-    Mistake(
-        "largest-of-hidden-keys",
-        parts={"hide": _largest_of_all(0.0)},
-        twin="hidden-keys-had-a-say",
-    ),
-    Mistake(
-        "largest-of-hidden-keys-safely",
-        parts={"hide": _largest_of_all(1e-12)},
-        twin="hidden-keys-had-a-say-safely",
-    ),
-)
-
-NOTHING = "Nothing to attend to"
-AXES = "A mask with one axis too many, or too few"
-OPPOSITE = "True means the opposite next door"
-
-
-def compare(holds, shift=0):
+def mask_where(holds, shift=0):
     """A mask from keys and lengths: True where holds(index of the key, length + shift)."""
 
     def see(scores, lens):
@@ -213,6 +55,57 @@ def compare(holds, shift=0):
     return see
 
 
+right_mask = mask_where(torch.lt)
+
+
+def filled(fill, zeros_last=False):
+    """Hide before the softmax, by writing a number over the scores."""
+
+    def hide(scores, mask, axis):
+        weights = scores.masked_fill(~mask, fill).softmax(axis)
+        return weights * mask if zeros_last else weights
+
+    return hide
+
+
+hidden_before = filled(-math.inf)
+
+
+def hidden_after(scores, mask, axis):
+    """Hide after the softmax."""
+    return scores.softmax(axis) * mask
+
+
+def build_masked_softmax(
+    see=right_mask,
+    hide=hidden_before,
+    axis=-1,
+    empty=lambda count: 0.0,
+    finish=unchanged,
+    without_lengths=torch.softmax,
+):
+    """see: a mask from scores and lengths. hide: weights from scores, a mask and the axis. empty:
+    what all that has nothing to share in gets, from how many share. finish: the last step.
+    without_lengths: weights from scores and the axis where valid_lens is None.
+    """
+
+    def masked_softmax(scores, valid_lens=None):
+        if valid_lens is None:
+            return finish(without_lengths(scores, axis))
+        mask = see(scores, valid_lens)
+        weights = hide(scores, mask, axis)
+        nothing = ~mask.any(axis, keepdim=True)
+        return finish(weights.masked_fill(nothing, empty(scores.shape[axis])))
+
+    return masked_softmax
+
+
+PADDING = "Hiding padding"
+NOTHING = "Nothing to attend to"
+AXES = "A mask with one axis too many, or too few"
+OPPOSITE = "True means the opposite next door"
+
+# The groups down to HAD_A_SAY are known to 2.4 or 2.5 as well.
 LENGTHS = read_again(
     PADDING,
     Mistake(
@@ -220,13 +113,13 @@ LENGTHS = read_again(
         "Each query sees one key past its length.",
         "Keys count from 0, so with a length of 3 the keys 0, 1 and 2 are real. Which comparison "
         "still lets key 3 in?",
-        parts={"see": compare(torch.le)},
+        parts={"see": mask_where(torch.le)},
     ),
     Mistake(
         "one-key-too-few",
         "The last real key of each sequence gets nothing.",
         "A length of 3 means three real keys: 0, 1 and 2. One of them is hidden here.",
-        parts={"see": compare(torch.lt, shift=-1)},
+        parts={"see": mask_where(torch.lt, shift=-1)},
     ),
     Mistake(
         "mask-inverted",
@@ -234,7 +127,7 @@ LENGTHS = read_again(
         "The mask is the wrong way round. What does True mean where you make it, and what where "
         "you use it? masked_fill, for one, overwrites where its mask is True.",
         OPPOSITE,
-        parts={"see": compare(torch.ge)},
+        parts={"see": mask_where(torch.ge)},
     ),
     Mistake(
         "lengths-ignored",
@@ -253,7 +146,7 @@ LENGTHS = read_again(
             "see": lambda scores, lens: (
                 (torch.arange(scores.shape[1]) < lens[:, None])[:, :, None]
                 if lens.dim() == 1
-                else compare(torch.lt)(scores, lens)
+                else right_mask(scores, lens)
             )
         },
     ),
@@ -264,7 +157,7 @@ LENGTHS = read_again(
         "one of them needs the length of sequence 0.",
         AXES,
         parts={
-            "see": lambda scores, lens: compare(torch.lt)(
+            "see": lambda scores, lens: right_mask(
                 scores,
                 lens.repeat(scores.shape[1]).view(scores.shape[:2]) if lens.dim() == 1 else lens,
             )
@@ -292,132 +185,45 @@ LENGTHS = read_again(
         "Masks with an axis for heads are (B, 1, 1, S). Scores are (B, L, S) here: count the axes "
         "from the right, and see which one the batch of your mask falls on.",
         AXES,
-        parts={"see": lambda scores, lens: compare(torch.lt)(scores, lens)[:, None]},
-    ),
-)
-
-MORE_LENGTHS = read_again(
-    NOTHING,
-    Mistake(
-        "length-0-counts-as-1",
-        "You turn lengths of 0 into 1.",
-        "That keeps NaN away, and makes a query without any real key attend to padding. Its row "
-        "has to be zeros.",
-        parts={"see": lambda scores, lens: compare(torch.lt)(scores, lens.clamp(min=1))},
-    ),
-    Mistake(
-        "longest-for-all",
-        "Every row gets the length of the longest.",
-        "In a batch some sequences are shorter, and their padding is hidden only if each row is "
-        "compared with its own length.",
-        PADDING,
-        parts={
-            "see": lambda scores, lens: compare(torch.lt)(scores, lens.max().expand(len(scores)))
-        },
-    ),
-    Mistake(
-        "one-length-for-all-queries",
-        "With one length a query, you use the first for the whole sequence.",
-        "Lengths of shape (B, L) are there so that queries of one sequence may see different "
-        "numbers of keys, as in causal attention.",
-        parts={
-            "see": lambda scores, lens: compare(torch.lt)(
-                scores, lens if lens.dim() == 1 else lens[:, 0]
-            )
-        },
-    ),
-    Mistake(
-        "keys-counted-from-the-end",
-        "You keep the last keys of each row and hide the first.",
-        "Padding stands at the end of a sequence: a length of 2 means that keys 0 and 1 are real.",
-        PADDING,
-        parts={
-            "see": lambda scores, lens: compare(torch.ge)(scores, scores.shape[-1] - lens),
-        },
-    ),
-    Mistake(
-        "lengths-of-sequences-only",
-        "It works with one length a sequence, and raises with one length a query.",
-        "Lengths come as (B,) or as (B, L). Next to scores (B, L, S), which axes of size 1 does "
-        "the one need, and which the other?",
-        AXES,
-        parts={"see": lambda s, lens: torch.arange(s.shape[-1]) < lens[:, None, None]},
-    ),
-    Mistake(
-        "lengths-of-queries-only",
-        "It works with one length a query, and raises with one length a sequence.",
-        "Lengths come as (B,) or as (B, L). A tensor with one axis cannot be indexed as if it had "
-        "two: it has to get the axis of queries first.",
-        AXES,
-        parts={"see": lambda s, lens: torch.arange(s.shape[-1]) < lens[:, :, None]},
+        parts={"see": lambda scores, lens: right_mask(scores, lens)[:, None]},
     ),
 )
 
 
-def filled(fill, zeros_last=False):
-    """Hide before the softmax, by writing a number over the scores."""
-
-    def hide(scores, mask, axis):
-        weights = scores.masked_fill(~mask, fill).softmax(axis)
-        return weights * mask if zeros_last else weights
-
-    return hide
+def _naive(scores, mask, axis):
+    e = scores.masked_fill(~mask, -math.inf).exp()
+    return e / e.sum(axis, keepdim=True)
 
 
-right_mask = compare(torch.lt)
-hidden_before = filled(-math.inf)
+def _everywhere(hide):
+    """Parts for a softmax that is another one without lengths too."""
+
+    def without_lengths(scores, axis):
+        return hide(scores, torch.ones_like(scores, dtype=torch.bool), axis)
+
+    return {"hide": hide, "without_lengths": without_lengths}
 
 
-def _only_hidden(scores, valid_lens=None):
-    if valid_lens is None:
-        return scores.clone()
-    return scores.masked_fill(~right_mask(scores, valid_lens), -math.inf)
-
-
-def _shows_only_hidden(inputs, result):
-    scores = inputs["scores"]
-    if not torch.is_tensor(result) or result.shape != scores.shape:
-        return False
-    if "valid_lens" not in inputs:
-        return any(torch.allclose(result, X) for X in (scores, scores.softmax(-1)))
-    mask = right_mask(scores, inputs["valid_lens"]).expand_as(scores)
-    return bool((result[mask] == scores[mask]).all() and (result[~mask] < -1e3).all())
-
-
-def _in_place(scores, mask, axis):
-    scores[~mask.expand_as(scores)] = -math.inf
-    return scores.softmax(axis)
-
-
-def build_masked_softmax(
-    see=right_mask,
-    hide=hidden_before,
-    axis=-1,
-    empty=lambda count: 0.0,
-    finish=lambda weights: weights,
-    without_lengths=torch.softmax,
-):
-    """Return an answer to `02-masked_softmax`, right unless a part is replaced.
-
-    see: a mask from scores and lengths. hide: weights from scores, a mask and the axis. empty:
-    what all that has nothing to share in gets, from how many share. finish: the last step.
-    without_lengths: weights from scores and the axis where valid_lens is None.
-    """
-
-    def masked_softmax(scores, valid_lens=None):
-        if valid_lens is None:
-            return finish(without_lengths(scores, axis))
-        mask = see(scores, valid_lens)
-        weights = hide(scores, mask, axis)
-        nothing = ~mask.any(axis, keepdim=True)
-        return finish(weights.masked_fill(nothing, empty(scores.shape[axis])))
-
-    return masked_softmax
-
+NAIVE_EXP = Mistake(
+    "naive-exp",
+    "Large scores give NaN: you take exp of the scores as they are.",
+    "exp(1000) is more than a float64 can hold, and exp(-1000) is 0, so in the end it divides "
+    "inf by inf or 0 by 0. A softmax stays the same if one number is taken off a whole row. "
+    "Which number keeps exp in bounds?",
+    PADDING,
+    parts=_everywhere(_naive),
+)
 
 HIDING = read_again(
     PADDING,
-    MASK_AFTER_SOFTMAX,
+    Mistake(
+        "mask-after-softmax",
+        "You hide after the softmax, so rows with hidden keys do not sum to 1.",
+        "When the softmax divided, padding was still in the sum, and no later step is sure to mend "
+        "that: a hidden score can be so large that nothing is left for the others. What has to "
+        "happen before the softmax, so that it never sees the padding?",
+        parts={"hide": hidden_after},
+    ),
     Mistake(
         "masked-scores-0",
         "You set the scores of hidden keys to 0, or next to 0, and they still get weight.",
@@ -467,6 +273,60 @@ HIDING = read_again(
     NAIVE_EXP,
 )
 
+
+def _naive_then_masked(scores, mask, axis):
+    e = scores.exp() * mask
+    return e / e.sum(axis, keepdim=True)
+
+
+OTHER_SHARES = read_again(
+    PADDING,
+    Mistake(
+        "naive-exp-then-masked",
+        "Large scores give NaN: you take exp of the scores as they are, and mask what comes out.",
+        "exp(1000) is more than a float64 can hold, and inf times the 0 of a mask is NaN. A "
+        "softmax stays the same if one number is taken off a whole row. Which keeps exp in bounds?",
+        parts=_everywhere(_naive_then_masked),
+    ),
+    Mistake(
+        "naive-exp-nan-to-zeros",
+        "Where scores are large, whole rows are empty: you take exp of the scores as they are, and "
+        "turn the NaN that comes of it into zeros.",
+        "Zeros are for rows with nothing to attend to. These have keys to attend to; exp(1000) is "
+        "only more than a float64 can hold. A softmax stays the same if one number is taken off "
+        "a whole row. Which keeps exp in bounds?",
+        parts=_everywhere(lambda s, m, axis: _naive_then_masked(s, m, axis).nan_to_num(0.0)),
+    ),
+    Mistake(
+        "one-maximum-for-the-table",
+        "Rows of scores near -1000 give NaN: you subtract the largest score of the whole tensor.",
+        "Next to a 1000 elsewhere, their exp is 0 from end to end, and 0 is divided by 0. Each row "
+        "is a softmax of its own.",
+        parts=_everywhere(
+            lambda s, m, axis: _naive(s - s.masked_fill(~m, -math.inf).max(), m, axis)
+        ),
+    ),
+    Mistake(
+        "divided-by-the-sum",
+        "You divide the scores by their sum, without exp.",
+        "Scores may be negative, and shares may not. exp makes every number positive first.",
+        parts=_everywhere(lambda s, m, axis: s * m / (s * m).sum(axis, keepdim=True)),
+    ),
+    Mistake(
+        "not-divided-by-the-sum",
+        "You take exp of the scores and stop there.",
+        "These numbers are positive, and 0 where a key is hidden. They do not sum to 1 yet; and "
+        "exp(1000) is more than a float64 can hold.",
+        parts=_everywhere(lambda s, m, axis: s.exp() * m),
+    ),
+    Mistake(
+        "sigmoid",
+        "You use a sigmoid: each weight is decided alone, and rows do not sum to 1.",
+        "Attention is a weighted average: what one key gains the others lose.",
+        parts=_everywhere(lambda s, m, axis: s.sigmoid() * m),
+    ),
+)
+
 FILLS = read_again(
     NOTHING,
     Mistake(
@@ -486,7 +346,78 @@ FILLS = read_again(
     ),
 )
 
-HALF = read_again(
+
+def _renormalised(least):
+    def hide(scores, mask, axis):
+        weights = hidden_after(scores, mask, axis)
+        return weights / weights.sum(axis, keepdim=True).clamp(min=least)
+
+    return hide
+
+
+def _largest_of_all(least):
+    def hide(scores, mask, axis):
+        powers = (scores - scores.amax(axis, keepdim=True)).exp() * mask
+        return powers / powers.sum(axis, keepdim=True).clamp(min=least)
+
+    return hide
+
+
+HAD_A_SAY = read_again(
+    PADDING,
+    Mistake(
+        "hidden-keys-had-a-say",
+        "Next to hidden scores that are far larger, your rows turn into NaN: hidden keys have a "
+        "say, in a softmax that comes before the hiding or in the largest score that is taken off.",
+        "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
+        "leaves exp(-2000) for the real keys, which is 0, and then 0 is divided by 0. At which "
+        "step are hidden keys looked at for the last time?",
+        parts={"hide": _renormalised(0.0)},
+    ),
+    Mistake(
+        "hidden-keys-had-a-say-safely",
+        "Next to hidden scores that are far larger, your rows stay empty: hidden keys have a say, "
+        "in a softmax that comes before the hiding or in the largest score that is taken off.",
+        "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
+        "leaves nothing for the real keys, although they should share 1. That you avoid dividing "
+        "by 0 only hides it. At which step are hidden keys looked at for the last time?",
+        parts={"hide": _renormalised(1e-12)},
+    ),
+    Mistake(
+        "largest-of-hidden-keys",
+        parts={"hide": _largest_of_all(0.0)},
+        twin="hidden-keys-had-a-say",
+    ),
+    Mistake(
+        "largest-of-hidden-keys-safely",
+        parts={"hide": _largest_of_all(1e-12)},
+        twin="hidden-keys-had-a-say-safely",
+    ),
+)
+
+
+def _only_hidden(scores, valid_lens=None):
+    if valid_lens is None:
+        return scores.clone()
+    return scores.masked_fill(~right_mask(scores, valid_lens), -math.inf)
+
+
+def _shows_only_hidden(inputs, result):
+    scores = inputs["scores"]
+    if not torch.is_tensor(result) or result.shape != scores.shape:
+        return False
+    if "valid_lens" not in inputs:
+        return any(torch.allclose(result, X) for X in (scores, scores.softmax(-1)))
+    mask = right_mask(scores, inputs["valid_lens"]).expand_as(scores)
+    return bool((result[mask] == scores[mask]).all() and (result[~mask] < -1e3).all())
+
+
+def _in_place(scores, mask, axis):
+    scores[~mask.expand_as(scores)] = -math.inf
+    return scores.softmax(axis)
+
+
+SOFTMAX = read_again(
     PADDING,
     Mistake(
         "scores-returned",
@@ -503,13 +434,54 @@ HALF = read_again(
         wrong=_only_hidden,
         shows=_shows_only_hidden,
     ),
-)
-
-_ALL = read_again(
-    PADDING,
-    *HALF,
     *LENGTHS,
-    *MORE_LENGTHS,
+    Mistake(
+        "length-0-counts-as-1",
+        "You turn lengths of 0 into 1.",
+        "That keeps NaN away, and makes a query without any real key attend to padding. Its row "
+        "has to be zeros.",
+        NOTHING,
+        parts={"see": lambda scores, lens: right_mask(scores, lens.clamp(min=1))},
+    ),
+    Mistake(
+        "longest-for-all",
+        "Every row gets the length of the longest.",
+        "In a batch some sequences are shorter, and their padding is hidden only if each row is "
+        "compared with its own length.",
+        parts={"see": lambda scores, lens: right_mask(scores, lens.max().expand(len(scores)))},
+    ),
+    Mistake(
+        "one-length-for-all-queries",
+        "With one length a query, you use the first for the whole sequence.",
+        "Lengths of shape (B, L) are there so that queries of one sequence may see different "
+        "numbers of keys, as in causal attention.",
+        NOTHING,
+        parts={
+            "see": lambda scores, lens: right_mask(scores, lens if lens.dim() == 1 else lens[:, 0])
+        },
+    ),
+    Mistake(
+        "keys-counted-from-the-end",
+        "You keep the last keys of each row and hide the first.",
+        "Padding stands at the end of a sequence: a length of 2 means that keys 0 and 1 are real.",
+        parts={"see": lambda scores, lens: mask_where(torch.ge)(scores, scores.shape[-1] - lens)},
+    ),
+    Mistake(
+        "lengths-of-sequences-only",
+        "It works with one length a sequence, and raises with one length a query.",
+        "Lengths come as (B,) or as (B, L). Next to scores (B, L, S), which axes of size 1 does "
+        "the one need, and which the other?",
+        AXES,
+        parts={"see": lambda s, lens: torch.arange(s.shape[-1]) < lens[:, None, None]},
+    ),
+    Mistake(
+        "lengths-of-queries-only",
+        "It works with one length a query, and raises with one length a sequence.",
+        "Lengths come as (B,) or as (B, L). A tensor with one axis cannot be indexed as if it had "
+        "two: it has to get the axis of queries first.",
+        AXES,
+        parts={"see": lambda s, lens: torch.arange(s.shape[-1]) < lens[:, :, None]},
+    ),
     *HIDING,
     *OTHER_SHARES,
     Mistake(
@@ -554,30 +526,27 @@ _ALL = read_again(
     ),
 )
 
-SOFTMAX = apart(
-    _ALL,
-    build_masked_softmax,
-    "one-axis-too-many",
-    "keys-counted-from-the-end",
-    "length-0-counts-as-1",
-    "longest-for-all",
-    "lengths-of-queries-only",
-    "naive-exp-nan-to-zeros",
-    "one-maximum-for-the-table",
-    "divided-by-the-sum",
-    "not-divided-by-the-sum",
-    "sigmoid",
-    "fill-not-low-enough-then-zeros",
-    "zero-times-infinity",
-    "logarithm-of-the-weights",
-)
-
 TASK = Task(
     "02-masked_softmax",
     attention.masked_softmax,
     softmax_cases,
     mistakes=SOFTMAX,
     build=build_masked_softmax,
+    alone=(
+        "one-axis-too-many",
+        "keys-counted-from-the-end",
+        "length-0-counts-as-1",
+        "longest-for-all",
+        "lengths-of-queries-only",
+        "naive-exp-nan-to-zeros",
+        "one-maximum-for-the-table",
+        "divided-by-the-sum",
+        "not-divided-by-the-sum",
+        "sigmoid",
+        "fill-not-low-enough-then-zeros",
+        "zero-times-infinity",
+        "logarithm-of-the-weights",
+    ),
     forbidden=(
         "mha_course.attention.masked_softmax",
         "mha_course.attention.length_mask",

@@ -5,8 +5,7 @@ from functools import partial
 
 import torch
 
-from mha_classroom.checks.combining import apart, only, read_again, without
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, all_but, read_again, unchanged, without
 from mha_classroom.tasks.scaled_dot_product.causal_mask import build_mask, causal_mask
 from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
     FILLS,
@@ -14,25 +13,28 @@ from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
     NAIVE_EXP,
     OTHER_SHARES,
     filled,
-    late,
+    hidden_after,
 )
 from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import (
     FINISHED,
     HIDES_OTHERS,
     RESULTS,
-    SELDOM,
     attention_stages,
     build_attention,
     make_qkv,
 )
-from mha_classroom.tasks.scaled_dot_product.scaled_scores import SCALES, make_batch
+from mha_classroom.tasks.scaled_dot_product.scaled_scores import USUAL_SCALES, make_batch
 from mha_course import attention
 
 __all__ = ["TASK"]
 
 
+def mended_attention(queries, keys, values):
+    mask = causal_mask(queries.shape[1])
+    return attention.scaled_dot_product_attention(queries, keys, values, mask=mask)
+
+
 def mending_cases(draw):
-    """Cases for `mended_attention`."""
     by_hand = {
         "queries": make_batch([[2, 0, 0, 0]] * 3),
         "keys": torch.cat([make_batch([[1], [2], [5]]).log(), torch.zeros(1, 3, 3)], dim=-1),
@@ -55,22 +57,7 @@ def mending_cases(draw):
     ]
 
 
-def mended_attention(queries, keys, values):
-    """A right answer to `02-mended_attention`."""
-    mask = causal_mask(queries.shape[1])
-    return attention.scaled_dot_product_attention(queries, keys, values, mask=mask)
-
-
-FUTURE = "Hiding the future"
-OPPOSITE = "True means the opposite next door"
-AXES = "A mask with one axis too many, or too few"
-LEAK = "Does it see the future?"
-PADDING = "Hiding padding"
-NOTHING = "Nothing to attend to"
-
-
 def build_mended(**parts):
-    """Return an answer to `02-mended_attention`, right unless a part is replaced."""
     attend = build_attention(**parts)
 
     def mended_attention(queries, keys, values):
@@ -80,7 +67,7 @@ def build_mended(**parts):
     return mended_attention
 
 
-def _triangle(shift=0, turn=lambda mask: mask):
+def _triangle(shift=0, turn=unchanged):
     return lambda scores, lens: build_mask(shift, turn)(scores.shape[-1])[None]
 
 
@@ -89,20 +76,19 @@ def _next_word_left_in_the_sum(scores, mask, axis):
     return filled(-math.inf)(scores, wider, axis) * mask
 
 
-def _by_count(scores, mask, axis):
-    return late(scores, mask, axis) / mask.sum(axis, keepdim=True)
-
+OPPOSITE = "True means the opposite next door"
+LEAK = "Does it see the future?"
+PADDING = "Hiding padding"
 
 LOUD = (
     *HAD_A_SAY,
     *FILLS,
     NAIVE_EXP,
-    *only(OTHER_SHARES, "naive-exp-then-masked", "naive-exp-nan-to-zeros"),
-    *only(OTHER_SHARES, "one-maximum-for-the-table"),
+    *without(OTHER_SHARES, "divided-by-the-sum", "not-divided-by-the-sum", "sigmoid"),
 )
 
-_ALL = read_again(
-    FUTURE,
+MENDED = read_again(
+    "Hiding the future",
     Mistake(
         "next-word-visible",
         "Each word still sees the next one: the weights right of the diagonal are not 0.",
@@ -117,7 +103,7 @@ _ALL = read_again(
         "later word, and the earlier outputs move. Dividing once more is no cure where a later "
         "score is far larger than the others.",
         LEAK,
-        parts={"hide": late},
+        parts={"hide": hidden_after},
     ),
     Mistake(
         "next-word-in-the-sum",
@@ -134,7 +120,7 @@ _ALL = read_again(
         "The rows are to sum to 1, and what is missing in a row depends on its scores, not only on "
         "how many words are hidden. What should the softmax have seen, so that nothing is missing?",
         LEAK,
-        parts={"hide": _by_count},
+        parts={"hide": lambda s, m, axis: hidden_after(s, m, axis) / m.sum(axis, keepdim=True)},
     ),
     Mistake(
         "hides-itself-nan",
@@ -204,7 +190,7 @@ _ALL = read_again(
         "You multiply a mask of zeros and ones by -inf, and 0 times infinity is NaN.",
         "The 0 was meant to leave a score as it is. Look for another way to put a very low number "
         "in some places and leave the others alone.",
-        NOTHING,
+        "Nothing to attend to",
         parts={"hide": lambda s, m, axis: (s + (~m).double() * -math.inf).softmax(axis)},
     ),
     Mistake(
@@ -220,23 +206,12 @@ _ALL = read_again(
         "You pass the lengths 1, 2, 3 … as one length a sequence, and they are one a query.",
         "Lengths of shape (B,) belong to the sequences of the batch. Those that say how far each "
         "query sees have the shape (B, L).",
-        AXES,
+        "A mask with one axis too many, or too few",
         parts={"see": lambda scores, lens: torch.arange(scores.shape[-1]) < lens[0, :, None, None]},
     ),
-    *without(SCALES, *SELDOM),
+    *USUAL_SCALES,
     *RESULTS,
     *LOUD,
-)
-
-MENDED = apart(
-    _ALL,
-    build_mended,
-    *HIDES_OTHERS,
-    *(mistake.id for mistake in LOUD if mistake.id != "hidden-keys-had-a-say"),
-    "next-word-in-the-sum",
-    "divided-by-count",
-    "zero-times-infinity",
-    "lengths-of-sequences",
 )
 
 TASK = Task(
@@ -246,8 +221,15 @@ TASK = Task(
     returns=("output", "weights"),
     mistakes=MENDED,
     build=build_mended,
+    alone=(
+        *HIDES_OTHERS,
+        *all_but(LOUD, "hidden-keys-had-a-say"),
+        "next-word-in-the-sum",
+        "divided-by-count",
+        "zero-times-infinity",
+        "lengths-of-sequences",
+    ),
     stages=partial(attention_stages, mended_attention),
-    since=2,  # scores of any size
     uses=(
         "02-scaled_scores",
         "02-masked_softmax",
@@ -255,5 +237,6 @@ TASK = Task(
         "02-scaled_dot_product_attention",
     ),
     forbidden=FINISHED,
+    since=2,  # scores of any size
     number=5,
 )

@@ -5,21 +5,20 @@ from functools import partial
 
 import torch
 
-from mha_classroom.checks.combining import apart, read_again, without
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, without
+from mha_classroom.tasks.attention_math.attend import FINISHED as FINISHED_PLAIN
 from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
     FILLS,
     HAD_A_SAY,
     HIDING,
     LENGTHS,
     build_masked_softmax,
-    late,
+    hidden_after,
 )
 from mha_classroom.tasks.scaled_dot_product.scaled_scores import (
-    SCALES,
+    USUAL_SCALES,
     make_batch,
     not_scaled,
-    pairs,
     right_scale,
     score_stages,
 )
@@ -28,30 +27,13 @@ from mha_course import attention
 __all__ = ["TASK"]
 
 
-def make_qkv(draw, batch, num_queries, num_keys, d_k, d_v):
-    """Random queries, keys and values of these sizes, by name."""
-    return {
-        "queries": draw.normal(batch, num_queries, d_k),
-        "keys": draw.normal(batch, num_keys, d_k),
-        "values": draw.normal(batch, num_keys, d_v),
-    }
-
-
-FINISHED = (
-    "mha_course.attention.scaled_dot_product_attention",
-    "mha_course.attention.DotProductAttention",
-    "d2l.torch.DotProductAttention",
-    "torch.nn.functional.scaled_dot_product_attention",
-    "torch._scaled_dot_product_attention_math",
-    "torch._scaled_dot_product_flash_attention_for_cpu",
-    "torch.nn.modules.activation.MultiheadAttention",
-    "torch.nn.functional.multi_head_attention_forward",
-)
+def scaled_dot_product_attention(queries, keys, values, valid_lens=None):
+    """Without what is forbidden, so that it may stand in for the learner's in 2.5."""
+    weights = attention.dot_product_weights(queries, keys, valid_lens, None)
+    return weights @ values, weights
 
 
 def attention_cases(draw):
-    """Cases for `scaled_dot_product_attention`."""
-
     def case(name, *sizes, valid_lens=None):
         inputs = make_qkv(draw, *sizes)
         if valid_lens is not None:
@@ -98,37 +80,22 @@ def attention_cases(draw):
     ]
 
 
-def scaled_dot_product_attention(queries, keys, values, valid_lens=None):
-    """A right answer to `02-scaled_dot_product_attention`, free to stand in for it in 2.5."""
-    weights = attention.dot_product_weights(queries, keys, valid_lens, None)
-    return weights @ values, weights
+def make_qkv(draw, batch, num_queries, num_keys, d_k, d_v):
+    """Random queries, keys and values, by name."""
+    return {
+        "queries": draw.normal(batch, num_queries, d_k),
+        "keys": draw.normal(batch, num_keys, d_k),
+        "values": draw.normal(batch, num_keys, d_v),
+    }
 
 
 def attention_stages(attend, inputs):
-    """What a right attention computes on the way."""
     output, weights = attend(**inputs)
     return score_stages(inputs) | {"the weights": weights, "the weighted sums": output}
 
 
-SHOUT = "Wide vectors shout"
-VANISH = "What does vanish"
-SCORE = "Scaled scores"
-PADDING = "Hiding padding"
-TOGETHER = "Put together"
-
-# Whoever makes one of these makes it in `scaled_scores`.
-SELDOM = (
-    "divided-by-twice-the-width",
-    "divided-by-root-of-queries",
-    "multiplied-by-root",
-    "width-of-the-example",
-    "root-cut-to-whole",
-    "root-rounded",
-)
-
-
 def build_attention(
-    product=pairs,
+    product=lambda q, k: q @ k.mT,
     scale=right_scale,
     settle=lambda weights, queries: weights,
     used=lambda softmax, raw, scores, weights: weights,
@@ -137,9 +104,7 @@ def build_attention(
     give=lambda output, weights: (output, weights),
     **softmax_parts,
 ):
-    """Return an answer to `02-scaled_dot_product_attention`, right unless a part is replaced.
-
-    settle: what happens to the weights. used, shown: those that make the output and those that
+    """settle: what happens to the weights. used, shown: those that make the output and those that
     are returned, from a masked softmax, the scores before and after scaling, and the weights.
     """
     masked_softmax = build_masked_softmax(**softmax_parts)
@@ -160,8 +125,9 @@ def _unmasked(softmax, raw, scores, weights):
     return scores.softmax(-1)
 
 
+# Of `mended_attention` as well.
 RESULTS = read_again(
-    TOGETHER,
+    "Put together",
     Mistake(
         "output-only",
         "You return the output alone.",
@@ -213,7 +179,7 @@ RESULTS = read_again(
         "scaled-after-softmax",
         "You divide the weights by √d_k, not the scores: rows sum to less than 1.",
         "The softmax has seen the large scores and made its pick. Scaling is to keep it from that.",
-        VANISH,
+        "What does vanish",
         parts={"scale": not_scaled, "settle": lambda weights, q: weights / q.shape[-1] ** 0.5},
     ),
     Mistake(
@@ -247,19 +213,19 @@ RESULTS = read_again(
         "Queries and keys have changed places in the product.",
         "Row i is for query i, which shares out its attention along its row. With as many queries "
         "as keys the shape does not tell.",
-        SCORE,
+        "Scaled scores",
         parts={"product": lambda q, k: k @ q.mT},
     ),
 )
 
-_ALL = (
-    *without(SCALES, *SELDOM),
+ATTENTION = (
+    *USUAL_SCALES,
     Mistake(
         "divided-by-root-of-value-width",
         "You divide by the root of the values' width, √d_v.",
         "Values have no part in a score. How large a score gets depends on the width of the "
         "vectors that are multiplied.",
-        SHOUT,
+        "Wide vectors shout",
         parts={"scale": lambda s, q, k, v: s / math.sqrt(v.shape[-1])},
     ),
     *without(LENGTHS, "no-axis-for-queries"),
@@ -272,8 +238,8 @@ _ALL = (
         "You write zeros over the values of padding, and leave its weights.",
         "What it adds to the output is gone, but it keeps its share, and the others get too "
         "little: the weights of the real keys have to sum to 1.",
-        PADDING,
-        parts={"hide": late, "shown": _unmasked},
+        "Hiding padding",
+        parts={"hide": hidden_after, "shown": _unmasked},
     ),
 )
 
@@ -290,17 +256,12 @@ HIDES_OTHERS = (
     "queries-and-keys-swapped",
 )
 
-ATTENTION = apart(
-    _ALL,
-    build_attention,
-    *HIDES_OTHERS,
-    "queries-hidden-for-keys",
-    "lengths-repeated-as-a-whole",
-    "one-axis-too-many",
-    "naive-exp",
-    *(mistake.id for mistake in (*HAD_A_SAY, *FILLS)),
-    "values-hidden",
+LIBRARY = (
+    "torch.nn.modules.activation.MultiheadAttention",
+    "torch.nn.functional.multi_head_attention_forward",
 )
+
+FINISHED = (*FINISHED_PLAIN, *LIBRARY)
 
 TASK = Task(
     "02-scaled_dot_product_attention",
@@ -309,6 +270,15 @@ TASK = Task(
     returns=("output", "weights"),
     mistakes=ATTENTION,
     build=build_attention,
+    alone=(
+        *HIDES_OTHERS,
+        "queries-hidden-for-keys",
+        "lengths-repeated-as-a-whole",
+        "one-axis-too-many",
+        "naive-exp",
+        *(mistake.id for mistake in (*HAD_A_SAY, *FILLS)),
+        "values-hidden",
+    ),
     stages=partial(attention_stages, scaled_dot_product_attention),
     uses=("02-scaled_scores", "02-masked_softmax"),
     forbidden=FINISHED,

@@ -5,20 +5,16 @@ import math
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged, without
 
 __all__ = ["TASK"]
 
 
-def make_batch(numbers):
-    """A float64 tensor of these numbers, with a batch of 1 in front."""
-    return torch.tensor([numbers], dtype=torch.float64)
+def scaled_scores(queries, keys):
+    return queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
 
 
 def score_cases(draw):
-    """Cases for `scaled_scores`."""
-
     def case(name, num_queries, num_keys, d_k, batch=2):
         queries, keys = draw.normal(batch, num_queries, d_k), draw.normal(batch, num_keys, d_k)
         return Case(name, {"queries": queries, "keys": keys})
@@ -38,13 +34,12 @@ def score_cases(draw):
     ]
 
 
-def scaled_scores(queries, keys):
-    """A right answer to `02-scaled_scores`."""
-    return queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
+def make_batch(numbers):
+    """A float64 tensor of these numbers, with a batch of 1 in front."""
+    return torch.tensor([numbers], dtype=torch.float64)
 
 
 def score_stages(inputs):
-    """What a right `scaled_scores` computes on the way."""
     products = inputs["queries"] @ inputs["keys"].mT
     return {
         "the dot products of queries and keys": products,
@@ -52,18 +47,9 @@ def score_stages(inputs):
     }
 
 
-SHOUT = "Wide vectors shout"
-VANISH = "What does vanish"
-SCORE = "Scaled scores"
-
-
 def _times(factor):
     """A scale from a factor that depends on queries and keys."""
     return lambda scores, queries, keys, *values: scores * factor(queries, keys)
-
-
-def pairs(queries, keys):
-    return queries @ keys.mT
 
 
 def not_scaled(scores, *inputs):
@@ -73,10 +59,12 @@ def not_scaled(scores, *inputs):
 right_scale = _times(lambda q, k: q.shape[-1] ** -0.5)
 
 
-def build_scores(product=pairs, scale=right_scale, finish=lambda scores: scores):
-    """Return an answer to `02-scaled_scores`, right unless a part is replaced."""
+def build_scores(product=lambda q, k: q @ k.mT, scale=right_scale, finish=unchanged):
     return lambda queries, keys: finish(scale(product(queries, keys), queries, keys))
 
+
+SHOUT = "Wide vectors shout"
+SCORE = "Scaled scores"
 
 SCALES = read_again(
     SCORE,
@@ -93,7 +81,7 @@ SCALES = read_again(
         "Your scores are divided by d_k: there is no root, or you divide by the root twice.",
         "The typical size of a score is √d_k. Dividing by more makes all scores nearly equal, and "
         "every key gets the same weight whatever was asked.",
-        VANISH,
+        "What does vanish",
         parts={"scale": _times(lambda q, k: 1 / q.shape[-1])},
     ),
     Mistake(
@@ -157,6 +145,17 @@ SCALES = read_again(
         "has a root for those?",
         parts={"scale": lambda scores, q, *rest: scores / torch.sqrt(q.shape[-1])},
     ),
+)
+
+# Whoever makes one of the others makes it here.
+USUAL_SCALES = without(
+    SCALES,
+    "divided-by-twice-the-width",
+    "divided-by-root-of-queries",
+    "multiplied-by-root",
+    "width-of-the-example",
+    "root-cut-to-whole",
+    "root-rounded",
 )
 
 SCORES = read_again(

@@ -4,8 +4,7 @@ import math
 
 import torch
 
-from mha_classroom.checks.combining import read_again, same
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
 
@@ -13,7 +12,11 @@ __all__ = ["TASK"]
 
 
 def entropy_cases(draw):
-    """Cases for `entropy`: weights of 0, of almost 0, one key, ranks 2 to 5, L = S and not."""
+    """Weights of 0, of almost 0, one key, ranks 2 to 5, L = S and not."""
+
+    def case(name, weights):
+        return Case(name, {"weights": weights})
+
     small = table([0.25, 0.25, 0.25, 0.25], [0.5, 0, 0.5, 0], [0, 0, 1, 0])
     holes = random_weights(draw, 2, 3, 5, 7) * (draw.normal(2, 3, 5, 7) > -0.5)
     holes[..., 0] += 0.1
@@ -21,22 +24,19 @@ def entropy_cases(draw):
     tiny[..., ::2] = 3e-9
     tiny[..., 1::4] = 3e-7
     return [
-        Case("3 queries, 4 keys", {"weights": small}),
-        Case("2 sentences, 3 heads", {"weights": random_weights(draw, 2, 3, 5, 7)}),
-        Case("as many queries as keys", {"weights": random_weights(draw, 3, 5, 5)}),
-        Case("many weights are 0", {"weights": holes / holes.sum(dim=-1, keepdim=True)}),
-        Case("a causal mask", {"weights": _causal(draw, 2, 7)}),
-        Case("many weights are almost 0", {"weights": tiny / tiny.sum(dim=-1, keepdim=True)}),
-        Case("one key", {"weights": torch.ones(2, 3, 1, dtype=torch.float64)}),
-        Case("one query", {"weights": random_weights(draw, 2, 1, 5)}),
-        Case("97 keys", {"weights": random_weights(draw, 3, 97, scale=0.3)}),
-        Case("sharp heads", {"weights": random_weights(draw, 2, 5, 11, scale=300.0)}),
-        Case("all axes equal", {"weights": random_weights(draw, 3, 3, 3, 3)}),
-        Case("layers too", {"weights": random_weights(draw, 2, 1, 3, 5, 7)}),
-        Case(
-            "weights are not contiguous",
-            {"weights": random_weights(draw, 3, 2, 5, 7).transpose(0, 1)},
-        ),
+        case("3 queries, 4 keys", small),
+        case("2 sentences, 3 heads", random_weights(draw, 2, 3, 5, 7)),
+        case("as many queries as keys", random_weights(draw, 3, 5, 5)),
+        case("many weights are 0", holes / holes.sum(dim=-1, keepdim=True)),
+        case("a causal mask", _causal(draw, 2, 7)),
+        case("many weights are almost 0", tiny / tiny.sum(dim=-1, keepdim=True)),
+        case("one key", torch.ones(2, 3, 1, dtype=torch.float64)),
+        case("one query", random_weights(draw, 2, 1, 5)),
+        case("97 keys", random_weights(draw, 3, 97, scale=0.3)),
+        case("sharp heads", random_weights(draw, 2, 5, 11, scale=300.0)),
+        case("all axes equal", random_weights(draw, 3, 3, 3, 3)),
+        case("layers too", random_weights(draw, 2, 1, 3, 5, 7)),
+        case("weights are not contiguous", random_weights(draw, 3, 2, 5, 7).transpose(0, 1)),
     ]
 
 
@@ -45,26 +45,20 @@ def _causal(draw, *shape):
     return scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf).softmax(dim=-1)
 
 
-ENTROPY_SECTION = "How widely a head looks"
-ROWS = "Rows ask, columns are asked"
-
-
 def _logs(weights):
     """The logarithm, 0 where the weight is 0: there it does not count."""
     return torch.where(weights > 0, weights, 1.0).log()
 
 
 def build_entropy(
-    before=same,
+    before=unchanged,
     logarithm=_logs,
-    factor=same,
+    factor=unchanged,
     total=lambda terms: -terms.sum(dim=-1),
     unit=1.0,
     finish=lambda entropies, weights: entropies,
 ):
-    """Return an answer to `07-entropy`, right unless a part is replaced.
-
-    before: what is done to the weights first. logarithm: of them. factor: what it is multiplied
+    """before: what is done to the weights first. logarithm: of them. factor: what it is multiplied
     by, from the weights. total: from the products to one number a query. unit: a last factor.
     finish: of the entropies, given the weights.
     """
@@ -76,19 +70,12 @@ def build_entropy(
     return entropy
 
 
-def _added(size):
-    return Mistake(
-        f"added-1e-{size}",
-        "You add a small number to every weight before the logarithm.",
-        "That keeps 0 · ln 0 from becoming NaN, but it moves every other term a little, too, and "
-        "with many keys that adds up. 0 · ln 0 needs an answer of its own: which one?",
-        ENTROPY_SECTION,
-        parts={"logarithm": lambda weights: (weights + 10.0**-size).log()},
-    )
+def _logs_with(small):
+    return lambda weights: (weights + small).log()
 
 
 ENTROPY = read_again(
-    ENTROPY_SECTION,
+    "How widely a head looks",
     Mistake(
         "nan-for-a-weight-of-0",
         "A weight of 0 makes the whole row NaN.",
@@ -103,10 +90,16 @@ ENTROPY = read_again(
         "the weight is 0.",
         wrong=lambda weights: torch.nan_to_num(-(weights * weights.log()).sum(dim=-1)),
     ),
-    _added(9),
-    _added(10),
-    _added(8),
-    _added(6),
+    *(
+        Mistake(
+            f"added-1e-{size}",
+            "You add a small number to every weight before the logarithm.",
+            "That keeps 0 · ln 0 from becoming NaN, but it moves every other term a little, too, "
+            "and with many keys that adds up. 0 · ln 0 needs an answer of its own: which one?",
+            parts={"logarithm": _logs_with(10.0**-size)},
+        )
+        for size in (9, 10, 8, 6)
+    ),
     Mistake(
         "weights-cut-off",
         "You leave very small weights out, or make them larger, and not only those that are 0.",
@@ -151,7 +144,7 @@ ENTROPY = read_again(
         "You add up down the columns, over the queries.",
         "A row is one query's unit of attention, and the entropy says how widely it is spread. A "
         "column mixes shares of different queries. With L = S no shape shows it.",
-        ROWS,
+        "Rows ask, columns are asked",
         parts={"total": lambda terms: -terms.sum(dim=-2)},
     ),
     Mistake(
@@ -227,8 +220,8 @@ TASK = Task(
     heads.entropy,
     entropy_cases,
     tolerance=1e-9,  # a small number that is added to every weight shows
-    forbidden=FORBIDDEN,
     mistakes=ENTROPY,
     build=build_entropy,
+    forbidden=FORBIDDEN,
     number=2,
 )

@@ -3,18 +3,17 @@
 import numpy as np
 import torch
 
-from mha_classroom.checks.combining import read_again
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, without
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
-from mha_classroom.tasks.seeing_attention.offset_score import HARMLESS, HEADS, PAIRS, build_offset
+from mha_classroom.tasks.seeing_attention.offset_score import HEADS, PAIRS, build_offset
 from mha_course.explorer import heads
 
 __all__ = ["TASK"]
 
 
 def find_cases(draw):
-    """Cases for `find_head`: the head sits anywhere, and rivals are strong elsewhere."""
+    """The head sits anywhere, and rivals are strong elsewhere."""
 
     def case(name, layers, num_heads, length, offset, *rivals):
         weights = random_weights(draw, layers, num_heads, length, length, scale=0.5)
@@ -92,9 +91,7 @@ def _place(scores, weights):
 
 
 def build_find(choose=_place, finish=lambda layer, head, scores: (layer, head), **scoring):
-    """Return an answer to `07-find_head`, right unless a part is replaced.
-
-    choose: layer and head, from the scores (layers, H) and the weights. finish: what is returned.
+    """choose: layer and head, from the scores (layers, H) and the weights. finish: the result.
     Other parts are those of `build_offset`.
     """
     score = build_offset(**scoring)
@@ -122,11 +119,7 @@ def _apart(scores, weights):
 
 FIND = read_again(
     HEADS,
-    *(
-        Mistake(id, did, why, section, parts=parts)
-        for id, did, why, section, parts in PAIRS
-        if id not in HARMLESS
-    ),
+    *without(PAIRS, "divided-by-length-less-offset"),  # that changes no place
     Mistake(
         "flat-index",
         "You return one number: the head's place in the flattened table.",
@@ -205,9 +198,7 @@ FIND = read_again(
         "last-layer-only",
         "You look in the last layer only.",
         "The head may be in any layer.",
-        parts={
-            "choose": lambda scores, weights: (len(scores) - 1, scores[-1].argmax().item()),
-        },
+        parts={"choose": lambda scores, weights: (len(scores) - 1, scores[-1].argmax().item())},
     ),
     Mistake(
         "best-head-of-each-layer",
@@ -223,9 +214,9 @@ TASK = Task(
     find_cases,
     examine=examine_find,
     returns=("the layer", "the head"),
-    forbidden=FORBIDDEN,
     mistakes=FIND,
     build=build_find,
     uses=("07-offset_score",),
+    forbidden=FORBIDDEN,
     number=4,
 )

@@ -5,27 +5,17 @@ import numbers
 import numpy as np
 import torch
 
-from mha_classroom.checks.combining import read_again, same
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.runs import run_attended
 from mha_course.explorer import heads
 
 __all__ = ["TASK"]
 
 
-def random_weights(draw, *shape, scale=2.0):
-    """Weights as softmax makes them, (..., L, S)."""
-    return draw.normal(*shape, scale=scale).softmax(dim=-1)
-
-
-def table(*rows):
-    return torch.tensor(rows, dtype=torch.float64)
-
-
 def attended_cases(draw):
-    """Cases for `most_attended`: equal words, equal means, every k, one token."""
+    """Equal words, equal means, every k, one token."""
 
     def case(name, tokens, weights=None, **options):
         weights = random_weights(draw, len(tokens), len(tokens)) if weights is None else weights
@@ -57,6 +47,15 @@ def attended_cases(draw):
         case("the same words again and again", twice * 3, k=6),
         case("weights are not contiguous", words(7), random_weights(draw, 7, 7).T.contiguous().T),
     ]
+
+
+def random_weights(draw, *shape, scale=2.0):
+    """Weights as softmax makes them, (..., L, S)."""
+    return draw.normal(*shape, scale=scale).softmax(dim=-1)
+
+
+def table(*rows):
+    return torch.tensor(rows, dtype=torch.float64)
 
 
 def _often_twice():
@@ -95,10 +94,7 @@ def examine_attended(inputs, seen):
         raise AnswerError(f"most_attended has to return a list of pairs, got {describe(pairs)}.")
     for place, pair in enumerate(pairs):
         _check_pair(place, pair)
-    means = [number for _, number in pairs]
-    narrow = any(getattr(number, "dtype", None) in (torch.float32, np.float32) for number in means)
-    means = torch.tensor([float(mean) for mean in means], dtype=torch.float64)
-    return " ".join(token for token, _ in pairs), means.float() if narrow else means
+    return " ".join(token for token, _ in pairs), floats_of([number for _, number in pairs])
 
 
 def _check_pair(place, pair):
@@ -120,8 +116,47 @@ def _check_pair(place, pair):
         )
 
 
-FORBIDDEN = ("mha_course.explorer.heads",)
-TOKENS = "The tokens that a head looks at"
+def floats_of(numbers):
+    """The numbers in a tensor: float32 if one of them is, else float64."""
+    narrow = any(getattr(x, "dtype", None) in (torch.float32, np.float32) for x in numbers)
+    found = torch.tensor([float(x) for x in numbers], dtype=torch.float64)
+    return found.float() if narrow else found
+
+
+def build_attended(
+    strength=lambda weights: weights.mean(dim=0),
+    order=lambda means: means.argsort(descending=True, stable=True).tolist(),
+    take=lambda positions, k: positions[:k],
+    number=float,
+    pair=lambda tokens, position, number: (tokens[position], number),
+    finish=unchanged,
+):
+    """strength: a number for each key, from the weights. order: of the positions, from the numbers.
+    take: which positions are returned. number: what is said of the strength. pair: of a token and
+    that number. finish: of the list.
+    """
+
+    def most_attended(weights, tokens, k=3):
+        numbers = strength(weights)
+        positions = take(order(numbers), k)
+        return finish([pair(tokens, place, number(numbers[place])) for place in positions])
+
+    return most_attended
+
+
+ROWS = "Rows ask, columns are asked"
+
+
+def _means_of_rows(inputs, value):
+    """Whether the numbers are those of the rows; they are alike, so any tokens may come first."""
+    expected = inputs["weights"].mean(dim=1).sort(descending=True).values[: inputs.get("k", 3)]
+    same_length = len(value[1]) == len(expected)
+    return same_length and torch.allclose(value[1].double(), expected, rtol=0, atol=1e-6)
+
+
+def _votes(weights):
+    """The share of the queries whose largest weight is on this key."""
+    return weights.argmax(dim=1).bincount(minlength=len(weights)).double() / len(weights)
 
 
 def _collected(add):
@@ -143,7 +178,7 @@ def _by_index(weights, tokens, k=3):
 
 
 def _topk(weights, tokens, k=3):
-    means, positions = weights.mean(dim=0).topk(min(k, len(tokens)))
+    means, positions = weights.mean(dim=0).topk(k)
     return [(tokens[place], mean) for place, mean in zip(positions, means.tolist(), strict=True)]
 
 
@@ -162,100 +197,13 @@ def _equals_anyhow(inputs, value):
     return True
 
 
-SAME_WORDS = read_again(
-    TOKENS,
-    Mistake(
-        "equals-anyhow",
-        "Tokens with equal means come in any order.",
-        "topk and argsort promise nothing about equal ones, and a sort of pairs goes on with the "
-        "second of the pair. The earlier place comes first.",
-        wrong=_topk,
-        shows=_equals_anyhow,
-    ),
-    Mistake(
-        "same-words-added-up",
-        "You add up what the same word gets at different places.",
-        'A head looks at positions, and each is an entry of its own: the first "the" and the '
-        "second are two keys with two values.",
-        wrong=_collected(lambda old, new: old + new),
-    ),
-    Mistake(
-        "same-words-overwritten",
-        "Where a word stands twice, the later place takes the other's entry.",
-        "That is what a dict does with a key that it has already. Each position is an entry of "
-        "its own.",
-        wrong=_collected(lambda old, new: new),
-    ),
-    Mistake(
-        "same-words-once",
-        "Where a word stands twice, only its first place is looked at.",
-        "tokens.index(word) always finds the first. Each position is an entry of its own.",
-        wrong=_collected(lambda old, new: old),
-    ),
-    Mistake(
-        "same-words-same-number",
-        "Where a word stands twice, both entries have the number of its first place.",
-        "tokens.index(word) always finds the first. The entries are right, and each needs the mean "
-        "of its own position.",
-        wrong=_by_index,
-    ),
-)
-
-ROWS = "Rows ask, columns are asked"
-
-
-def largest_first(means):
-    """The positions in the order that is asked for."""
-    return means.argsort(descending=True, stable=True).tolist()
-
-
-def build_attended(
-    strength=lambda weights: weights.mean(dim=0),
-    order=largest_first,
-    take=lambda positions, k: positions[:k],
-    number=float,
-    pair=lambda tokens, position, number: (tokens[position], number),
-    finish=same,
-):
-    """Return an answer to `07-most_attended`, right unless a part is replaced.
-
-    strength: a number for each key, from the weights. order: of the positions, from the numbers.
-    take: which positions are returned. number: what is said of the strength. pair: of a token and
-    that number. finish: of the list.
-    """
-
-    def most_attended(weights, tokens, k=3):
-        numbers = strength(weights)
-        positions = take(order(numbers), k)
-        return finish([pair(tokens, place, number(numbers[place])) for place in positions])
-
-    return most_attended
-
-
-def _means_of_rows(inputs, value):
-    """Whether the numbers are those of the rows; they are alike, so any tokens may come first."""
-    expected = inputs["weights"].mean(dim=1).sort(descending=True).values[: inputs.get("k", 3)]
-    same_length = len(value[1]) == len(expected)
-    return same_length and torch.allclose(value[1].double(), expected, rtol=0, atol=1e-6)
-
-
-def _votes(weights):
-    """The share of the queries whose largest weight is on this key."""
-    return weights.argmax(dim=1).bincount(minlength=len(weights)).double() / len(weights)
-
-
-def _by_topk(weights, tokens, k=3):
-    means, positions = weights.mean(dim=0).topk(k)
-    return [(tokens[place], mean) for place, mean in zip(positions, means.tolist(), strict=True)]
-
-
 def _without_special(weights, tokens, k=3):
     kept = [pair for pair in build_attended()(weights, tokens, len(tokens)) if pair[0][0] != "["]
     return kept[:k]
 
 
 ATTENDED = read_again(
-    TOKENS,
+    "The tokens that a head looks at",
     Mistake(
         "averaged-over-keys",
         "You average along the rows, over the keys.",
@@ -366,7 +314,7 @@ ATTENDED = read_again(
         "You take the k largest with topk.",
         "It insists on k entries and fails where there are fewer tokens. And of equal ones it may "
         "return any; the task asks for the earlier first.",
-        wrong=_by_topk,
+        wrong=_topk,
     ),
     Mistake(
         "position-instead-of-token",
@@ -406,7 +354,41 @@ ATTENDED = read_again(
         "Round what you print, not what you return: whoever goes on with it needs the digits.",
         parts={"number": lambda number: round(float(number), 4)},
     ),
-    *SAME_WORDS,
+    Mistake(
+        "equals-anyhow",
+        "Tokens with equal means come in any order.",
+        "topk and argsort promise nothing about equal ones, and a sort of pairs goes on with the "
+        "second of the pair. The earlier place comes first.",
+        wrong=lambda weights, tokens, k=3: _topk(weights, tokens, min(k, len(tokens))),
+        shows=_equals_anyhow,
+    ),
+    Mistake(
+        "same-words-added-up",
+        "You add up what the same word gets at different places.",
+        'A head looks at positions, and each is an entry of its own: the first "the" and the '
+        "second are two keys with two values.",
+        wrong=_collected(lambda old, new: old + new),
+    ),
+    Mistake(
+        "same-words-overwritten",
+        "Where a word stands twice, the later place takes the other's entry.",
+        "That is what a dict does with a key that it has already. Each position is an entry of "
+        "its own.",
+        wrong=_collected(lambda old, new: new),
+    ),
+    Mistake(
+        "same-words-once",
+        "Where a word stands twice, only its first place is looked at.",
+        "tokens.index(word) always finds the first. Each position is an entry of its own.",
+        wrong=_collected(lambda old, new: old),
+    ),
+    Mistake(
+        "same-words-same-number",
+        "Where a word stands twice, both entries have the number of its first place.",
+        "tokens.index(word) always finds the first. The entries are right, and each needs the mean "
+        "of its own position.",
+        wrong=_by_index,
+    ),
     Mistake(
         "special-tokens-left-out",
         "You leave [CLS] and [SEP] out.",
@@ -416,6 +398,8 @@ ATTENDED = read_again(
     ),
 )
 
+FORBIDDEN = ("mha_course.explorer.heads",)
+
 TASK = Task(
     "07-most_attended",
     heads.most_attended,
@@ -424,8 +408,8 @@ TASK = Task(
     examine=examine_attended,
     returns=("the list of tokens", "the list of mean weights"),
     tolerance=1e-6,
-    forbidden=FORBIDDEN,
     mistakes=ATTENDED,
     build=build_attended,
+    forbidden=FORBIDDEN,
     number=1,
 )

@@ -2,9 +2,8 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again, same
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
 
@@ -12,7 +11,7 @@ __all__ = ["TASK"]
 
 
 def offset_cases(draw):
-    """Cases for `offset_score`: both sides, near and far, ranks 2 to 5, L equal to other axes."""
+    """Both sides, near and far, ranks 2 to 5, L equal to other axes."""
 
     def case(name, offset, *shape):
         return Case(name, {"weights": random_weights(draw, *shape), "offset": offset})
@@ -50,19 +49,25 @@ def examine_offset(inputs, score):
     return score
 
 
-ROWS = "Rows ask, columns are asked"
+def build_offset(
+    shift=unchanged,
+    pick=lambda weights, offset: weights.diagonal(offset, dim1=-2, dim2=-1),
+    average=lambda picked, length, offset: picked.mean(dim=-1),
+    finish=unchanged,
+):
+    """shift: the offset that is used. pick: the weights at this offset, along the last axis.
+    average: of them, given L and the offset. finish: of the scores.
+    """
+
+    def offset_score(weights, offset):
+        used = shift(offset)
+        return finish(average(pick(weights, used), weights.shape[-1], used))
+
+    return offset_score
+
+
 OFFSETS = "The token before"
 HEADS = "Seventy-two heads at once"
-
-
-def right_pick(weights, offset):
-    """The weights of the pairs at this offset, (..., number of pairs)."""
-    return weights.diagonal(offset, dim1=-2, dim2=-1)
-
-
-def right_mean(picked, length, offset):
-    """Their mean over the queries that have such a key."""
-    return picked.mean(dim=-1)
 
 
 def _wrapped(weights, offset):
@@ -90,140 +95,111 @@ def _votes(weights, offset):
     return (weights.argmax(dim=-1)[..., queries] == queries + offset).double()
 
 
-def build_offset(shift=same, pick=right_pick, average=right_mean, finish=lambda scores: scores):
-    """Return an answer to `07-offset_score`, right unless a part is replaced.
-
-    shift: the offset that is used. pick: the weights at this offset, along the last axis.
-    average: of them, given L and the offset. finish: of the scores.
-    """
-
-    def offset_score(weights, offset):
-        used = shift(offset)
-        return finish(average(pick(weights, used), weights.shape[-1], used))
-
-    return offset_score
-
-
-# What is wrong about the pairs that are looked at; as a part of either task.
-PAIRS = (
-    (
+# What is wrong about the pairs that are looked at, in `find_head` as well.
+PAIRS = read_again(
+    OFFSETS,
+    Mistake(
         "sign-turned",
         "You look on the other side: at offset -1, at the token after. (Or rows and columns have "
         "changed places, which comes to the same.)",
         "The key of query i is i + offset. At offset -1 query 5 asks key 4: in which row is that, "
         "and in which column?",
-        ROWS,
-        {"shift": lambda offset: -offset},
+        "Rows ask, columns are asked",
+        parts={"shift": lambda offset: -offset},
     ),
-    (
+    Mistake(
         "offset-ignored",
         "You look at offset 0, whatever the offset is.",
         "That is how much each token looks at itself: the main diagonal. The pairs that are asked "
         "for lie beside it.",
-        OFFSETS,
-        {"shift": lambda offset: 0},
+        parts={"shift": lambda offset: 0},
     ),
-    (
+    Mistake(
         "always-before",
         "You look at the token before, whatever the offset is.",
         "The offset says how far away the key is, and on which side.",
-        OFFSETS,
-        {"shift": lambda offset: -1},
+        parts={"shift": lambda offset: -1},
     ),
-    (
+    Mistake(
         "one-too-far-right",
         "Your keys stand one place further right than they should: i + offset + 1.",
         "Offset 0 is the token itself. Is it in your code, too?",
-        OFFSETS,
-        {"shift": lambda offset: offset + 1},
+        parts={"shift": lambda offset: offset + 1},
     ),
-    (
+    Mistake(
         "one-too-far-left",
         "Your keys stand one place further left than they should: i + offset - 1.",
         "Offset 0 is the token itself. Is it in your code, too?",
-        OFFSETS,
-        {"shift": lambda offset: offset - 1},
+        parts={"shift": lambda offset: offset - 1},
     ),
-    (
+    Mistake(
         "distance-only",
         "You take the offset without its sign: before and after become the same.",
         "A head that looks back and one that looks ahead are two kinds of head. The sign tells "
         "them apart.",
-        OFFSETS,
-        {"shift": abs},
+        parts={"shift": abs},
     ),
-    (
+    Mistake(
         "wrapped-around",
         "Your pairs go round the end: the first token's key at offset -1 is the last token.",
         "That is what roll does, or a remainder. The first token has no token before it; that "
         "query is left out.",
-        OFFSETS,
-        {"pick": _wrapped},
+        parts={"pick": _wrapped},
     ),
-    (
+    Mistake(
         "index-past-the-end",
         "You ask for the key i + offset of every query i, also where there is none.",
         "Below 0 Python counts from the end, without a word: index -1 is the last token. Past the "
         "end it raises an error. Which queries have such a key?",
-        OFFSETS,
-        {"pick": _indexed},
+        parts={"pick": _indexed},
     ),
-    (
+    Mistake(
         "negative-index",
         "You leave out the queries whose key would be past the end, but not those whose key would "
         "be before the beginning.",
         "Below 0 Python counts from the end, without a word: index -1 is the last token. Which "
         "queries have a key at offset -1?",
-        OFFSETS,
-        {"pick": _cut_at_the_end},
+        parts={"pick": _cut_at_the_end},
     ),
-    (
+    Mistake(
         "diagonal-of-the-first-axes",
         "You take the diagonal of the first two axes.",
         "diagonal does that unless it is told which axes. For one head, (L, L), it is right; with "
         "heads and layers in front it is not queries and keys that it pairs up.",
-        OFFSETS,
-        {"pick": lambda weights, offset: weights.diagonal(offset)},
+        parts={"pick": lambda weights, offset: weights.diagonal(offset)},
     ),
-    (
+    Mistake(
         "votes-counted",
         "You count the queries whose largest weight is at this offset.",
         "That is how Voita et al. call a head positional, and a good question. The task asks for "
         "the mean weight, in which a weight of .9 counts more than one of .3.",
-        OFFSETS,
-        {"pick": _votes},
+        parts={"pick": _votes},
     ),
-    (
+    Mistake(
         "one-position-for-all",
         "You average over all queries first and look at one position then.",
         "The key that is asked for moves along with the query: query 5 asks key 4, query 6 asks "
         "key 5. Once the queries are averaged, that cannot be seen any more.",
-        OFFSETS,
-        {"pick": lambda weights, offset: weights.mean(dim=-2)[..., [offset]]},
+        parts={"pick": lambda weights, offset: weights.mean(dim=-2)[..., [offset]]},
     ),
-    (
+    Mistake(
         "largest-pair",
         "You take the largest weight at this offset.",
         "One pair of tokens is enough for that. The mean says what the head does as a rule.",
-        OFFSETS,
-        {"average": lambda picked, length, offset: picked.amax(dim=-1)},
+        parts={"average": lambda picked, length, offset: picked.amax(dim=-1)},
     ),
-    (
+    Mistake(
         "divided-by-length-less-offset",
         "You divide by L - offset.",
         "That is the number of pairs for an offset to the right. How many are there at offset -1, "
         "and what does L - (-1) give?",
-        OFFSETS,
-        {"average": lambda picked, length, offset: picked.sum(dim=-1) / (length - offset)},
+        parts={"average": lambda picked, length, offset: picked.sum(dim=-1) / (length - offset)},
     ),
 )
 
-# These do not change which head is found, so `find_head` need not know them.
-HARMLESS = ("divided-by-length-less-offset",)
-
 OFFSET = read_again(
     OFFSETS,
-    *(Mistake(id, did, why, section, parts=parts) for id, did, why, section, parts in PAIRS),
+    *PAIRS,
     Mistake(
         "rows-and-columns-swapped",
         wrong=lambda weights, offset: build_offset()(weights.mT, offset),
@@ -262,8 +238,8 @@ TASK = Task(
     heads.offset_score,
     offset_cases,
     examine=examine_offset,
-    forbidden=FORBIDDEN,
     mistakes=OFFSET,
     build=build_offset,
+    forbidden=FORBIDDEN,
     number=3,
 )

@@ -2,8 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.combining import apart, read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again
 from mha_classroom.tasks.why_many_heads.one_head import (
     MODULES,
     SHARED,
@@ -16,22 +15,11 @@ __all__ = ["TASK"]
 
 
 def loop_of_heads(X, W_q, W_k, W_v, W_o):
-    """A right answer to `03-loop_of_heads`."""
     heads = [one_head(X, *matrices) for matrices in zip(W_q, W_k, W_v, strict=True)]
     return torch.cat(heads, dim=-1) @ W_o
 
 
-def _loop_inputs(draw, B, L, d_model, H, d_k, d_v):
-    shapes = {"W_q": (d_model, d_k), "W_k": (d_model, d_k), "W_v": (d_model, d_v)}
-    inputs = {"X": draw.normal(B, L, d_model)}
-    for name, shape in shapes.items():
-        inputs[name] = draw.normal(H, *shape, scale=d_model**-0.5)
-    inputs["W_o"] = draw.normal(H * d_v, d_model, scale=(H * d_v) ** -0.5)
-    return inputs
-
-
 def loop_cases(draw):
-    """Cases for `loop_of_heads`."""
     tokens = torch.tensor([[[2.0, 0.0], [0.0, 4.0]]], dtype=torch.float64)
     zero = tokens.new_zeros(2, 2, 1)
     by_hand = {"X": tokens, "W_q": zero, "W_k": zero + 1}
@@ -56,8 +44,17 @@ def loop_cases(draw):
     ]
 
 
+def _loop_inputs(draw, B, L, d_model, H, d_k, d_v):
+    shapes = {"W_q": (d_model, d_k), "W_k": (d_model, d_k), "W_v": (d_model, d_v)}
+    inputs = {"X": draw.normal(B, L, d_model)}
+    for name, shape in shapes.items():
+        inputs[name] = draw.normal(H, *shape, scale=d_model**-0.5)
+    inputs["W_o"] = draw.normal(H * d_v, d_model, scale=(H * d_v) ** -0.5)
+    return inputs
+
+
 def loop_stages(inputs):
-    """What a right `loop_of_heads` computes on the way: each stage for all heads."""
+    """Each stage for all heads."""
     X, *matrices, W_o = inputs.values()
     per_head = zip(*matrices, strict=True)
     runs = [head_stages(dict(zip("Xqkv", (X, *own), strict=True))) for own in per_head]
@@ -71,20 +68,12 @@ def _of_every_head(runs):
     return {f"{name} of every head": torch.stack([r[name] for r in runs]) for name in runs[0]}
 
 
-LOOP_OF_HEADS = "The loop of heads"
-WRONGLY = "Joining them, wrongly"
-SUM_OF_HEADS = "The output is a sum"
-NARROW = "Many narrow matrices, one wide one"
-
-
 def _join(heads, W_o):
     return heads.transpose(1, 2).flatten(2) @ W_o
 
 
 def build_loop(pick=lambda W: W, join=_join, after=lambda output, X: output, **parts):
-    """Return an answer to `03-loop_of_heads`, right unless a part is replaced.
-
-    pick: from (H, d_model, d) the matrices that are used. join: heads (B, H, L, d_v) and W_o to
+    """pick: from (H, d_model, d) the matrices that are used. join: heads (B, H, L, d_v) and W_o to
     the output. The other parts are those of a head.
     """
     head = build_head(**parts)
@@ -93,6 +82,11 @@ def build_loop(pick=lambda W: W, join=_join, after=lambda output, X: output, **p
         return after(join(head(X[:, None], pick(W_q), pick(W_k), pick(W_v)), W_o), X)
 
     return loop_of_heads
+
+
+LOOP_OF_HEADS = "The loop of heads"
+SUM_OF_HEADS = "The output is a sum"
+NARROW = "Many narrow matrices, one wide one"
 
 
 def _each(heads):
@@ -119,7 +113,7 @@ def _slices_of_words(X, W_q, W_k, W_v, W_o):
 
 
 JOINING = read_again(
-    WRONGLY,
+    "Joining them, wrongly",
     Mistake(
         "heads-end-to-end",
         "Your heads are laid end to end, along the batch (as torch.cat does when it is told no "
@@ -275,34 +269,31 @@ JOINING = read_again(
     ),
 )
 
-LOOP = apart(
-    JOINING + SHARED,
-    build_loop,
-    "heads-summed-through-first-rows",
-    "heads-summed-without-W_o",
-    "heads-stacked",
-    "stacked-and-reshaped",
-    "heads-reversed",
-    "heads-averaged",
-    "residual-added",
-    "softmax-over-heads",
-    "scaled-by-words",
-    "scaled-by-d_v",
-    "multiplied-by-root",
-    "softmax-over-batch",
-    "sigmoid",
-    "plain-normalisation",
-)
-
 TASK = Task(
     "03-loop_of_heads",
     loop_of_heads,
     loop_cases,
     returns=("the output",),
-    forbidden=MODULES,
-    mistakes=LOOP,
+    mistakes=JOINING + SHARED,
     build=build_loop,
+    alone=(
+        "heads-summed-through-first-rows",
+        "heads-summed-without-W_o",
+        "heads-stacked",
+        "stacked-and-reshaped",
+        "heads-reversed",
+        "heads-averaged",
+        "residual-added",
+        "softmax-over-heads",
+        "scaled-by-words",
+        "scaled-by-d_v",
+        "multiplied-by-root",
+        "softmax-over-batch",
+        "sigmoid",
+        "plain-normalisation",
+    ),
     stages=loop_stages,
     uses=("03-one_head",),
+    forbidden=MODULES,
     number=2,
 )

@@ -4,21 +4,16 @@ import math
 
 import torch
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
 from mha_classroom.tasks.why_many_heads.runs import MANY, run_neighbours
 from mha_course.attention import scaled_dot_product_attention
 
 __all__ = ["TASK"]
 
-RETURNS = ("weight_before", "copied_before", "weight_after", "copied_after")
-STEPS = (-1, 1)  # where head 0 and head 1 have to look
-FIRM, NEAR = 0.99 - 1e-6, 0.02 + 1e-6  # a weight of 0.99 to the last digit is let through
-
 
 def neighbour_weights(num_features, num_positions):
-    """A right answer to `03-neighbour_weights`: keys say where they are, queries where to look."""
+    """Keys say where they are, queries where to look."""
     here = torch.eye(num_positions, dtype=torch.float64)
     W_q = here.new_zeros(2, num_features + num_positions, num_positions)
     W_k, W_v = W_q.clone(), W_q[:, :, :1].repeat(1, 1, num_features)
@@ -30,7 +25,7 @@ def neighbour_weights(num_features, num_positions):
 
 
 def neighbour_cases(draw):
-    """Cases for `neighbour_weights`: sizes, and contents between -1 and 1 to run its weights on."""
+    """Sizes, and contents between -1 and 1 to run the weights on."""
 
     def case(B, L, d, content=None):
         content = draw.normal(B, L, d).tanh() if content is None else content
@@ -50,6 +45,10 @@ def neighbour_cases(draw):
         case(2, 7, 7, same * draw.normal(2, 7, 1).tanh()),
         case(3, MANY, 2),
     ]
+
+
+STEPS = (-1, 1)  # where head 0 and head 1 have to look
+FIRM, NEAR = 0.99 - 1e-6, 0.02 + 1e-6  # a weight of 0.99 to the last digit is let through
 
 
 @total
@@ -220,23 +219,17 @@ def _which_axis(W, d_model):
     return ": one matrix for each of the two heads" if W.dim() == 2 else ""
 
 
-STANDS = "Where a word stands"
-LOOP_OF_HEADS = "The loop of heads"
-
-
-def copy_content(W_v, d):
+def _copy_content(W_v, d):
     W_v[:, :d] = torch.eye(d)
 
 
 def build_neighbours(
     looks=((-1,), (1,)),
     strength=lambda L: 100.0,
-    fill=copy_content,
+    fill=_copy_content,
     change=lambda weights, d: weights,
 ):
-    """Return an answer to `03-neighbour_weights`, right unless a part is replaced.
-
-    looks: how far from itself a word looks, for each head; a head may look at several places.
+    """looks: how far from itself a word looks, for each head; a head may look at several places.
     fill: writes the values' matrices. change: what is done to W_q, W_k, W_v in the end.
     """
 
@@ -252,6 +245,10 @@ def build_neighbours(
         return change((W_q, W_k, W_v), d)
 
     return neighbour_weights
+
+
+STANDS = "Where a word stands"
+LOOP_OF_HEADS = "The loop of heads"
 
 
 def _ends_forgotten(weights, d):
@@ -272,7 +269,55 @@ def _with_contents(weights, d):
     return torch.cat([100 * eye, W_q], -1), torch.cat([eye, W_k], -1), W_v
 
 
-WHERE = read_again(
+FIRM_UP_TO = {2: 8.0, 3: 10.0, 5: 15.0, 7: 20.0, 13: 30.0}  # positions: the strength for it
+
+
+def _always(strength):
+    return lambda L: strength
+
+
+def _positions(W_v, d):
+    W_v[:, d:] = torch.eye(W_v.shape[1] - d, d)
+
+
+# Looked for alone, all of them.
+SHAPES = read_again(
+    LOOP_OF_HEADS,
+    Mistake(
+        "out-before-in",
+        "Your matrices are (out, in), as nn.Linear keeps them.",
+        "The lesson multiplies X @ W: which size of W has to meet the width of a word?",
+        "The package version",
+        parts={"change": lambda weights, d: tuple(W.mT for W in weights)},
+    ),
+    Mistake(
+        "heads-on-the-last-axis",
+        "The two heads are on the last axis of your tensors.",
+        "Each head takes its matrix with W_q[h], so the heads come first.",
+        parts={"change": lambda weights, d: tuple(W.permute(1, 2, 0) for W in weights)},
+    ),
+    Mistake(
+        "one-W_v-for-both",
+        "You return one W_v for both heads.",
+        "It may hold the same numbers for both. Each head still takes its own matrix, W_v[h].",
+        parts={"change": lambda weights, d: (*weights[:2], weights[2][0])},
+    ),
+    Mistake(
+        "one-head-only",
+        "Your matrices are those of a single head.",
+        "Two heads are asked for, each with matrices of its own: the first axis has size 2.",
+        parts={"change": lambda weights, d: tuple(W[0] for W in weights)},
+    ),
+    Mistake(
+        "whole-numbers",
+        "Your tensors hold whole numbers.",
+        "Contents are fractions, and PyTorch does not multiply the two kinds.",
+        STANDS,
+        parts={"change": lambda weights, d: tuple(W.nan_to_num().long() for W in weights)},
+    ),
+)
+
+NEIGHBOURS = read_again(
     STANDS,
     Mistake(
         "heads-swapped",
@@ -363,30 +408,6 @@ WHERE = read_again(
         "What is a place asked for by?",
         parts={"change": _with_contents},
     ),
-)
-
-ONE = "One head, with matrices of its own"
-LINEAR = "The package version"
-
-
-def _positions(W_v, d):
-    W_v[:, d:] = torch.eye(W_v.shape[1] - d, d)
-
-
-def _firm_up_to(positions, strength):
-    return Mistake(
-        f"firm-up-to-{positions}-positions",
-        f"Your heads look at the right words, firmly with up to {positions} positions, too weakly "
-        "with more.",
-        "The more words compete, the larger a lead it takes, and what it is divided by may grow "
-        "too. How large must the lead be for 19 positions?",
-        STANDS,
-        parts={"strength": lambda L: strength},
-    )
-
-
-STRENGTH = read_again(
-    STANDS,
     Mistake(
         "strength-too-small",
         "Your heads look at the right words, but too weakly.",
@@ -401,7 +422,18 @@ STRENGTH = read_again(
         "On the way there scores are divided. By what? The lead that counts is what is left of it.",
         parts={"strength": lambda L: math.log(99 * (L - 1))},
     ),
-    *map(_firm_up_to, (2, 3, 5, 7, 13), (8.0, 10.0, 15.0, 20.0, 30.0)),
+    *(
+        Mistake(
+            f"firm-up-to-{positions}-positions",
+            f"Your heads look at the right words, firmly with up to {positions} positions, too "
+            "weakly with more.",
+            "The more words compete, the larger a lead it takes, and what it is divided by may "
+            "grow too. How large must the lead be for 19 positions?",
+            STANDS,
+            parts={"strength": _always(strength)},
+        )
+        for positions, strength in FIRM_UP_TO.items()
+    ),
     Mistake(
         "sign-turned",
         "Your heads look at every word but the right one.",
@@ -414,15 +446,11 @@ STRENGTH = read_again(
         "Most features of a word are 0, and inf · 0 is not a number. How large a lead is enough?",
         parts={"strength": lambda L: math.inf},
     ),
-)
-
-COPIED = read_again(
-    STANDS,
     Mistake(
         "values-empty",
         "Your heads bring zeros: W_v is empty.",
         "They look at the right words. W_v says what is brought from there.",
-        ONE,
+        "One head, with matrices of its own",
         parts={"fill": lambda W_v, d: None},
     ),
     Mistake(
@@ -442,63 +470,16 @@ COPIED = read_again(
         "Head 1 brings zeros: its W_v is empty.",
         "Each head has a W_v of its own.",
         LOOP_OF_HEADS,
-        parts={"fill": lambda W_v, d: copy_content(W_v[:1], d)},
+        parts={"fill": lambda W_v, d: _copy_content(W_v[:1], d)},
     ),
     Mistake(
         "values-multiplied",
         "Your heads bring the right content, multiplied.",
         "The strength belongs to the scores, where it makes a head look firmly. What is brought "
         "should arrive as it was.",
-        parts={"fill": lambda W_v, d: copy_content(W_v, d) or W_v.mul_(100)},
+        parts={"fill": lambda W_v, d: _copy_content(W_v, d) or W_v.mul_(100)},
     ),
-)
-
-SHAPES = read_again(
-    LOOP_OF_HEADS,
-    Mistake(
-        "out-before-in",
-        "Your matrices are (out, in), as nn.Linear keeps them.",
-        "The lesson multiplies X @ W: which size of W has to meet the width of a word?",
-        LINEAR,
-        parts={"change": lambda weights, d: tuple(W.mT for W in weights)},
-    ),
-    Mistake(
-        "heads-on-the-last-axis",
-        "The two heads are on the last axis of your tensors.",
-        "Each head takes its matrix with W_q[h], so the heads come first.",
-        parts={"change": lambda weights, d: tuple(W.permute(1, 2, 0) for W in weights)},
-    ),
-    Mistake(
-        "one-W_v-for-both",
-        "You return one W_v for both heads.",
-        "It may hold the same numbers for both. Each head still takes its own matrix, W_v[h].",
-        parts={"change": lambda weights, d: (*weights[:2], weights[2][0])},
-    ),
-    Mistake(
-        "one-head-only",
-        "Your matrices are those of a single head.",
-        "Two heads are asked for, each with matrices of its own: the first axis has size 2.",
-        parts={"change": lambda weights, d: tuple(W[0] for W in weights)},
-    ),
-    Mistake(
-        "whole-numbers",
-        "Your tensors hold whole numbers.",
-        "Contents are fractions, and PyTorch does not multiply the two kinds.",
-        STANDS,
-        parts={"change": lambda weights, d: tuple(W.nan_to_num().long() for W in weights)},
-    ),
-)
-
-BY_HAND = apart(
-    WHERE + STRENGTH + COPIED + SHAPES,
-    build_neighbours,
-    "heads-swapped-on-a-ring",
-    "both-neighbours-in-each-head",
-    "ends-forgotten",
-    "contents-in-scores",
-    *(mistake.id for mistake in STRENGTH if mistake.id.startswith("firm-up-to")),
-    "infinite-strength",
-    *(mistake.id for mistake in SHAPES),
+    *SHAPES,
 )
 
 TASK = Task(
@@ -507,8 +488,17 @@ TASK = Task(
     neighbour_cases,
     run=run_neighbours,
     examine=examine_neighbours,
-    returns=RETURNS,
-    mistakes=BY_HAND,
+    returns=("weight_before", "copied_before", "weight_after", "copied_after"),
+    mistakes=NEIGHBOURS,
     build=build_neighbours,
+    alone=(
+        "heads-swapped-on-a-ring",
+        "both-neighbours-in-each-head",
+        "ends-forgotten",
+        "contents-in-scores",
+        *(f"firm-up-to-{positions}-positions" for positions in FIRM_UP_TO),
+        "infinite-strength",
+        *all_but(SHAPES),
+    ),
     number=4,
 )

@@ -2,20 +2,17 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 
 __all__ = ["TASK"]
 
 
 def output_as_sum(heads, W_o):
-    """A right answer to `03-output_as_sum`."""
     parts = zip(heads, W_o.split(heads.shape[-1]), strict=True)
     return sum(head @ rows for head, rows in parts)
 
 
 def sum_cases(draw):
-    """Cases for `output_as_sum`."""
     digits = torch.tensor([[[[1.0, 2.0]]], [[[3.0, 4.0]]]], dtype=torch.float64)
     words = torch.arange(1.0, 9.0, dtype=torch.float64).reshape(2, 2, 2, 1)
     rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [10.0, 0.0], [0.0, 100.0]], dtype=torch.float64)
@@ -38,23 +35,16 @@ def sum_cases(draw):
 
 
 def sum_stages(inputs):
-    """What a right `output_as_sum` computes on the way."""
     heads, W_o = inputs.values()
     terms = heads @ W_o.unflatten(0, (len(heads), 1, -1))
     return {"each head times its own rows of W_o": terms, "the sum over the heads": terms.sum(0)}
 
 
-WRONGLY = "Joining them, wrongly"
-SUM_OF_HEADS = "The output is a sum"
-
-
 def build_sum(
     rows=lambda W_o, h, H, d_v: W_o[h * d_v : (h + 1) * d_v],
-    order=lambda heads: heads,
+    order=unchanged,
     combine=lambda terms: terms.sum(0),
 ):
-    """Return an answer to `03-output_as_sum`, right unless a part is replaced."""
-
     def output_as_sum(heads, W_o):
         H, d_v = len(heads), heads.shape[-1]
         terms = [head @ rows(W_o, h, H, d_v) for h, head in enumerate(order(heads))]
@@ -68,8 +58,10 @@ def _width_from_batch(heads, W_o):
     return sum(head @ W_o[h * B : (h + 1) * B] for h, head in enumerate(heads))
 
 
+WRONGLY = "Joining them, wrongly"
+
 SUM = read_again(
-    SUM_OF_HEADS,
+    "The output is a sum",
     Mistake(
         "first-rows-for-all",
         "Every head writes through the first d_v rows of W_o.",

@@ -3,11 +3,17 @@
 import torch
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import equal, is_floats, total
-from mha_classroom.checks.modules import judged, learns, plan_of
+from mha_classroom.checks.modules import judged, plan_of
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
+from mha_classroom.tasks.bert_attention.bert_self_attention import (
+    EVAL,
+    STILL,
+    TRAINED,
+    drop,
+    output_and_learning,
+)
 from mha_classroom.tasks.your_bert.runs import TABLES, run_embeddings
 from mha_course import bert
 
@@ -15,8 +21,6 @@ __all__ = ["TASK"]
 
 
 def embedding_cases(draw):
-    """Cases for `BertEmbeddings`."""
-
     def case(name, sizes, input_ids, token_type_ids=None, scale=1.0, **more):
         """sizes: rows of the three tables, hidden_size."""
         *rows, width = sizes
@@ -30,8 +34,9 @@ def embedding_cases(draw):
         return Case(name, inputs)
 
     def _ids(given, count):
-        shape = given if isinstance(given, tuple) else None
-        return draw.integers(0, count - 1, *shape) if shape else torch.tensor(given)
+        """Drawn, if a shape is given."""
+        random = isinstance(given, tuple)
+        return draw.integers(0, count - 1, *given) if random else torch.tensor(given)
 
     padded = [[3, 8, 5, 0, 0], [2, 0, 9, 9, 4], [0, 0, 0, 6, 6]]
     return [
@@ -64,42 +69,7 @@ def _small_case():
     return Case("1 text, a word twice, no segments given", inputs)
 
 
-@total
-def examine_embeddings(inputs, seen):
-    """The result; where single numbers are dropped, what dropout does."""
-    plan = plan_of(inputs, "hidden_dropout", exactly=True)
-    output, *more = judged("BertEmbeddings", inputs, plan, seen)
-    if not more:
-        return output
-    if inputs.get("hidden_dropout") == 0.25:
-        return _dropped(inputs, output, *more)
-    if "training" in inputs:
-        found = learns(inputs, plan, seen)
-        return {"the output in training": more[0], "gradients reach every matrix": found}
-    return {"the output in eval mode": output, "the output in training": more[0]}
-
-
-def _dropped(inputs, output, again, trained):
-    """What dropout of 0.25 does: two runs in eval mode, and training by eval mode."""
-    shape = (*inputs["input_ids"].shape, len(inputs["norm.bias"]))
-    if not is_floats(output, shape) or not is_floats(trained, shape):
-        raise AnswerError(
-            f"The output has to be a tensor of shape {shape}, in eval mode and in training; got "
-            f"{describe(output)} and {describe(trained)}."
-        )
-    factors = trained / output
-    dropped = factors.abs() < 1e-6
-    mixed = [bool((dropped.amax(a) != dropped.amin(a)).any()) for a in range(factors.dim())]
-    scaled = (factors[~dropped] - 4 / 3).abs() < 1e-6
-    return {
-        "in eval mode nothing is dropped": equal(output, again),
-        "in training single numbers are dropped": all(mixed),
-        "in training the other numbers are scaled up": bool(scaled.all()),
-    }
-
-
 def embedding_stages(inputs):
-    """What a right `BertEmbeddings` computes on the way, for a case's inputs."""
     words, positions, segments = (inputs[f"{table}.weight"] for table in TABLES)
     ids = inputs["input_ids"]
     found = nn.functional.embedding(ids, words)
@@ -115,21 +85,90 @@ def embedding_stages(inputs):
     }
 
 
-VECTORS = "From ids to vectors"
+@total
+def examine_embeddings(inputs, seen):
+    """The result; where single numbers are dropped, what dropout does."""
+    plan = plan_of(inputs, "hidden_dropout", exactly=True)
+    output, *more = judged("BertEmbeddings", inputs, plan, seen)
+    if not more:
+        return output
+    if inputs.get("hidden_dropout") == 0.25:
+        return _dropped(inputs, output, *more)
+    if "training" in inputs:
+        return output_and_learning(inputs, plan, seen, *more)
+    return {EVAL: output, TRAINED: more[0]}
 
 
-def places(ids):
+def _dropped(inputs, output, again, trained):
+    """What dropout of 0.25 does: two runs in eval mode, and training by eval mode."""
+    shape = (*inputs["input_ids"].shape, len(inputs["norm.bias"]))
+    if not is_floats(output, shape) or not is_floats(trained, shape):
+        raise AnswerError(
+            f"The output has to be a tensor of shape {shape}, in eval mode and in training; got "
+            f"{describe(output)} and {describe(trained)}."
+        )
+    factors = trained / output
+    dropped = factors.abs() < 1e-6
+    mixed = [bool((dropped.amax(a) != dropped.amin(a)).any()) for a in range(factors.dim())]
+    scaled = (factors[~dropped] - 4 / 3).abs() < 1e-6
+    return {
+        STILL: equal(output, again),
+        "in training single numbers are dropped": all(mixed),
+        "in training the other numbers are scaled up": bool(scaled.all()),
+    }
+
+
+def _places(ids):
     """The positions of a text's words."""
     return torch.arange(ids.shape[1])
 
 
-def _counted_words(self, ids):
-    """Positions that count words only: padding has the place of the word before."""
-    return self.positions(((ids != 0).cumsum(1) - 1).clamp(min=0))
+def _kinds(ids, kinds):
+    return torch.zeros_like(ids) if kinds is None else kinds
 
 
-SUMS = read_again(
-    VECTORS,
+def build_embeddings(
+    eps=lambda config: config.layer_norm_eps,
+    rate=lambda config: config.hidden_dropout_prob,
+    word=lambda self, ids: self.words(ids),
+    position=lambda self, ids: self.positions(_places(ids)),
+    segment=lambda self, ids, kinds: self.segments(_kinds(ids, kinds)),
+    join=lambda self, words, positions, segments: words + positions + segments,
+    normalise=lambda self, Y: self.norm(Y),
+    drop=drop,
+):
+    class BertEmbeddings(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            width = config.hidden_size
+            self.words = nn.Embedding(config.vocab_size, width)
+            self.positions = nn.Embedding(config.max_position_embeddings, width)
+            self.segments = nn.Embedding(config.type_vocab_size, width)
+            self.norm = nn.LayerNorm(width, eps=eps(config))
+            self.rate = rate(config)
+
+        def forward(self, input_ids, token_type_ids=None):
+            positions = position(self, input_ids)
+            parts = word(self, input_ids), positions, segment(self, input_ids, token_type_ids)
+            return drop(self, normalise(self, join(self, *parts)))
+
+    return BertEmbeddings
+
+
+class _Concatenated(build_embeddings()):
+    def forward(self, input_ids, token_type_ids=None):
+        words, kinds = self.words(input_ids), _kinds(input_ids, token_type_ids)
+        positions = self.positions(_places(input_ids)).expand_as(words)
+        return torch.cat([words, positions, self.segments(kinds)], -1)
+
+
+class _ConcatenatedAndNormalised(_Concatenated):
+    def forward(self, input_ids, token_type_ids=None):
+        return drop(self, self.norm(super().forward(input_ids, token_type_ids)))
+
+
+EMBEDDINGS = read_again(
+    "From ids to vectors",
     Mistake(
         "positions-forgotten",
         "The positions are not in your sum.",
@@ -140,7 +179,7 @@ SUMS = read_again(
         "positions-from-1",
         "You count positions from 1.",
         "The first row of the table is for the first word, and Python calls it 0.",
-        parts={"position": lambda self, ids: self.positions(places(ids) + 1)},
+        parts={"position": lambda self, ids: self.positions(_places(ids) + 1)},
     ),
     Mistake(
         "positions-by-word",
@@ -167,14 +206,16 @@ SUMS = read_again(
         "positions-backwards",
         "You count positions from the end of the text.",
         "The first word stands at position 0.",
-        parts={"position": lambda self, ids: self.positions(places(ids).flip(0))},
+        parts={"position": lambda self, ids: self.positions(_places(ids).flip(0))},
     ),
     Mistake(
         "padding-not-counted",
         "Your positions count only ids other than 0.",
         "Some other models do that. In BERT a position is the place in the text, padding or not; "
         "the mask is what hides padding, later.",
-        parts={"position": _counted_words},
+        parts={
+            "position": lambda self, ids: self.positions(((ids != 0).cumsum(1) - 1).clamp(min=0))
+        },
     ),
     Mistake(
         "one-position-for-all",
@@ -237,75 +278,6 @@ SUMS = read_again(
         "They are added: each of them moves the word's vector a little.",
         parts={"join": lambda self, words, positions, segments: words * positions * segments},
     ),
-)
-
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "positions-from-1",
-    "positions-forgotten",
-    "segments-forgotten",
-    "segments-only-if-given",
-    "no-norm",
-    "default-eps",
-    "no-dropout",
-    "dropout-in-eval",
-    "other-probability",
-}
-
-
-def _kinds(ids, kinds):
-    return torch.zeros_like(ids) if kinds is None else kinds
-
-
-def _drop(self, Y):
-    return nn.functional.dropout(Y, self.rate, self.training)
-
-
-def build_embeddings(
-    eps=lambda config: config.layer_norm_eps,
-    rate=lambda config: config.hidden_dropout_prob,
-    word=lambda self, ids: self.words(ids),
-    position=lambda self, ids: self.positions(places(ids)),
-    segment=lambda self, ids, kinds: self.segments(_kinds(ids, kinds)),
-    join=lambda self, words, positions, segments: words + positions + segments,
-    normalise=lambda self, Y: self.norm(Y),
-    drop=_drop,
-):
-    """Return a class for `12-BertEmbeddings`, right unless a part is replaced."""
-
-    class BertEmbeddings(nn.Module):
-        def __init__(self, config):
-            super().__init__()
-            width = config.hidden_size
-            self.words = nn.Embedding(config.vocab_size, width)
-            self.positions = nn.Embedding(config.max_position_embeddings, width)
-            self.segments = nn.Embedding(config.type_vocab_size, width)
-            self.norm = nn.LayerNorm(width, eps=eps(config))
-            self.rate = rate(config)
-
-        def forward(self, input_ids, token_type_ids=None):
-            positions = position(self, input_ids)
-            parts = word(self, input_ids), positions, segment(self, input_ids, token_type_ids)
-            return drop(self, normalise(self, join(self, *parts)))
-
-    return BertEmbeddings
-
-
-class _Concatenated(build_embeddings()):
-    def forward(self, input_ids, token_type_ids=None):
-        words, kinds = self.words(input_ids), _kinds(input_ids, token_type_ids)
-        positions = self.positions(places(input_ids)).expand_as(words)
-        return torch.cat([words, positions, self.segments(kinds)], -1)
-
-
-class _ConcatenatedAndNormalised(_Concatenated):
-    def forward(self, input_ids, token_type_ids=None):
-        return _drop(self, self.norm(super().forward(input_ids, token_type_ids)))
-
-
-EVERY = read_again(
-    VECTORS,
-    *SUMS,
     Mistake(
         "concatenated",
         "You put the three vectors side by side.",
@@ -396,7 +368,7 @@ EVERY = read_again(
         "You drop before the norm.",
         "The norm would then hide how much was dropped. In BERT's embeddings dropout comes last.",
         parts={
-            "normalise": lambda self, Y: self.norm(_drop(self, Y)),
+            "normalise": lambda self, Y: self.norm(drop(self, Y)),
             "drop": lambda self, Y: Y,
         },
     ),
@@ -411,8 +383,6 @@ EVERY = read_again(
     ),
 )
 
-EMBEDDINGS = apart(EVERY, build_embeddings, *({m.id for m in EVERY} - IN_PAIRS))
-
 TASK = Task(
     "12-BertEmbeddings",
     bert.BertEmbeddings,
@@ -423,6 +393,18 @@ TASK = Task(
     kind="class",
     mistakes=EMBEDDINGS,
     build=build_embeddings,
+    alone=all_but(
+        EMBEDDINGS,
+        "positions-from-1",
+        "positions-forgotten",
+        "segments-forgotten",
+        "segments-only-if-given",
+        "no-norm",
+        "default-eps",
+        "no-dropout",
+        "dropout-in-eval",
+        "other-probability",
+    ),
     stages=embedding_stages,
     forbidden=("mha_course.bert.BertEmbeddings",),
     number=1,

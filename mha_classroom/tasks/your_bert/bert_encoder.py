@@ -3,20 +3,24 @@
 import torch
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import is_floats, total
 from mha_classroom.checks.modules import Call, all_reached, judged
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import (
+    AnswerError,
+    Case,
+    Mistake,
+    Task,
+    all_but,
+    read_again,
+    unchanged,
+)
+from mha_classroom.tasks.bert_attention.bert_self_attention import padding_mask
 from mha_classroom.tasks.your_bert.runs import run_encoder, unlike
 
 __all__ = ["TASK"]
 
-LOW = torch.finfo(torch.float32).min  # for float64 scores as good as its own, and can be shown
-
 
 def encoder_cases(draw):
-    """Cases for `BertEncoder`."""
-
     def case(name, num_layers, shape, lengths=None, **more):
         inputs, width = dict(more), shape[-1]
         for n in range(num_layers):
@@ -24,9 +28,7 @@ def encoder_cases(draw):
             inputs[f"layers.{n}.W.bias"] = draw.normal(width)
         inputs["X"] = draw.normal(*shape)
         if lengths is not None:
-            hidden = torch.arange(shape[1]) >= torch.tensor(lengths)[:, None]
-            mask = torch.zeros(shape[:2], dtype=torch.float64).masked_fill(hidden, LOW)
-            inputs["mask"] = mask[:, None, None, :]
+            inputs["mask"] = padding_mask(lengths, shape[1])
         return Case(name, inputs)
 
     added = case("2 layers, a mask of all kinds of numbers", 2, (3, 5, 2))
@@ -67,84 +69,22 @@ def examine_encoder(inputs, seen):
     }
 
 
-STACK = "A stack of your layers"
-
-HIDDEN_STATES = read_again(
-    STACK,
-    Mistake(
-        "x-left-out",
-        "X is not in your list.",
-        "The list has num_hidden_layers + 1 hidden states. The first is what went into layer 0.",
-        parts={"collect": lambda states: states[1:]},
-    ),
-    Mistake(
-        "last-left-out",
-        parts={"collect": lambda states: states[:-1]},
-        twin="last-layer-skipped",
-    ),
-    Mistake(
-        "only-the-last",
-        "You return the last hidden state alone.",
-        "The task asks for a list of all of them, X first.",
-        parts={"collect": lambda states: states[-1]},
-    ),
-    Mistake(
-        "in-one-tensor",
-        "You return the hidden states as one tensor.",
-        "The numbers may be right; the task asks for a list of tensors.",
-        parts={"collect": torch.stack},
-    ),
-    Mistake(
-        "last-first",
-        "Your list begins with the last hidden state.",
-        "It begins with X and follows the layers.",
-        parts={"collect": lambda states: states[::-1]},
-    ),
-    Mistake(
-        "x-twice",
-        "X stands in your list twice.",
-        "Once before the first layer. After each layer, what that layer returns.",
-        parts={"collect": lambda states: [states[0], *states]},
-    ),
-    Mistake(
-        "last-twice",
-        "The last hidden state stands in your list twice.",
-        "Each hidden state belongs into it once: X, and what each layer returns.",
-        parts={"collect": lambda states: [*states, states[-1]]},
-    ),
-)
-
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "mask-first-layer-only",
-    "mask-not-passed",
-    "every-layer-gets-x",
-    "layers-backwards",
-    "x-left-out",
-    "residual-added",
-    "detached",
-}
-
-
 def build_encoder(
     make=lambda config, layer: [layer(config) for _ in range(config.num_hidden_layers)],
     keep=nn.ModuleList,
-    order=lambda layers: layers,
-    before=lambda X: X,
+    order=unchanged,
     feed=lambda X, states: X,
     mask_of=lambda mask, number, count: mask,
     after=lambda new, old: new,
-    collect=lambda states: states,
+    collect=unchanged,
 ):
-    """Return a class for `12-BertEncoder`, right unless a part is replaced."""
-
     class BertEncoder(nn.Module):
         def __init__(self, config, layer):
             super().__init__()
             self.layers = keep(make(config, layer))
 
         def forward(self, X, mask=None):
-            states, layers = [before(X)], list(order(self.layers))
+            states, layers = [X], list(order(self.layers))
             for number, layer in enumerate(layers):
                 used = mask_of(mask, number, len(layers))
                 old = feed(states[-1], states)
@@ -169,8 +109,8 @@ class _LastLayerTwice(build_encoder()):
         return [*states, self.layers[-1](states[-1], mask)]
 
 
-EVERY = read_again(
-    STACK,
+ENCODER = read_again(
+    "A stack of your layers",
     Mistake(
         "one-layer-reused",
         "Your list holds one layer, many times over.",
@@ -279,7 +219,47 @@ EVERY = read_again(
         "All num_hidden_layers of them take part.",
         parts={"order": lambda layers: list(layers)[:-1]},
     ),
-    *HIDDEN_STATES,
+    Mistake(
+        "x-left-out",
+        "X is not in your list.",
+        "The list has num_hidden_layers + 1 hidden states. The first is what went into layer 0.",
+        parts={"collect": lambda states: states[1:]},
+    ),
+    Mistake(
+        "last-left-out",
+        parts={"collect": lambda states: states[:-1]},
+        twin="last-layer-skipped",
+    ),
+    Mistake(
+        "only-the-last",
+        "You return the last hidden state alone.",
+        "The task asks for a list of all of them, X first.",
+        parts={"collect": lambda states: states[-1]},
+    ),
+    Mistake(
+        "in-one-tensor",
+        "You return the hidden states as one tensor.",
+        "The numbers may be right; the task asks for a list of tensors.",
+        parts={"collect": torch.stack},
+    ),
+    Mistake(
+        "last-first",
+        "Your list begins with the last hidden state.",
+        "It begins with X and follows the layers.",
+        parts={"collect": lambda states: states[::-1]},
+    ),
+    Mistake(
+        "x-twice",
+        "X stands in your list twice.",
+        "Once before the first layer. After each layer, what that layer returns.",
+        parts={"collect": lambda states: [states[0], *states]},
+    ),
+    Mistake(
+        "last-twice",
+        "The last hidden state stands in your list twice.",
+        "Each hidden state belongs into it once: X, and what each layer returns.",
+        parts={"collect": lambda states: [*states, states[-1]]},
+    ),
     Mistake(
         "last-layer-twice",
         "The last layer runs twice.",
@@ -301,8 +281,6 @@ EVERY = read_again(
     ),
 )
 
-ENCODER = apart(EVERY, build_encoder, *({m.id for m in EVERY} - IN_PAIRS))
-
 TASK = Task(
     "12-BertEncoder",
     build_encoder(),
@@ -313,6 +291,16 @@ TASK = Task(
     kind="class",
     mistakes=ENCODER,
     build=build_encoder,
+    alone=all_but(
+        ENCODER,
+        "mask-first-layer-only",
+        "mask-not-passed",
+        "every-layer-gets-x",
+        "layers-backwards",
+        "x-left-out",
+        "residual-added",
+        "detached",
+    ),
     forbidden=("mha_course.bert.BertEncoder",),
     number=2,
 )

@@ -2,10 +2,9 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again, same
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, plain_number
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again, unchanged
 from mha_classroom.tasks.your_bert.runs import run_classify
 from mha_classroom.tasks.your_bert.search import unit
 from mha_course import sentences
@@ -14,8 +13,6 @@ __all__ = ["TASK"]
 
 
 def classify_cases(draw):
-    """Cases for `classify`."""
-
     def case(name, count, examples, width, labels):
         lengths = draw.normal(examples, 1, scale=1.5).exp()
         inputs = {
@@ -70,7 +67,7 @@ def examine_classify(inputs, seen):
             f"classify has to return a list of {count} labels, one for each vector; got "
             f"{describe(found)}."
         )
-    kinds, said = list(dict.fromkeys(inputs["labels"])), {}
+    kinds, said = _first_seen(inputs["labels"]), {}
     for number, label in enumerate(found):
         meant = [kind for kind in kinds if _means(label, kind)]
         if not meant:
@@ -90,19 +87,59 @@ def _means(label, kind):
     return plain_number(label) == kind
 
 
-EIGHT = "A classifier from eight examples a class"
-
-
-def first_seen(labels):
+def _first_seen(labels):
     """Each label once, in the order in which they come."""
     return list(dict.fromkeys(labels))
+
+
+def _cosine(vectors, means):
+    """(N, K), how nearly each vector points the way of each mean."""
+    return unit(vectors) @ unit(means).T
+
+
+def _means_of(names, examples, labels, join=lambda own: own.mean(0)):
+    """What the examples of each label become."""
+    rows = [torch.tensor([label == name for label in labels]) for name in names]
+    return torch.stack([join(examples[row]) for row in rows])
+
+
+def build_nearest(
+    scaled=unit,
+    kinds=_first_seen,
+    join=lambda own: own.mean(0),
+    compare=_cosine,
+    choose=lambda table: table.argmax(1).tolist(),
+    say=lambda names, place: names[place],
+    finish=unchanged,
+):
+    """scaled: the examples. kinds: the labels, each once. join: what those of a label become.
+    compare: (N, K). choose: a column for each vector. say: what is returned for it.
+    """
+
+    def classify(vectors, examples, labels):
+        names, examples = kinds(labels), scaled(examples)
+        means = _means_of(names, examples, labels, join)
+        return finish([say(names, place) for place in choose(compare(vectors, means))])
+
+    return classify
+
+
+def _cut_evenly(cut):
+    """An answer that cuts the examples into equal parts, in order, a part for each label."""
+
+    def classify(vectors, examples, labels):
+        names = _first_seen(labels)
+        places = _cosine(vectors, cut(unit(examples), len(names)).mean(1)).argmax(1)
+        return [names[place] for place in places.tolist()]
+
+    return classify
 
 
 def _by_example(choose):
     """An answer that compares with single examples: `choose` says which label, from cosines."""
 
     def classify(vectors, examples, labels):
-        return [choose(row, labels) for row in unit(vectors) @ unit(examples).T]
+        return [choose(row, labels) for row in _cosine(vectors, examples)]
 
     return classify
 
@@ -110,7 +147,7 @@ def _by_example(choose):
 def _vote(row, labels):
     """The label that most of the three nearest examples have."""
     near = [labels[i] for i in row.argsort(descending=True, stable=True)[:3]]
-    return max(first_seen(near), key=near.count)
+    return max(_first_seen(near), key=near.count)
 
 
 def _totals(row, labels):
@@ -121,28 +158,35 @@ def _totals(row, labels):
     return max(sums, key=sums.get)
 
 
-def _cut_evenly(cut):
-    """An answer that cuts the examples into equal parts, in order, a part for each label."""
-
-    def classify(vectors, examples, labels):
-        names = first_seen(labels)
-        means = cut(unit(examples), len(names)).mean(1)
-        places = (unit(vectors) @ unit(means).T).argmax(1)
-        return [names[place] for place in places.tolist()]
-
-    return classify
+def _distances(vectors, means):
+    return -(vectors[:, None] - means).norm(dim=-1)
 
 
-EXAMPLES = read_again(
-    EIGHT,
+def _equals_anyhow(inputs, value):
+    """Whether each label fits its vector as well as the best."""
+    names = _first_seen(inputs["labels"])
+    table = _cosine(inputs["vectors"], _means_of(names, unit(inputs["examples"]), inputs["labels"]))
+    found = [names.index(label) for label in value.values()]
+    own = table[torch.arange(len(table)), torch.tensor(found)]
+    return bool((own > table.amax(1) - 1e-9).all())
+
+
+NEAREST = read_again(
+    "A classifier from eight examples a class",
+    Mistake(
+        "examples-not-normalised",
+        "You take the mean of the examples as they are, long ones and short ones.",
+        "A long example then decides where the mean points. Each example is to have the same say: "
+        "length 1 first, then the mean.",
+        parts={"scaled": unchanged},
+    ),
     *(
         Mistake(
             id,
             "You cut the examples into equal parts, one for each label.",
             "In the lesson each label has eight examples, one after the other. Here they may be "
             "mixed, and one label may have more than another: only labels says whose each is.",
-            EIGHT,
-            _cut_evenly(cut),
+            wrong=_cut_evenly(cut),
         )
         for id, cut in (
             ("examples-reshaped", lambda X, count: X.reshape(count, -1, X.shape[1])),
@@ -169,66 +213,6 @@ EXAMPLES = read_again(
         "How many examples a label has is chance. The mean's direction is what counts.",
         wrong=_by_example(_totals),
     ),
-)
-
-
-def cosine(vectors, means):
-    """(N, K), how nearly each vector points the way of each mean."""
-    return unit(vectors) @ unit(means).T
-
-
-def build_nearest(
-    scaled=unit,
-    kinds=first_seen,
-    join=lambda own: own.mean(0),
-    compare=cosine,
-    choose=lambda table: table.argmax(1).tolist(),
-    say=lambda names, place: names[place],
-    finish=same,
-):
-    """Return an answer to `12-classify`, right unless a part is replaced.
-
-    scaled: the examples. kinds: the labels, each once. join: what the examples of a label become.
-    compare: (N, K). choose: a column for each vector. say: what is returned for it.
-    """
-
-    def classify(vectors, examples, labels):
-        names, examples = kinds(labels), scaled(examples)
-        rows = [torch.tensor([label == name for label in labels]) for name in names]
-        means = torch.stack([join(examples[row]) for row in rows])
-        return finish([say(names, place) for place in choose(compare(vectors, means))])
-
-    return classify
-
-
-def _distances(vectors, means):
-    return -(vectors[:, None] - means).norm(dim=-1)
-
-
-def _of_all(table):
-    """One column for all vectors together."""
-    return [int(table.mean(0).argmax())] * len(table)
-
-
-def _equals_anyhow(inputs, value):
-    """Whether each label fits its vector as well as the best."""
-    names = first_seen(inputs["labels"])
-    table = cosine(inputs["vectors"], build_means(inputs["examples"], inputs["labels"]))
-    found = [names.index(label) for label in value.values()]
-    own = table[torch.arange(len(table)), torch.tensor(found)]
-    return bool((own > table.amax(1) - 1e-9).all())
-
-
-NEAREST = read_again(
-    EIGHT,
-    Mistake(
-        "examples-not-normalised",
-        "You take the mean of the examples as they are, long ones and short ones.",
-        "A long example then decides where the mean points. Each example is to have the same say: "
-        "length 1 first, then the mean.",
-        parts={"scaled": same},
-    ),
-    *EXAMPLES,
     Mistake(
         "dot-product-with-the-mean",
         "You compare by dot product, and the means have different lengths. (The mean of the "
@@ -261,7 +245,7 @@ NEAREST = read_again(
         "sign-lost",
         "You take the cosines without their sign.",
         "A mean that points the opposite way fits worst of all.",
-        parts={"compare": lambda vectors, means: cosine(vectors, means).abs()},
+        parts={"compare": lambda vectors, means: _cosine(vectors, means).abs()},
     ),
     Mistake(
         "label-numbers",
@@ -285,14 +269,16 @@ NEAREST = read_again(
         "answer a vector was asked for.",
         wrong=lambda vectors, examples, labels: [
             labels[i % len(labels)]
-            for i in cosine(vectors, build_means(examples, labels)).argmax(0).tolist()
+            for i in _cosine(vectors, _means_of(_first_seen(labels), unit(examples), labels))
+            .argmax(0)
+            .tolist()
         ],
     ),
     Mistake(
         "one-for-all",
         "You return the same label for every vector.",
         "Each vector is compared for itself.",
-        parts={"choose": _of_all},
+        parts={"choose": lambda table: [int(table.mean(0).argmax())] * len(table)},
     ),
     Mistake(
         "first-example-only",
@@ -356,13 +342,6 @@ NEAREST = read_again(
         },
     ),
 )
-
-
-def build_means(examples, labels):
-    """The mean of each label's examples, at length 1 before it was taken."""
-    rows = [torch.tensor([label == name for label in labels]) for name in first_seen(labels)]
-    return torch.stack([unit(examples)[row].mean(0) for row in rows])
-
 
 TASK = Task(
     "12-classify",

@@ -5,13 +5,11 @@ import re
 import torch
 from torch import nn
 
-from mha_classroom.checks.combining import apart, read_again
 from mha_classroom.checks.examining import equal, total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
-from mha_classroom.tasks.your_bert.runs import BEFORE, made, run_loading
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
+from mha_classroom.tasks.your_bert.runs import BEFORE, model_of, run_loading
 
 __all__ = ["TASK"]
-
 SMALL = {"words.weight": (3, 2), "norm.weight": (2,), "norm.bias": (2,)}
 LAYER = {"W.weight": (5, 5), "W.bias": (5,), "W_1.weight": (3, 5), "W_1.bias": (3,)}
 
@@ -25,8 +23,6 @@ MODEL = {
 
 
 def loading_cases(draw):
-    """Cases for `load_weights`."""
-
     def case(name, model, lacking=(), order=list, dtype=None, **changed):
         shapes = {n: s for n, s in model.items() if n not in lacking}
         shapes |= {n.replace("__", "."): s for n, s in changed.items()}
@@ -90,12 +86,7 @@ def examine_loading(inputs, seen):
             "The model and state_dict share memory afterwards: when the numbers of the one are "
             "changed, those of the other change too."
         )
-    return _named(numbers)
-
-
-def _named(result):
-    """As sentences call them."""
-    return {f"the parameter {n}": X for n, X in result.items()}
+    return {f"the parameter {n}": X for n, X in numbers.items()}
 
 
 def _unfit(shapes, given):
@@ -150,7 +141,7 @@ def _check_left(weights, given):
 def _check_same(shapes, seen):
     """Raises: AnswerError if something else than the numbers of the parameters changed."""
     after = seen["numbers"]
-    if list(after) != [n for n, _ in made(shapes).named_parameters()]:
+    if list(after) != [n for n, _ in model_of(shapes).named_parameters()]:
         raise AnswerError(f"Afterwards the model has other parameters: {', '.join(after)}.")
     replaced = [n for n in after if seen["the same parameter"].get(n) is not True]
     if replaced:
@@ -183,34 +174,25 @@ def _some(names):
     return f"{', '.join(names[:3])}{more}"
 
 
-PLACE = "Every weight in its place"
-
-
-def put(parameter, X):
+def _put(parameter, X):
     with torch.no_grad():
         parameter.copy_(X)
 
 
-def _matching(own, given):
-    return given
-
-
-def misfits(own, given):
+def _misfits(own, given):
     return [n for n in own if n in given and own[n].shape != given[n].shape]
 
 
 def build_strict(
     missing=lambda own, given: [n for n in own if n not in given],
     unknown=lambda own, given: [n for n in given if n not in own],
-    misshapen=misfits,
+    misshapen=_misfits,
     error=ValueError,
     text=lambda missing, unknown, misshapen: " ".join([*missing, *unknown, *misshapen]),
-    match=_matching,
-    put=put,
+    match=lambda own, given: given,
+    put=_put,
     finish=lambda model, given: None,
 ):
-    """Return an answer to `12-load_weights`, right unless a part is replaced."""
-
     def load_weights(model, state_dict):
         own = dict(model.named_parameters())
         bad = [found(own, state_dict) for found in (missing, unknown, misshapen)]
@@ -222,112 +204,6 @@ def build_strict(
         finish(model, state_dict)
 
     return load_weights
-
-
-def _replaced(model, state_dict):
-    build_strict(put=lambda parameter, X: None)(model, state_dict)
-    for name, X in state_dict.items():
-        path, _, last = name.rpartition(".")
-        setattr(model.get_submodule(path), last, nn.Parameter(X.double()))
-
-
-def _shared(parameter, X):
-    parameter.data = X.to(parameter.dtype)
-
-
-def _turn_square(parameter, X):
-    put(parameter, X.T if X.dim() == 2 and X.shape[0] == X.shape[1] else X)
-
-
-def _in_order(own, given):
-    return dict(zip(own, given.values(), strict=False))
-
-
-def _emptied(model, given):
-    given.clear()
-
-
-def _frozen(model, given):
-    model.requires_grad_(False)
-
-
-def _evaluating(model, given):
-    model.eval()
-
-
-COPYING = read_again(
-    PLACE,
-    Mistake(
-        "by-order",
-        "You copy in the order in which the weights stand.",
-        "A file may have them in another order. The name says where a weight belongs.",
-        parts={"match": _in_order},
-    ),
-    Mistake(
-        "square-turned",
-        "You transpose the square matrices.",
-        "Both sides keep a matrix as (out, in). With a square one no shape gives it away.",
-        parts={"put": _turn_square},
-    ),
-    Mistake(
-        "nothing-arrives",
-        "After your function the model holds the numbers that it had before.",
-        "An assignment to a name, such as `parameter = X`, makes the name mean another tensor; the "
-        "model keeps the old one. Write into the tensor that is there.",
-        parts={"put": lambda parameter, X: None},
-    ),
-    Mistake(
-        "parameters-replaced",
-        "You put new parameters in the place of the model's own.",
-        "Whoever holds the old ones, an optimizer for instance, holds something that the model no "
-        "longer uses. Write the numbers into the parameters that are there.",
-        wrong=_replaced,
-    ),
-    Mistake(
-        "memory-shared",
-        "You make the model use the very memory of state_dict.",
-        "With `.data = X` two owners write into one tensor: training the model would change the "
-        "weights in state_dict. Copy the numbers.",
-        parts={"put": _shared},
-    ),
-    Mistake(
-        "dtype-of-the-file",
-        "Your parameters take the dtype of state_dict.",
-        "A file in float32 would turn a float64 model into one of two dtypes. `copy_` converts.",
-        parts={"put": lambda parameter, X: setattr(parameter, "data", X.clone())},
-    ),
-    Mistake(
-        "state-dict-emptied",
-        "The state_dict that you are given is no longer what it was.",
-        "pop and del take its entries away, and the caller still needs them. Make a new dict or "
-        "set if you want to cross things off.",
-        parts={"finish": _emptied},
-    ),
-    Mistake(
-        "frozen",
-        "Afterwards the parameters have requires_grad=False.",
-        "`with torch.no_grad():` around the copying is enough; it changes nothing for later.",
-        parts={"finish": _frozen},
-    ),
-    Mistake(
-        "eval-mode",
-        "You switch the model to eval mode.",
-        "That is for the caller to decide. Loading changes numbers and nothing else.",
-        parts={"finish": _evaluating},
-    ),
-)
-
-# Looked for in pairs, too; the others alone, since every pair costs time in a check.
-IN_PAIRS = {
-    "missing-not-named",
-    "unknown-not-named",
-    "misshapen-not-named",
-    "first-only",
-    "counted-not-named",
-    "key-error",
-    "square-turned",
-    "frozen",
-}
 
 
 def _kind_by_kind(model, state_dict):
@@ -344,16 +220,12 @@ def _while_copying(model, state_dict):
     own, bad = dict(model.named_parameters()), []
     for name, X in state_dict.items():
         if name in own and own[name].shape == X.shape:
-            put(own[name], X)
+            _put(own[name], X)
         else:
             bad.append(name)
     bad += [name for name in own if name not in state_dict]
     if bad:
         raise ValueError(" ".join(bad))
-
-
-def _library(model, state_dict):
-    model.load_state_dict(state_dict)
 
 
 def _only_names(model, state_dict):
@@ -370,12 +242,8 @@ def _told_not_raised(model, state_dict):
     return ""
 
 
-def _turned_to_fit(own, given):
-    return [n for n in misfits(own, given) if own[n].shape != given[n].t().shape]
-
-
 def _by_number_count(own, given):
-    return [n for n in misfits(own, given) if own[n].numel() != given[n].numel()]
+    return [n for n in _misfits(own, given) if own[n].numel() != given[n].numel()]
 
 
 def _by_broadcasting(own, given):
@@ -385,17 +253,36 @@ def _by_broadcasting(own, given):
         except RuntimeError:
             return False
 
-    return [n for n in misfits(own, given) if not fits(given[n], own[n].shape)]
+    return [n for n in _misfits(own, given) if not fits(given[n], own[n].shape)]
 
 
-EVERY = read_again(
-    PLACE,
+def _turned_to_fit(own, given):
+    return [n for n in _misfits(own, given) if own[n].shape != given[n].t().shape]
+
+
+def _replaced(model, state_dict):
+    build_strict(put=lambda parameter, X: None)(model, state_dict)
+    for name, X in state_dict.items():
+        path, _, last = name.rpartition(".")
+        setattr(model.get_submodule(path), last, nn.Parameter(X.double()))
+
+
+def _shared(parameter, X):
+    parameter.data = X.to(parameter.dtype)
+
+
+def _turn_square(parameter, X):
+    _put(parameter, X.T if X.dim() == 2 and X.shape[0] == X.shape[1] else X)
+
+
+STRICT = read_again(
+    "Every weight in its place",
     Mistake(
         "library-error",
         "You call load_state_dict and leave the error to it: it raises a RuntimeError.",
         "Its text names everything, but it copies what fits before it raises. A ValueError was "
         "asked for, and a model that is as it was.",
-        wrong=_library,
+        wrong=lambda model, state_dict: model.load_state_dict(state_dict),
     ),
     Mistake(
         "strict-false",
@@ -453,7 +340,7 @@ EVERY = read_again(
         "A matrix and its transpose have as many numbers.",
         parts={
             "misshapen": _by_number_count,
-            "put": lambda parameter, X: put(parameter, X.reshape(parameter.shape)),
+            "put": lambda parameter, X: _put(parameter, X.reshape(parameter.shape)),
         },
     ),
     Mistake(
@@ -470,16 +357,14 @@ EVERY = read_again(
         "reported, not guessed at.",
         parts={
             "misshapen": _turned_to_fit,
-            "put": lambda parameter, X: put(parameter, X if X.shape == parameter.shape else X.t()),
+            "put": lambda parameter, X: _put(parameter, X if X.shape == parameter.shape else X.t()),
         },
     ),
     Mistake(
         "first-only",
         "You raise at the first weight that does not fit, and name that one alone.",
         "Someone who mends a file wants the whole list. Collect first, raise afterwards.",
-        parts={
-            "text": lambda missing, unknown, misshapen: [*missing, *unknown, *misshapen][0],
-        },
+        parts={"text": lambda missing, unknown, misshapen: [*missing, *unknown, *misshapen][0]},
     ),
     Mistake(
         "kind-by-kind",
@@ -530,10 +415,65 @@ EVERY = read_again(
         "raise a ValueError.",
         parts={"error": AssertionError},
     ),
-    *COPYING,
+    Mistake(
+        "by-order",
+        "You copy in the order in which the weights stand.",
+        "A file may have them in another order. The name says where a weight belongs.",
+        parts={"match": lambda own, given: dict(zip(own, given.values(), strict=False))},
+    ),
+    Mistake(
+        "square-turned",
+        "You transpose the square matrices.",
+        "Both sides keep a matrix as (out, in). With a square one no shape gives it away.",
+        parts={"put": _turn_square},
+    ),
+    Mistake(
+        "nothing-arrives",
+        "After your function the model holds the numbers that it had before.",
+        "An assignment to a name, such as `parameter = X`, makes the name mean another tensor; the "
+        "model keeps the old one. Write into the tensor that is there.",
+        parts={"put": lambda parameter, X: None},
+    ),
+    Mistake(
+        "parameters-replaced",
+        "You put new parameters in the place of the model's own.",
+        "Whoever holds the old ones, an optimizer for instance, holds something that the model no "
+        "longer uses. Write the numbers into the parameters that are there.",
+        wrong=_replaced,
+    ),
+    Mistake(
+        "memory-shared",
+        "You make the model use the very memory of state_dict.",
+        "With `.data = X` two owners write into one tensor: training the model would change the "
+        "weights in state_dict. Copy the numbers.",
+        parts={"put": _shared},
+    ),
+    Mistake(
+        "dtype-of-the-file",
+        "Your parameters take the dtype of state_dict.",
+        "A file in float32 would turn a float64 model into one of two dtypes. `copy_` converts.",
+        parts={"put": lambda parameter, X: setattr(parameter, "data", X.clone())},
+    ),
+    Mistake(
+        "state-dict-emptied",
+        "The state_dict that you are given is no longer what it was.",
+        "pop and del take its entries away, and the caller still needs them. Make a new dict or "
+        "set if you want to cross things off.",
+        parts={"finish": lambda model, given: given.clear()},
+    ),
+    Mistake(
+        "frozen",
+        "Afterwards the parameters have requires_grad=False.",
+        "`with torch.no_grad():` around the copying is enough; it changes nothing for later.",
+        parts={"finish": lambda model, given: model.requires_grad_(False)},
+    ),
+    Mistake(
+        "eval-mode",
+        "You switch the model to eval mode.",
+        "That is for the caller to decide. Loading changes numbers and nothing else.",
+        parts={"finish": lambda model, given: model.eval()},
+    ),
 )
-
-STRICT = apart(EVERY, build_strict, *({m.id for m in EVERY} - IN_PAIRS))
 
 TASK = Task(
     "12-load_weights",
@@ -543,5 +483,16 @@ TASK = Task(
     examine=examine_loading,
     mistakes=STRICT,
     build=build_strict,
+    alone=all_but(
+        STRICT,
+        "missing-not-named",
+        "unknown-not-named",
+        "misshapen-not-named",
+        "first-only",
+        "counted-not-named",
+        "key-error",
+        "square-turned",
+        "frozen",
+    ),
     number=3,
 )

@@ -2,62 +2,60 @@
 
 import torch
 
-from mha_classroom.checks.combining import read_again, same
-from mha_classroom.checks.task import Case, Mistake, Task
+from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
 from mha_course import sentences
 
 __all__ = ["TASK"]
 
 
 def mean_cases(draw):
-    """Cases for `mean_pool`."""
-
-    def case(name, shape, mask=None):
+    def case(name, shape, mask=None, hidden=None):
         if mask is None:
             mask = draw.integers(0, 1, *shape[:2])
             mask[torch.arange(shape[0]), draw.integers(0, shape[1] - 1, shape[0])] = 1
-        return Case(name, {"hidden": draw.normal(*shape), "attention_mask": torch.as_tensor(mask)})
+        hidden = draw.normal(*shape) if hidden is None else hidden
+        return Case(name, {"hidden": hidden, "attention_mask": torch.as_tensor(mask)})
 
     def first(lengths, L):
         return [[int(place < length) for place in range(L)] for length in lengths]
 
-    small = [[[1.0, 2], [3, 6], [5, 1]], [[4, 7], [9, 8], [5, 3]]]
+    small = torch.tensor([[[1, 2], [3, 6], [5, 1]], [[4, 7], [9, 8], [5, 3]]]).double()
+    between = [[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0, 0, 0, 0, 1]]
     return [
-        Case(
-            "2 texts, of 3 words and of 1",
-            {
-                "hidden": torch.tensor(small).double(),
-                "attention_mask": torch.tensor([[1, 1, 1], [1, 0, 0]]),
-            },
-        ),
+        case("2 texts, of 3 words and of 1", (2, 3, 2), first([3, 1], 3), small),
         case("5 texts of unequal length", (5, 7, 3), first([7, 2, 5, 1, 4], 7)),
         case("no padding", (2, 3, 5), first([3, 3], 3)),
         case("padding everywhere in the batch", (3, 5, 2), first([3, 2, 4], 5)),
-        case(
-            "padding in front and between",
-            (3, 5, 2),
-            [[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0] * 4 + [1]],
-        ),
+        case("padding in front and between", (3, 5, 2), between),
         case("as many texts as words and features", (3, 3, 3), first([2, 3, 1], 3)),
         case("one text", (1, 5, 3), first([3], 5)),
         case("words and padding mixed", (7, 11, 5)),
-        Case(
+        case(
             "large numbers in the padding",
-            {
-                "hidden": draw.normal(2, 3, 5) + torch.tensor([0, 0, 1e9])[:, None].double(),
-                "attention_mask": torch.tensor([[1, 1, 0], [1, 0, 0]]),
-            },
+            (2, 3, 5),
+            first([2, 1], 3),
+            draw.normal(2, 3, 5) + torch.tensor([0, 0, 1e9])[:, None].double(),
         ),
     ]
 
 
 def mean_stages(inputs):
-    """What a right `mean_pool` computes on the way."""
     words = inputs["hidden"] * inputs["attention_mask"][..., None]
     return {"the sum of each text's words": words.sum(1)}
 
 
-ONE = "One vector for a text"
+def build_mean(
+    words=lambda hidden, mask: hidden * mask[..., None],
+    total=lambda words: words.sum(1),
+    count=lambda mask, hidden: mask.sum(1, keepdim=True),
+    finish=unchanged,
+    visible=unchanged,
+):
+    def mean_pool(hidden, attention_mask):
+        mask = visible(attention_mask)
+        return finish(total(words(hidden, mask)) / count(mask, hidden))
+
+    return mean_pool
 
 
 def _loop(of_text):
@@ -70,80 +68,11 @@ def _loop(of_text):
     return mean_pool
 
 
-POOLS = read_again(
-    ONE,
-    Mistake(
-        "first-place-only",
-        "You take the vector at the first place.",
-        "That is [CLS], which some models are trained to use. This task asks for the mean of all "
-        "words.",
-        wrong=lambda hidden, attention_mask: hidden[:, 0],
-    ),
-    Mistake(
-        "first-word-only",
-        "You take the first word of each text that is not padding.",
-        "This task asks for the mean of all words.",
-        wrong=_loop(lambda words: words[0]),
-    ),
-    Mistake(
-        "last-word-only",
-        "You take the last word of each text.",
-        "This task asks for the mean of all words.",
-        wrong=_loop(lambda words: words[-1]),
-    ),
-    Mistake(
-        "largest",
-        "You take the largest number of each feature.",
-        "That is another way to pool. This task asks for the mean.",
-        wrong=_loop(lambda words: words.amax(0)),
-    ),
-    Mistake(
-        "largest-with-padding",
-        "You take the largest number of each feature, padding included.",
-        "This task asks for the mean, and of words only.",
-        wrong=lambda hidden, attention_mask: hidden.amax(1),
-    ),
-    Mistake(
-        "median",
-        "You take the median of each feature.",
-        "This task asks for the mean.",
-        wrong=_loop(lambda words: words.median(0).values),
-    ),
-    Mistake(
-        "only-between-the-ends",
-        "You leave out the first and the last word of each text.",
-        "[CLS] and [SEP] count like words here: attention_mask has a 1 for them. (Of a text of one "
-        "word nothing is left, and the mean of nothing is NaN.)",
-        wrong=_loop(lambda words: words[1:-1].mean(0)),
-    ),
-)
-
-
-def build_mean(
-    words=lambda hidden, mask: hidden * mask[..., None],
-    total=lambda words: words.sum(1),
-    count=lambda mask, hidden: mask.sum(1, keepdim=True),
-    finish=same,
-    visible=same,
-):
-    """Return an answer to `12-mean_pool`, right unless a part is replaced."""
-
-    def mean_pool(hidden, attention_mask):
-        mask = visible(attention_mask)
-        return finish(total(words(hidden, mask)) / count(mask, hidden))
-
-    return mean_pool
-
-
 def _without_ends(mask):
     """The first and the last word of each text hidden, where there are more than two."""
     places, inner = mask.cumsum(1) * mask, mask.clone()
     inner[(places == 1) | (places == mask.sum(1, keepdim=True))] = 0
     return torch.where(inner.sum(1, keepdim=True) > 0, inner, mask)
-
-
-def _places(mask):
-    return torch.arange(mask.shape[1])
 
 
 def _in_place(hidden, attention_mask):
@@ -152,7 +81,7 @@ def _in_place(hidden, attention_mask):
 
 
 MEAN = read_again(
-    ONE,
+    "One vector for a text",
     Mistake(
         "padding-counted",
         "You average over all places, padding included.",
@@ -213,7 +142,50 @@ MEAN = read_again(
             (hidden * attention_mask[..., None]).sum(1) // attention_mask.sum(1, keepdim=True)
         ),
     ),
-    *POOLS,
+    Mistake(
+        "first-place-only",
+        "You take the vector at the first place.",
+        "That is [CLS], which some models are trained to use. This task asks for the mean of all "
+        "words.",
+        wrong=lambda hidden, attention_mask: hidden[:, 0],
+    ),
+    Mistake(
+        "first-word-only",
+        "You take the first word of each text that is not padding.",
+        "This task asks for the mean of all words.",
+        wrong=_loop(lambda words: words[0]),
+    ),
+    Mistake(
+        "last-word-only",
+        "You take the last word of each text.",
+        "This task asks for the mean of all words.",
+        wrong=_loop(lambda words: words[-1]),
+    ),
+    Mistake(
+        "largest",
+        "You take the largest number of each feature.",
+        "That is another way to pool. This task asks for the mean.",
+        wrong=_loop(lambda words: words.amax(0)),
+    ),
+    Mistake(
+        "largest-with-padding",
+        "You take the largest number of each feature, padding included.",
+        "This task asks for the mean, and of words only.",
+        wrong=lambda hidden, attention_mask: hidden.amax(1),
+    ),
+    Mistake(
+        "median",
+        "You take the median of each feature.",
+        "This task asks for the mean.",
+        wrong=_loop(lambda words: words.median(0).values),
+    ),
+    Mistake(
+        "only-between-the-ends",
+        "You leave out the first and the last word of each text.",
+        "[CLS] and [SEP] count like words here: attention_mask has a 1 for them. (Of a text of one "
+        "word nothing is left, and the mean of nothing is NaN.)",
+        wrong=_loop(lambda words: words[1:-1].mean(0)),
+    ),
     Mistake(
         "mask-beside-features",
         "Your mask meets the features, not the words.",
@@ -275,7 +247,9 @@ MEAN = read_again(
         "You count the words of each text and take as many from the beginning.",
         "That is right only where all padding stands at the end. attention_mask says of each "
         "place by itself whether there is a word.",
-        parts={"visible": lambda mask: (_places(mask) < mask.sum(1, keepdim=True)).long()},
+        parts={
+            "visible": lambda mask: (torch.arange(mask.shape[1]) < mask.sum(1, keepdim=True)).long()
+        },
     ),
     Mistake(
         "words-of-all-texts",

@@ -19,7 +19,7 @@ def run_loading(answer, inputs):
     What is raised where something does not fit is returned. At last the numbers of state_dict
     become 0, which shows whether the model shares memory with it.
     """
-    model = made(inputs["model"])
+    model = model_of(inputs["model"])
     given = {n: X.clone() for n, X in inputs["state_dict"].items()}
     tensors, before = list(given.values()), dict(model.named_parameters())
     fits = {n: tuple(X.shape) for n, X in given.items()} == inputs["model"]
@@ -52,7 +52,7 @@ def _copied(X):
     return X.detach().clone() if torch.is_tensor(X) else X
 
 
-def made(shapes):
+def model_of(shapes):
     """A module with parameters of these names and shapes, in float64."""
     root = nn.Module()
     for name, shape in shapes.items():

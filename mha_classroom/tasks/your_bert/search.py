@@ -2,21 +2,18 @@
 
 import numbers
 
-import numpy as np
 import torch
 
-from mha_classroom.checks.combining import read_again, same
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, plain_number
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task
+from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again, unchanged
+from mha_classroom.tasks.seeing_attention.most_attended import floats_of
 from mha_course import sentences
 
 __all__ = ["TASK"]
 
 
 def search_cases(draw):
-    """Cases for `search`."""
-
     def case(name, count, width, **k):
         lengths = draw.normal(count, 1, scale=1.5).exp()
         documents = draw.normal(count, width) * lengths
@@ -42,6 +39,11 @@ def search_cases(draw):
     ]
 
 
+def search_stages(inputs):
+    query, documents = inputs["query"], inputs["documents"]
+    return {"the cosines": torch.cosine_similarity(documents, query, dim=1)}
+
+
 @total
 def examine_search(inputs, pairs):
     """How many pairs there are, their indices, their cosines.
@@ -52,13 +54,8 @@ def examine_search(inputs, pairs):
         raise AnswerError(f"search has to return a list of pairs, got {describe(pairs)}.")
     for place, pair in enumerate(pairs):
         _check_pair(place, pair)
-    cosines = [number for _, number in pairs]
-    narrow = any(
-        getattr(number, "dtype", None) in (torch.float32, np.float32) for number in cosines
-    )
-    cosines = torch.tensor([float(number) for number in cosines], dtype=torch.float64)
     indices = torch.tensor([int(index) for index, _ in pairs], dtype=torch.int64)
-    return len(pairs), indices, cosines.float() if narrow else cosines
+    return len(pairs), indices, floats_of([cosine for _, cosine in pairs])
 
 
 def _check_pair(place, pair):
@@ -84,40 +81,28 @@ def _is_whole(X):
     return not X.is_floating_point() and X.dtype != torch.bool
 
 
-def search_stages(inputs):
-    """What a right `search` computes on the way."""
-    query, documents = inputs["query"], inputs["documents"]
-    return {"the cosines": torch.cosine_similarity(documents, query, dim=1)}
-
-
-SEARCHING = "Search by meaning"
-
-
 def unit(X):
     """Each vector at length 1."""
     return X / X.norm(dim=-1, keepdim=True)
 
 
-def best_first(scores):
+def _best_first(scores):
     """The indices in the order that is asked for."""
     return scores.argsort(descending=True, stable=True).tolist()
 
 
 def build_search(
     score=lambda query, documents: unit(documents) @ unit(query),
-    rank=same,
-    order=best_first,
+    rank=unchanged,
+    order=_best_first,
     take=lambda indices, k: indices[:k],
     pair=lambda index, cosine: (index, cosine),
-    default=3,
 ):
-    """Return an answer to `12-search`, right unless a part is replaced.
-
-    score: a number for each document. rank: what is sorted, from the scores. order: of the
+    """score: a number for each document. rank: what is sorted, from the scores. order: of the
     indices. take: which are returned. pair: of an index and its score.
     """
 
-    def search(query, documents, k=default):
+    def search(query, documents, k=3):
         scores = score(query, documents)
         indices = take(order(rank(scores)), k)
         return [pair(index, scores[index].item()) for index in indices]
@@ -131,19 +116,56 @@ def _by_distance(query, documents, k=3):
     return [(index, distances[index].item()) for index in order]
 
 
-def _distance_order(query, documents, k=3):
-    cosines = unit(documents) @ unit(query)
-    order = (documents - query).norm(dim=1).argsort(stable=True)[:k].tolist()
-    return [(index, cosines[index].item()) for index in order]
+def _ordered_by(nearness):
+    """Cosines, but another order: the largest nearness first."""
+
+    def search(query, documents, k=3):
+        cosines = unit(documents) @ unit(query)
+        order = _best_first(nearness(query, documents))[:k]
+        return [(index, cosines[index].item()) for index in order]
+
+    return search
 
 
-def _dot_order(query, documents, k=3):
-    cosines = unit(documents) @ unit(query)
-    return [(index, cosines[index].item()) for index in best_first(documents @ query)[:k]]
+def _numbered_in_order(query, documents, k=3):
+    """The place in the sorted list for the index."""
+    return [
+        (place, cosine) for place, (_, cosine) in enumerate(build_search()(query, documents, k))
+    ]
 
 
-COSINES = read_again(
-    SEARCHING,
+def _last_of_equals(scores):
+    count = len(scores)
+    return [count - 1 - i for i in scores.flip(0).argsort(descending=True, stable=True).tolist()]
+
+
+def _topk(query, documents, k=3):
+    found = (unit(documents) @ unit(query)).topk(k)
+    return list(zip(found.indices.tolist(), found.values.tolist(), strict=True))
+
+
+def _equals_anyhow(inputs, value):
+    """Whether a result is right but for the order of equal ones."""
+    count, indices, cosines = _read(inputs)
+    if not isinstance(value, tuple) or value[0] != count or value[2].shape != cosines.shape:
+        return False
+    every = unit(inputs["documents"]) @ unit(inputs["query"])
+    found = value[1]
+    if len(set(found.tolist())) != count or bool(((found < 0) | (found >= len(every))).any()):
+        return False
+    near = torch.isclose(value[2].double(), cosines, rtol=0, atol=1e-6)
+    return bool(near.all() and torch.isclose(every[found], cosines, rtol=0, atol=1e-9).all())
+
+
+def _read(inputs):
+    """What a right answer gives: how many, the indices, the cosines."""
+    pairs = build_search()(*inputs.values())
+    indices, cosines = zip(*pairs, strict=True)
+    return len(pairs), torch.tensor(indices), torch.tensor(cosines, dtype=torch.float64)
+
+
+SEARCH = read_again(
+    "Search by meaning",
     Mistake(
         "dot-product",
         "Your numbers are dot products, not cosines.",
@@ -204,13 +226,13 @@ COSINES = read_again(
         "ordered-by-distance",
         "Your numbers are cosines, and the order is by distance.",
         "The two agree only where all vectors have one length. Order by the cosines.",
-        wrong=_distance_order,
+        wrong=_ordered_by(lambda query, documents: -(documents - query).norm(dim=1)),
     ),
     Mistake(
         "ordered-by-dot-product",
         "Your numbers are cosines, and the order is by dot product.",
         "A long vector then wins by its length alone. Order by the cosines.",
-        wrong=_dot_order,
+        wrong=_ordered_by(lambda query, documents: documents @ query),
     ),
     Mistake(
         "angles",
@@ -243,58 +265,6 @@ COSINES = read_again(
         "A document that points the opposite way has cosine -1, and is the last to be found.",
         parts={"rank": torch.abs},
     ),
-)
-
-
-def _numbered_in_order(query, documents, k=3):
-    """The place in the sorted list for the index."""
-    return [
-        (place, cosine) for place, (_, cosine) in enumerate(build_search()(query, documents, k))
-    ]
-
-
-def _last_of_equals(scores):
-    count = len(scores)
-    return [count - 1 - i for i in scores.flip(0).argsort(descending=True, stable=True).tolist()]
-
-
-def _topk(query, documents, k=3):
-    found = (unit(documents) @ unit(query)).topk(min(k, len(documents)))
-    return list(zip(found.indices.tolist(), found.values.tolist(), strict=True))
-
-
-def _topk_past_the_end(query, documents, k=3):
-    found = (unit(documents) @ unit(query)).topk(k)
-    return list(zip(found.indices.tolist(), found.values.tolist(), strict=True))
-
-
-def _equals_anyhow(inputs, value):
-    """Whether a result is right but for the order of equal ones."""
-    count, indices, cosines = _read(inputs)
-    if not isinstance(value, tuple) or value[0] != count or value[2].shape != cosines.shape:
-        return False
-    every = unit(inputs["documents"]) @ unit(inputs["query"])
-    found = value[1]
-    if len(set(found.tolist())) != count or bool(((found < 0) | (found >= len(every))).any()):
-        return False
-    near = torch.isclose(value[2].double(), cosines, rtol=0, atol=1e-6)
-    return bool(near.all() and torch.isclose(every[found], cosines, rtol=0, atol=1e-9).all())
-
-
-def _read(inputs):
-    """What a right answer gives: how many, the indices, the cosines."""
-    pairs = build_search()(*inputs.values())
-    indices, cosines = zip(*pairs, strict=True)
-    return len(pairs), torch.tensor(indices), torch.tensor(cosines, dtype=torch.float64)
-
-
-def _to_the_end(indices, k):
-    return [indices[place] for place in range(k)]
-
-
-SEARCH = read_again(
-    SEARCHING,
-    *COSINES,
     Mistake(
         "worst-first",
         "You begin with the smallest cosine.",
@@ -332,7 +302,7 @@ SEARCH = read_again(
         "Documents with the same cosine come in any order.",
         "topk and argsort promise nothing about equal ones, unless a sort is asked to be stable. "
         "The earlier one comes first.",
-        wrong=_topk,
+        wrong=lambda query, documents, k=3: _topk(query, documents, min(k, len(documents))),
         shows=_equals_anyhow,
     ),
     Mistake(
@@ -340,13 +310,13 @@ SEARCH = read_again(
         "topk ends in an error where there are fewer than k documents.",
         "Then all of them are returned. (Nor does topk promise anything about equal ones, and "
         "there the earlier was asked for.)",
-        wrong=_topk_past_the_end,
+        wrong=_topk,
     ),
     Mistake(
         "past-the-end",
         "Where there are fewer than k documents your function ends in an error.",
         "Then all of them are returned. A slice [:k] stops at the end by itself.",
-        parts={"take": _to_the_end},
+        parts={"take": lambda indices, k: [indices[place] for place in range(k)]},
     ),
     Mistake(
         "k-ignored",
