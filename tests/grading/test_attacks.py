@@ -16,6 +16,8 @@ import pytest
 import torch
 from attack_kit import HARNESS, SECRET, code, descendants, parent_of_kernels
 
+from mha_classroom.grading.fit.assignment import load_assignment
+from mha_classroom.grading.judge.make_plan import modules_of
 from mha_classroom.grading.kernels import jail, nbval_run
 from mha_classroom.grading.kernels.nbval_run import run_notebook
 from mha_classroom.grading.kernels.start_zygote import zygote
@@ -351,3 +353,40 @@ def alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+EVERY_NAME = """
+import importlib
+found = {}
+for name in NAMES:
+    try:
+        module = importlib.import_module(name)
+    except Exception as error:
+        found[name] = [f"refused: {type(error).__name__}"]
+        continue
+    own = [n for n, x in vars(module).items()
+           if not n.startswith("__") and type(x) is not type(importlib)]
+    if own:
+        found[name] = own
+"""
+
+
+@pytest.mark.parametrize("lesson", ["04_head_splitting", "06_bert_attention"])
+def test_no_module_of_the_course_can_be_had_by_its_name(source, lesson):
+    """Each module of both packages is imported from inside: there is what was sent, and no more."""
+    around = Path(jail.__file__).parents[3]
+    names = [
+        ".".join(path.relative_to(around).with_suffix("").parts).removesuffix(".__init__")
+        for package in ("mha_course", "mha_classroom")
+        for path in sorted((around / package).rglob("*.py"))
+    ]
+    sent = modules_of(load_assignment(lesson))
+    cells = [f"NAMES = {names!r}", EVERY_NAME, SEND]
+    made = [code(text, mha_course={"added": f"added {n}"}) for n, text in enumerate(cells)]
+    notebook = nbformat.v4.new_notebook(cells=made)
+    came = run_notebook(notebook, sent, source, Limits(20.0, 256 << 20))
+    assert not came.why and not any(cell.error for cell in came.cells), came
+    (found,) = came.cells[-1].outputs
+    assert len(names) > 100 and set(found) <= {name for name, text in sent.items() if text}
+    for name, defined in found.items():
+        assert all(own in sent[name] for own in defined), name
