@@ -42,13 +42,13 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
     found = find_submissions(submissions, assignments(settings.folder))
     if not found:
         raise CourseError(f"There is nothing to grade in {submissions}.")
+    pairs = [(handed_in.student, handed_in.lesson) for handed_in in found]
     with _state(out) as state:
         clear_drafts(out)  # of a run that was killed
-        settings = settings.with_seed(_seed(state, settings.seed, resume))
+        settings = replace(settings, seed=_seed(state, settings.seed, resume))
         names = sorted({handed_in.lesson for handed_in in found})
         loaded = {name: load_assignment(name, settings.folder) for name in names}
         points = {name: assignment.points for name, assignment in loaded.items()}
-        pairs = [(handed_in.student, handed_in.lesson) for handed_in in found]
         overrides = read_overrides(out / "overrides.csv", points, pairs)
         with pool(settings, loaded) as grade:
             times = _grade_all(found, loaded, settings, state, grade, resume)

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 __all__ = ["LEAST_MEGABYTES", "MEGABYTES", "SECONDS", "Limits", "Settings", "cores"]
@@ -37,10 +37,6 @@ class Settings:
     limits: Limits = Limits()
     isolated: bool = True
     folder: Path | None = None
-
-    def with_seed(self, seed):
-        """The same with a seed."""
-        return replace(self, seed=seed)
 
     def seed_of(self, task_id):
         """The seed of a task: its own, or the inputs of one could be the results of another."""

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from pathlib import Path
 
 import pytest
 from handed_notebooks import CELL, STEM, book
@@ -189,3 +190,10 @@ def test_a_name_that_is_no_text(tmp_path):
         file.write(book(CELL).encode())
     (row,) = find_submissions(tmp_path, [STEM])
     assert row.student == "a\\xff" and handed_files.read_submission(row.path)
+
+
+def test_two_names_that_are_one_as_text_are_refused_and_neither_is_lost(tmp_path):
+    for name in (b"a\xff", b"a\\xff"):
+        hand_in(tmp_path, Path(os.fsdecode(name), f"{STEM}.ipynb"))
+    with pytest.raises(CourseError, match="Two folders are called"):
+        find_submissions(tmp_path, [STEM])

@@ -20,7 +20,7 @@ __all__ = ["Assignment", "assignments", "load_assignment", "sum_of_sources"]
 PACKAGES = [Path(__file__).resolve().parents[3] / n for n in ("mha_course", "mha_classroom")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Assignment:
     """One exercise set.
 

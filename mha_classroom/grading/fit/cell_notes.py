@@ -5,8 +5,6 @@ from mha_classroom.grading.fit.matching import is_stub, is_written
 
 __all__ = ["notes_of", "status_of"]
 
-TIMES = {2: "twice"}
-
 
 def status_of(written, frame, names):
     """{task id: "written", "unchanged" or "missing"}."""
@@ -29,7 +27,8 @@ def notes_of(notebook, written, frame, status):
         if status[name] == "missing":
             notes.append(f"the answer of {name} {_why_missing(notebook, frame, name, cells)}")
         if len(cells) > 1:
-            notes.append(f"the answer of {name} stands {_times(len(cells))}: the last counts")
+            times = "twice" if len(cells) == 2 else f"{len(cells)} times"
+            notes.append(f"the answer of {name} stands {times}: the last counts")
         if len(different) > 1:
             human.append(f"{name}: there are {len(different)} different answers, the last counts")
         notes += _how_found(name, cells)
@@ -86,7 +85,3 @@ def _about_own(written, frame):
     if changed:
         notes.append(f"ungraded cells of the exercise that the student changed: {changed}")
     return notes
-
-
-def _times(number):
-    return TIMES.get(number, f"{number} times")

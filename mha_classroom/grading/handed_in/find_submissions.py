@@ -57,7 +57,7 @@ def find_submissions(folder, names):
     Properties: a lesson's file has its name, or says in its metadata that it is the lesson's.
         Links are not followed, pipes and devices not opened, hidden folders not entered. Contents
         are not kept.
-    Raises: CourseError if the folder cannot be read.
+    Raises: CourseError if the folder cannot be read, or two students in it have one name.
     """
     root, names = _root(Path(folder)), set(names)
     students, found, lessons = {}, [], set()
@@ -66,6 +66,8 @@ def find_submissions(folder, names):
         if _is_notebook(entry) and not _is_folder(entry):
             found += _outside(path, names)
         elif _is_folder(entry) or entry.is_symlink():
+            if student in students:  # a name that is no text, and one that is how it is shown
+                raise CourseError(f"Two folders are called {student!r}: rename one of them.")
             students[student] = path
             lessons |= set(_handed_in(path, names)[0])
     for student, path in students.items():

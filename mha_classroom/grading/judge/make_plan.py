@@ -45,30 +45,26 @@ HARNESS = (
     "mha_classroom.grading.kernels.inside.probe.probe_sent",
 )
 
-_loaded, _sliced = {}, {}
-
 
 def plan_for(assignment, task_id, settings, record=()):
-    """The plan of a task with a new nonce; a process may grade several assignments."""
-    _loaded[assignment.key] = assignment
-    seconds, seed = settings.limits.seconds, settings.seed_of(task_id)
-    plan = _plan_of(assignment.key, task_id, seed, tuple(record), seconds)
+    """The Plan of a task with a new nonce."""
+    plan = _same_for_all(assignment, task_id, settings, tuple(record))
     return replace(plan, nonce=secrets.token_hex(16))
 
 
 @functools.lru_cache(maxsize=512)
-def _plan_of(key, task_id, seed, record, seconds):
-    return plan_of(_loaded[key].tasks[task_id], seed, record, seconds)
+def _same_for_all(assignment, task_id, settings, record):
+    seed = settings.seed_of(task_id)
+    return plan_of(assignment.tasks[task_id], seed, record, settings.limits.seconds)
 
 
+@functools.cache
 def modules_of(assignment):
     """{name: source} of what a kernel may import of the course."""
-    if assignment.key not in _sliced:
-        tasks = assignment.tasks.values()
-        runs = (f"{task.run.__module__}.{task.run.__qualname__}" for task in tasks)
-        roots = dict.fromkeys([*HARNESS, *runs, *assignment.lends])
-        _sliced[assignment.key] = {**slice_modules(roots, assignment.files), **STAND_INS}
-    return _sliced[assignment.key]
+    tasks = assignment.tasks.values()
+    runs = (f"{task.run.__module__}.{task.run.__qualname__}" for task in tasks)
+    roots = dict.fromkeys([*HARNESS, *runs, *assignment.lends])
+    return {**slice_modules(roots, assignment.files), **STAND_INS}
 
 
 def plan_of(task, seed, record=(), seconds=SECONDS, each=outcome.SECONDS):

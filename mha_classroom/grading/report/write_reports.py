@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import re
-import tempfile
 import uuid
 from datetime import UTC, datetime
 from importlib import metadata
@@ -91,24 +90,18 @@ def _json(data, indent=None):
 
 
 def write_grades(path, results, points):
-    """Write grades.csv: a row for each student and lesson, a column for each task of any lesson.
+    """Write grades.csv: a row for each Result, a column for each task of any lesson.
 
-    results: Results with decisions applied, in any order. points: {lesson: {task id: the most
+    results: with decisions applied, in the order of the rows. points: {lesson: {task id: the most
     points}}.
-    Properties: sorted by student and lesson; for Excel too; no text is run as a formula.
-    Raises: ValueError naming student and lesson if two results are for the same.
+    Properties: for Excel too; no text is run as a formula.
     """
     tasks = [task for lesson in sorted(points) for task in points[lesson]]
     names = ["student", "lesson", *tasks, "total", "max", *(f"{t} verdict" for t in tasks), "notes"]
-    rows = {}
-    for result in results:
-        _once(rows, result)
-        rows[result.student, result.lesson] = _row(result)
     with _replacing(path, encoding="utf-8-sig") as file:
         writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
         writer.writerow({name: cell_text(name) for name in names})
-        for key in sorted(rows):
-            writer.writerow(rows[key])
+        writer.writerows(map(_row, results))
 
 
 def _row(result):
@@ -139,32 +132,15 @@ def _notes(result):
 def write_results(path, results, seed, versions, overrides):
     """Write results.json: what the machine found, and apart from it what humans decided.
 
-    results: Results as they were graded, in any order; they are gone through once, and only one
-    of them is held at a time.
-    Properties: no times; students and lessons in order, one line for each submission; equal input
-        gives an equal file.
-    Raises: ValueError naming student and lesson if two results are for the same.
+    results: Results as they were graded; only one of them is held at a time.
+    Properties: no times; one line for each submission; equal input gives an equal file.
     """
-    places = {}
     decided, made = _json(overrides.listed(), indent=1), _json(versions, indent=1)
-    with _replacing(path) as file, tempfile.TemporaryFile(dir=Path(path).parent) as spool:
-        for result in results:
-            _once(places, result)
-            line = _json(result.as_json()).encode("utf-8", "backslashreplace")
-            places[result.student, result.lesson] = spool.tell(), len(line)
-            spool.write(line)
+    with _replacing(path) as file:
         file.write(f'{{"format": {FORMAT},\n"overrides": {decided},\n"results": [')
-        for count, key in enumerate(sorted(places)):
-            start, length = places[key]
-            spool.seek(start)
-            file.write((",\n" if count else "\n") + spool.read(length).decode("utf-8"))
+        for count, result in enumerate(results):
+            file.write((",\n" if count else "\n") + _json(result.as_json()))
         file.write(f'\n],\n"seed": {_json(seed)},\n"versions": {made}}}\n')
-
-
-def _once(seen, result):
-    key = result.student, result.lesson
-    if key in seen:
-        raise ValueError(f"two results for student {key[0]!r}, lesson {key[1]!r}")
 
 
 def versions(keys):
@@ -210,8 +186,8 @@ def write_pages(out, results, titles, students, seconds=None):
 def write_reports(out, results, *, points, titles, seed, versions, overrides, seconds=None):
     """Write results.json, grades.csv and the pages into the folder `out`.
 
-    results: Results as they were graded; an object that can be gone through more than once, such
-    as one that reads them from disk each time. The rest as above.
+    results: Results as they were graded, by student and lesson; an object that can be gone through
+    more than once, such as one that reads them from disk each time. The rest as above.
     """
     out = Path(out)
     write_results(out / "results.json", results, seed, versions, overrides)
