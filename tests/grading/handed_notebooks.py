@@ -6,6 +6,7 @@ import json
 import nbformat
 
 from mha_classroom.grading.fit.assembly import assemble
+from mha_classroom.grading.handed_in.read_notebook import parse
 
 STEM = "04_head_splitting"
 SPLIT, MERGE, SPREAD = "04-transpose_qkv", "04-transpose_output", "04-spread_valid_lens"
@@ -48,8 +49,8 @@ def strip(notebook, ids=True):
 
 def put_together(notebook, assignment, **how):
     probes = {name: f"probe({name!r})" for name in assignment.tasks}
-    content = json.dumps(notebook).encode()
-    assembled = assemble(content, assignment, probes, **how)
+    notebook = parse(json.dumps(notebook).encode())
+    assembled = assemble(notebook, assignment, probes, **how)
     nbformat.validate(assembled.notebook)
     assert (assembled.notebook.nbformat, assembled.notebook.nbformat_minor) == (4, 5)
     for cell in assembled.notebook.cells:

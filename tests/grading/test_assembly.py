@@ -28,8 +28,9 @@ from handed_notebooks import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_classroom.grading.fit.assembly import Unreadable, assemble, parse
+from mha_classroom.grading.fit.assembly import assemble
 from mha_classroom.grading.fit.assignment import assignments, load_assignment
+from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 from handed_notebooks import CELL, STEM, book
 
 from mha_classroom.clone import CourseError
-from mha_classroom.grading.fit.assembly import Unreadable
 from mha_classroom.grading.handed_in import read_notebook as handed_files
 from mha_classroom.grading.handed_in.find_submissions import find_submissions
+from mha_classroom.grading.handed_in.read_notebook import Unreadable
 
 
 def hand_in(root, *paths, content=None):

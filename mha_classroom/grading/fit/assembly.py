@@ -8,9 +8,9 @@ import nbformat
 from mha_classroom.grading.fit.cell_notes import notes_of, status_of
 from mha_classroom.grading.fit.cell_sources import defused, is_setup, setup_lines, tidy
 from mha_classroom.grading.fit.matching import frame_of, is_stub, is_written, match
-from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
+from mha_classroom.grading.handed_in.read_notebook import Unreadable
 
-__all__ = ["Assembled", "Unreadable", "assemble", "parse"]
+__all__ = ["Assembled", "assemble"]
 
 
 class Assembled(NamedTuple):
@@ -30,8 +30,8 @@ class Assembled(NamedTuple):
     probed: tuple[str, ...]
 
 
-def assemble(content, assignment, probes, leave_out=(), replaced=(), only=None):
-    """Return the Assembled notebook of a submission, given as bytes or as a parsed notebook.
+def assemble(notebook, assignment, probes, leave_out=(), replaced=(), only=None):
+    """Return the Assembled notebook of a submission, given as `parse` returns it.
 
     probes: {task id: the source of the cell that takes the place of its check}.
     leave_out: ids of tasks whose answers are not put in, and names of added cells ("added 3").
@@ -42,7 +42,6 @@ def assemble(content, assignment, probes, leave_out=(), replaced=(), only=None):
         probe is left out. No metadata of the student's is kept; see `cell_sources.defused`.
     Raises: Unreadable for what cannot be graded; ValueError for ids that there are not.
     """
-    notebook = parse(content) if isinstance(content, bytes) else content
     _check_ids(assignment, probes, leave_out, replaced, only)
     version, notes = _version(notebook, assignment)
     frame = frame_of(assignment.exercise)

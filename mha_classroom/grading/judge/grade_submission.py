@@ -6,7 +6,8 @@ This is the unit of work that can be done on any machine.
 import time
 
 from mha_classroom.checks.feedback import Feedback
-from mha_classroom.grading.fit.assembly import Unreadable, assemble, parse
+from mha_classroom.grading.fit.assembly import assemble
+from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
 from mha_classroom.grading.judge.judge_answer import (
     forbidden_name,
     hidden,

@@ -8,8 +8,7 @@ from handed_notebooks import CELL, book
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_classroom.grading.fit.assembly import Unreadable, parse
-from mha_classroom.grading.handed_in.read_notebook import label_of
+from mha_classroom.grading.handed_in.read_notebook import Unreadable, label_of, parse
 
 NO_NOTEBOOKS = [
     (b"", "is empty"),
