@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from pathlib import Path
 
 import pytest
 from results_made_up import MERGE, SPLIT, good, result, task
@@ -62,3 +63,11 @@ def test_a_result_in_a_file_has_what_the_machine_found_and_comes_back():
 def test_points_are_added_without_rounding_errors():
     one = result(tasks=[task(SPLIT, "wrong", 0.1), task(MERGE, "wrong", 0.2, 3.0)])
     assert (one.points, one.max) == (0.3, 5.0)
+
+
+def test_the_guide_explains_each_verdict():
+    guide = (Path(__file__).parents[2] / "docs" / "grading.md").read_text("utf-8")
+    table = guide.split("The verdicts:")[1].split("\n\n")[1]
+    cells = re.findall(r"^\| ([a-z, ]+) \|", table, re.M)
+    told = [word for cell in cells for word in cell.split(", ") if word != "verdict"]
+    assert told == [verdict.value for verdict in Verdict]

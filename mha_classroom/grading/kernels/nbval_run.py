@@ -74,7 +74,6 @@ class Run:
     stopped: dict | None = None
     why: str = ""
     text: str = ""
-    seconds: float = 0.0
 
 
 def run_notebook(notebook, modules, zygote, limits):
@@ -87,7 +86,6 @@ def run_notebook(notebook, modules, zygote, limits):
         this process, which ends with the notebook: whatever comes from the kernel stays there, but
         for the events, and these are counted.
     """
-    started = time.monotonic()
     _import_runner()
     folder = Path(tempfile.mkdtemp(dir=zygote.folder))
     try:
@@ -108,11 +106,9 @@ def run_notebook(notebook, modules, zygote, limits):
             "memory": limits.memory,
             "seconds": int(limits.seconds * (count + 1)) + 5,
         }
-        run = _listen(folder, wanted, limits, count)
+        return _listen(folder, wanted, limits, count)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    run.seconds = time.monotonic() - started
-    return run
 
 
 @functools.cache
