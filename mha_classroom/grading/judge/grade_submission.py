@@ -8,12 +8,7 @@ import time
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.grading.fit.assembly import assemble
 from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
-from mha_classroom.grading.judge.judge_answer import (
-    forbidden_name,
-    hidden,
-    judge,
-    needs_stages,
-)
+from mha_classroom.grading.judge.judge_answer import forbidden_name, hidden, judge, needs_stages
 from mha_classroom.grading.judge.make_plan import PROBE, blob_of, modules_of, plan_for
 from mha_classroom.grading.judge.records import decode
 from mha_classroom.grading.kernels.inside.probe import PLAN

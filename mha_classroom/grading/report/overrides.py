@@ -1,5 +1,6 @@
 """What a human decided: overrides.csv, which is read and never written again once it is there."""
 
+import contextlib
 import csv
 import io
 import re
@@ -52,9 +53,9 @@ def read_overrides(path, points, handed_in):
         and for a file that is no table with the columns student, lesson, task and points.
     """
     path = Path(path)
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"\ufeff{','.join(COLUMNS)}\n", encoding="utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError), open(path, "x", encoding="utf-8-sig") as file:
+        file.write(",".join(COLUMNS) + "\n")
     found, problems, errors = {}, [], []
     for line, row in _rows(path):
         try:

@@ -13,12 +13,7 @@ from pathlib import Path
 
 from mha_classroom.grading.report.feedback_page import page
 from mha_classroom.grading.report.overrides import apply_overrides
-from mha_classroom.grading.report.safe_text import (
-    case_clashes,
-    cell_text,
-    feedback_path,
-    number,
-)
+from mha_classroom.grading.report.safe_text import case_clashes, cell_text, feedback_path, number
 from mha_course import __version__
 
 __all__ = [
