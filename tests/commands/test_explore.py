@@ -7,6 +7,12 @@ import pytest
 from mha_classroom.commands import cli
 
 
+@pytest.fixture(autouse=True)
+def no_backend_left_behind(monkeypatch):
+    # streamlit sets it for good when it is imported; notebooks run later would show no picture.
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+
+
 @pytest.fixture
 def streamlit_run(monkeypatch):
     import streamlit.web.cli as streamlit_cli
