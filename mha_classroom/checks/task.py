@@ -13,6 +13,8 @@ __all__ = [
     "Mistake",
     "Task",
     "all_but",
+    "by_id",
+    "known",
     "read_again",
     "unchanged",
     "without",
@@ -71,11 +73,23 @@ class Mistake:
     shows: Callable[[dict[str, Any], Any], bool] | None = None
 
 
-def read_again(section, *mistakes):
-    """The mistakes, with this section of the lesson to read again where they name no other."""
+def known(did="", why="", section="", wrong=None, twin=None, shows=None, **parts):
+    """A Mistake whose id is the key that it stands under in a dict, for `read_again`."""
+    return Mistake("", did, why, section, wrong, parts or None, twin, shows)
+
+
+def read_again(section, mistakes):
+    """The mistakes of {id: mistake}, with this section of the lesson to read again where they name
+    no other."""
     return tuple(
-        mistake if mistake.section else replace(mistake, section=section) for mistake in mistakes
+        replace(mistake, id=id, section=mistake.section or section)
+        for id, mistake in mistakes.items()
     )
+
+
+def by_id(mistakes):
+    """{id: mistake}, to be put among others."""
+    return {mistake.id: mistake for mistake in mistakes}
 
 
 def without(mistakes, *ids):

@@ -2,9 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
-
-__all__ = ["TASK"]
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 
 def additive_scores(queries, keys, W_q, W_k, w_v):
@@ -92,173 +90,149 @@ def _in_place(queries, keys, W_q, W_k, w_v):
     return scores
 
 
-ADDITIVE = read_again(
-    "The other score",
-    Mistake(
-        "no-tanh",
+ADDITIVE = {
+    "no-tanh": known(
         "You leave tanh out.",
         "Without it the score is a part from the query plus a part from the key. The query's part "
         "is the same for all keys, and only differences count: the query would have no say.",
-        parts={"activation": unchanged},
+        activation=unchanged,
     ),
-    Mistake(
-        "relu-for-tanh",
+    "relu-for-tanh": known(
         "You use relu where the formula has tanh.",
         "relu cuts off what is negative and lets the rest grow without end. An additive score "
         "levels off on both sides.",
-        parts={"activation": torch.relu},
+        activation=torch.relu,
     ),
-    Mistake(
-        "sigmoid-for-tanh",
+    "sigmoid-for-tanh": known(
         "You use a sigmoid where the formula has tanh.",
         "Both level off, but a sigmoid stays between 0 and 1, tanh between -1 and 1.",
-        parts={"activation": torch.sigmoid},
+        activation=torch.sigmoid,
     ),
-    Mistake(
-        "tanh-at-the-end",
+    "tanh-at-the-end": known(
         "You apply tanh to the finished score instead of the h numbers inside.",
         "Then all scores lie between -1 and 1, and softmax can hardly prefer one key. Inside, each "
         "of the h numbers levels off by itself, and w_v weighs them afterwards.",
-        parts={"activation": unchanged, "finish": torch.tanh},
+        activation=unchanged,
+        finish=torch.tanh,
     ),
-    Mistake(
-        "tanh-of-each",
+    "tanh-of-each": known(
         "You apply tanh to query and key separately and add afterwards.",
         "Then the score is a part from the query plus a part from the key. All keys share the "
         "query's part, and only differences count: the query would have no say. tanh has to see "
         "both.",
-        parts={"each": torch.tanh, "activation": unchanged},
+        each=torch.tanh,
+        activation=unchanged,
     ),
-    Mistake(
-        "multiplied-not-added",
+    "multiplied-not-added": known(
         "You multiply the mapped query with the mapped key.",
         "That is the idea of the other attention, the one with dot products. Here the name says "
         "what is done with the pair.",
-        parts={"join": torch.mul},
+        join=torch.mul,
     ),
-    Mistake(
-        "subtracted-not-added",
+    "subtracted-not-added": known(
         "You subtract the mapped key from the mapped query.",
         "A learned W_k could make up for that, but with the W_k given here the numbers are others.",
-        parts={"join": torch.sub},
+        join=torch.sub,
     ),
-    Mistake(
-        "dot-product-in-disguise",
+    "dot-product-in-disguise": known(
         "You take the dot product of the mapped query and the mapped key.",
         "That score grows without end when the query does, an additive one levels off. Where would "
         "tanh and w_v come in?",
         wrong=lambda queries, keys, W_q, W_k, w_v: (queries @ W_q) @ (keys @ W_k).mT,
     ),
-    Mistake(
-        "softmax-included",
+    "softmax-included": known(
         "You return weights: each row adds up to 1.",
         "The task stops one step earlier, at the scores.",
-        parts={"finish": lambda scores: scores.softmax(-1)},
+        finish=lambda scores: scores.softmax(-1),
     ),
-    Mistake(
-        "scaled",
+    "scaled": known(
         "You divide the scores by the square root of h.",
         "Additive scores are not scaled: what goes into the last sum is kept small by tanh.",
-        parts={"scale": lambda h: h**-0.5},
+        scale=lambda h: h**-0.5,
     ),
-    Mistake(
-        "vector-forgotten",
+    "vector-forgotten": known(
         "You add the h numbers up without weighing them.",
         "w_v says how much each of them counts, and with which sign. All of them with weight 1 is "
         "another score.",
-        parts={"weigh": lambda hidden, w_v: hidden.sum(-1)},
+        weigh=lambda hidden, w_v: hidden.sum(-1),
     ),
-    Mistake(
-        "averaged-over-h",
+    "averaged-over-h": known(
         "You take the mean over the h numbers.",
         "The dot product with w_v adds them up, each weighed by its entry; it does not divide.",
-        parts={"weigh": lambda hidden, w_v: (hidden * w_v).mean(-1)},
+        weigh=lambda hidden, w_v: (hidden * w_v).mean(-1),
     ),
-    Mistake(
-        "vector-inside-tanh",
+    "vector-inside-tanh": known(
         "You weigh by w_v before tanh instead of after it.",
         "Then no score can exceed h, whatever w_v says. It weighs what tanh has squeezed.",
-        parts={
-            "activation": unchanged,
-            "weigh": lambda hidden, w_v: torch.tanh(hidden * w_v).sum(-1),
-        },
+        activation=unchanged,
+        weigh=lambda hidden, w_v: torch.tanh(hidden * w_v).sum(-1),
     ),
-    Mistake(
-        "products-not-added-up",
+    "products-not-added-up": known(
         "Your result still has the axis of the h numbers: you multiply by w_v and stop there.",
         "A score is one number for each query and key. A dot product multiplies and adds up.",
-        parts={"weigh": lambda hidden, w_v: hidden * w_v},
+        weigh=lambda hidden, w_v: hidden * w_v,
     ),
-    Mistake(
-        "not-weighed",
+    "not-weighed": known(
         "Half of the way: you return the h numbers of each pair.",
         "A score is one number for each query and key. Which of the inputs has not been used, and "
         "how does it make one number of h?",
-        parts={"weigh": lambda hidden, w_v: hidden},
+        weigh=lambda hidden, w_v: hidden,
     ),
-    Mistake(
-        "axis-left-over",
+    "axis-left-over": known(
         "Your result has an axis of length 1 at the end.",
         "The numbers are right. A score is one number, so the result is (B, L, S).",
-        parts={"weigh": lambda hidden, w_v: hidden @ w_v[:, None]},
+        weigh=lambda hidden, w_v: hidden @ w_v[:, None],
     ),
-    Mistake(
-        "squeezed-too-far",
+    "squeezed-too-far": known(
         "You squeeze every axis of length 1 out of the result.",
         "A batch of one sentence, one query or one key is still an axis, and whoever uses the "
         "result counts on it. Which one axis was too many?",
-        parts={"finish": torch.squeeze},
+        finish=torch.squeeze,
     ),
-    Mistake(
-        "matrices-transposed",
+    "matrices-transposed": known(
         "You transpose W_q and W_k.",
         "nn.Linear keeps its matrices that way, and the package does. Here they are given as "
         "(width, h), ready for X @ W. Where width and h are equal, only the numbers tell.",
-        "The package version",
-        parts={"maps": lambda W_q, W_k: (W_q.mT, W_k.mT)},
+        section="The package version",
+        maps=lambda W_q, W_k: (W_q.mT, W_k.mT),
     ),
-    Mistake(
-        "matrices-swapped",
+    "matrices-swapped": known(
         "You map the queries with W_k and the keys with W_q.",
         "Queries and keys may have different widths, and each matrix fits one of them. Where the "
         "widths are equal, nothing but the numbers tells.",
-        parts={"maps": lambda W_q, W_k: (W_k, W_q)},
+        maps=lambda W_q, W_k: (W_k, W_q),
     ),
-    Mistake(
-        "paired-one-to-one",
+    "paired-one-to-one": known(
         "You add the mapped queries and keys as they are: query 0 meets key 0 and no other.",
         "Every query has to meet every key. Which axis do the queries lack for that, and which the "
         "keys?",
-        parts={"meet": lambda q, k: (q, k)},
+        meet=lambda q, k: (q, k),
     ),
-    Mistake(
-        "new-axes-at-the-same-place",
+    "new-axes-at-the-same-place": known(
         "You give queries and keys their new axis at the same place.",
         "Then they still meet one to one. Broadcasting repeats an axis of length 1 to fit the "
         "other side: along which axis should a query be repeated, along which a key?",
-        parts={"meet": lambda q, k: (q.unsqueeze(1), k.unsqueeze(1))},
+        meet=lambda q, k: (q.unsqueeze(1), k.unsqueeze(1)),
     ),
-    Mistake(
-        "keys-before-queries",
+    "keys-before-queries": known(
         "Your scores are (B, S, L): a row for each key.",
         "Rows ask, columns are asked: a row belongs to one query, since its weights have to add up "
         "to 1. Where L = S the shape does not show it.",
-        parts={"meet": lambda q, k: (q.unsqueeze(1), k.unsqueeze(2))},
+        meet=lambda q, k: (q.unsqueeze(1), k.unsqueeze(2)),
     ),
-    Mistake(
-        "queries-changed-in-place",
+    "queries-changed-in-place": known(
         "You change the queries that you are given.",
         "Whoever calls the function still needs them. Functions whose names end in _, and +=, "
         "write into the tensor that they are given: work on a new one.",
         wrong=_in_place,
     ),
-)
+}
 
 TASK = Task(
     "01-additive_scores",
     additive_scores,
     additive_cases,
-    mistakes=ADDITIVE,
+    mistakes=read_again("The other score", ADDITIVE),
     build=build_additive,
     stages=additive_stages,
     forbidden=("mha_course.attention.AdditiveAttention", "d2l.torch.AdditiveAttention"),

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged
 from mha_classroom.tasks.attention_math.softmax import (
     EDGE,
     WEIGHING,
@@ -13,8 +13,6 @@ from mha_classroom.tasks.attention_math.softmax import (
     no_shift,
     no_total,
 )
-
-__all__ = ["TASK"]
 
 
 def attend(query, keys, values):
@@ -106,144 +104,128 @@ ATTENDING = "Attend"
 AVERAGE = "An average, and never more"
 
 # Of `attend` and `attention`.
-BOTH = read_again(
-    ATTENDING,
-    *WEIGHING,
-    Mistake(
-        "scaled",
+BOTH = {
+    **by_id(WEIGHING),
+    "scaled": known(
         "You divide the scores by the square root of their width.",
         "That is lesson 2. Here attention is plain: the task asks for scores that are not divided.",
-        parts={"scale": lambda d: d**-0.5},
+        scale=lambda d: d**-0.5,
     ),
-    Mistake(
-        "divided-by-width",
+    "divided-by-width": known(
         "You divide the scores by the width of a query.",
         "The task asks for scores that are not divided. (Lesson 2 does divide them, by something "
         "smaller.)",
-        parts={"scale": lambda d: 1 / d},
+        scale=lambda d: 1 / d,
     ),
-    Mistake(
-        "no-softmax",
+    "no-softmax": known(
         "You multiply the values by the scores themselves.",
         "Scores are no weights: they may be negative, and they do not add up to 1. The result then "
         "lies outside of the values, where no average can be.",
-        AVERAGE,
-        parts={"power": unchanged, "shift": no_shift, "total": no_total},
+        section=AVERAGE,
+        power=unchanged,
+        shift=no_shift,
+        total=no_total,
     ),
-    Mistake(
-        "hard-look-up",
+    "hard-look-up": known(
         "You return the value of the best key and nothing of the others.",
         "That is a dictionary. Attention is the soft look-up: every value has a share, and two "
         "keys that fit equally well share equally.",
-        LOOKUP,
-        parts={"combine": lambda w, v: F.one_hot(w.argmax(-1), w.shape[-1]).to(v.dtype) @ v},
+        section=LOOKUP,
+        combine=lambda w, v: F.one_hot(w.argmax(-1), w.shape[-1]).to(v.dtype) @ v,
     ),
-    Mistake(
-        "plain-average",
+    "plain-average": known(
         "You return the plain average of the values: the query has no say.",
         "Only a query of zeros gets that. Which keys fit has to show in the weights.",
-        AVERAGE,
-        parts={"combine": lambda w, v: torch.full_like(w, 1 / w.shape[-1]) @ v},
+        section=AVERAGE,
+        combine=lambda w, v: torch.full_like(w, 1 / w.shape[-1]) @ v,
     ),
-    Mistake(
-        "weights-returned",
+    "weights-returned": known(
         "You return the weights.",
         "They say how much of each word is wanted. What a query brings back is made of values.",
-        parts={"combine": lambda w, v: w},
+        combine=lambda w, v: w,
     ),
-    Mistake(
-        "weighed-but-not-added",
+    "weighed-but-not-added": known(
         "You weigh the values and return them all.",
         "Each value has its share now. What a query brings back is one mixture of them.",
-        parts={"combine": lambda w, v: w[..., None] * (v[:, None] if v.dim() == 3 else v)},
+        combine=lambda w, v: w[..., None] * (v[:, None] if v.dim() == 3 else v),
     ),
-    Mistake(
-        "keys-averaged",
+    "keys-averaged": known(
         "You average the keys: your result is as wide as a key.",
         "Keys are there to be compared with the query. What is handed over is something else.",
-        LOOKUP,
-        parts={"averaged": "keys"},
+        section=LOOKUP,
+        averaged="keys",
     ),
-    Mistake(
-        "keys-and-values-swapped",
+    "keys-and-values-swapped": known(
         "You compare the query with the values.",
         "Each word has a vector to be compared with and another to hand over. Which is which? "
         "Where both have the same width, the wrong way round raises no error.",
-        LOOKUP,
-        parts={"scored": "values", "averaged": "keys"},
+        section=LOOKUP,
+        scored="values",
+        averaged="keys",
     ),
-    Mistake(
-        "cosine",
+    "cosine": known(
         "You divide the vectors by their lengths before you compare them (cosine similarity).",
         "Then the length of a query has no effect. Here it has one: twice the query, twice the "
         "scores, and the weights move from the plain average towards a look-up.",
-        AVERAGE,
-        parts={"vectors": lambda X: F.normalize(X, dim=-1)},
+        section=AVERAGE,
+        vectors=lambda X: F.normalize(X, dim=-1),
     ),
-    Mistake(
-        "cosine-of-zeros",
+    "cosine-of-zeros": known(
         "You divide the vectors by their lengths before you compare them (cosine similarity).",
         "Then the length of a query has no effect, and a vector of zeros, which fits nothing "
         "better than anything else, gives NaN.",
-        AVERAGE,
-        parts={"vectors": lambda X: X / X.norm(dim=-1, keepdim=True)},
+        section=AVERAGE,
+        vectors=lambda X: X / X.norm(dim=-1, keepdim=True),
     ),
-    Mistake(
-        "squeezed-too-far",
+    "squeezed-too-far": known(
         "You squeeze every axis of length 1 out of the result.",
         "Values of one number, one query or a batch of one are still an axis, and whoever uses the "
         "result counts on it. Which one axis was too many?",
-        "All queries at once",
-        parts={"finish": torch.squeeze},
+        section="All queries at once",
+        finish=torch.squeeze,
     ),
-)
+}
+BOTH = read_again(ATTENDING, BOTH)
 
-ATTEND = read_again(
-    "Scores",
-    Mistake(
-        "scores-returned",
+ATTEND = {
+    "scores-returned": known(
         "Half of the way: you return the scores.",
         "They say how well each key fits. They are no shares of one whole yet, and no value has "
         "been averaged.",
-        ATTENDING,
-        lambda query, keys, values: keys @ query,
+        section=ATTENDING,
+        wrong=lambda query, keys, values: keys @ query,
     ),
-    *BOTH,
-    Mistake(
-        "keys-on-the-wrong-side",
+    **by_id(BOTH),
+    "keys-on-the-wrong-side": known(
         "You write the query to the left of the keys.",
         "Then it meets the columns of the keys: one number from each word instead of one word. "
         "With as many words as features there is no error, only wrong numbers.",
-        parts={"score": lambda query, keys: query @ keys},
+        score=lambda query, keys: query @ keys,
     ),
-    Mistake(
-        "values-on-the-wrong-side",
+    "values-on-the-wrong-side": known(
         "You write the weights to the right of the values.",
         "Then they meet the rows of the values, and a row belongs to one word. Each weight has to "
         "meet a whole value, so that the values are mixed.",
-        LOOKUP,
-        parts={"combine": lambda weights, values: values @ weights},
+        section=LOOKUP,
+        combine=lambda weights, values: values @ weights,
     ),
-    Mistake(
-        "products-not-added-up",
+    "products-not-added-up": known(
         "You multiply query and keys feature by feature and stop there.",
         "A score is one number for each key. A dot product multiplies, and then?",
-        parts={"score": lambda query, keys: keys * query},
+        score=lambda query, keys: keys * query,
     ),
-    Mistake(
-        "distance",
+    "distance": known(
         "You compare by distance: the nearer a key, the larger its score.",
         "The task asks for dot products. They reward long keys too, not only near ones.",
-        parts={"score": lambda query, keys: -(keys - query).norm(dim=-1)},
+        score=lambda query, keys: -(keys - query).norm(dim=-1),
     ),
-    Mistake(
-        "result-as-a-row",
+    "result-as-a-row": known(
         "You return a table with one row.",
         "One query goes in, without an axis for queries. Its result comes out without one, too.",
-        ATTENDING,
-        parts={"finish": lambda result: result[None]},
+        section=ATTENDING,
+        finish=lambda result: result[None],
     ),
-)
+}
 
 FINISHED = (
     "mha_course.attention.scaled_dot_product_attention",
@@ -258,7 +240,7 @@ TASK = Task(
     "01-attend",
     attend,
     attend_cases,
-    mistakes=ATTEND,
+    mistakes=read_again("Scores", ATTEND),
     build=build_attend,
     stages=attention_stages,
     uses=("01-softmax",),

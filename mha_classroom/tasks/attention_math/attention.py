@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.task import Mistake, Task, read_again
+from mha_classroom.checks.task import Task, by_id, known, read_again
 from mha_classroom.tasks.attention_math.attend import (
     BOTH,
     FINISHED,
@@ -12,8 +12,6 @@ from mha_classroom.tasks.attention_math.attend import (
     enlarged,
 )
 from mha_classroom.tasks.attention_math.softmax import EDGE, SHIFT
-
-__all__ = ["TASK"]
 
 
 def attention(queries, keys, values):
@@ -56,138 +54,120 @@ def _as_one_sentence(queries, keys, values):
     return build_attention()(*joined).reshape(*queries.shape[:2], -1)
 
 
-ATTENTION = read_again(
-    "All queries at once",
-    Mistake(
-        "scores-returned",
+ATTENTION = {
+    "scores-returned": known(
         "Half of the way: you return the scores.",
         "They say how well each key fits. They are no shares of one whole yet, and no value has "
         "been averaged.",
         wrong=lambda queries, keys, values: queries @ keys.mT,
     ),
-    *BOTH,
-    Mistake(
-        "softmax-over-queries",
+    **by_id(BOTH),
+    "softmax-over-queries": known(
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
         "Rows ask. Each query has one unit of attention to share out among the keys, so each row "
         "sums to 1. No shape shows the difference, but a number that all values share, like 10 in "
         "the example, no longer comes out as it went in.",
-        parts={"axis": -2},
+        axis=-2,
     ),
-    Mistake(
-        "softmax-over-the-batch",
+    "softmax-over-the-batch": known(
         "Your softmax runs along the first axis: the weights of the same place in different "
         "sentences sum to 1.",
         "Sentences lie side by side and have nothing to do with each other. In a batch of one, all "
         "your weights are 1.",
-        parts={"axis": 0},
+        axis=0,
     ),
-    Mistake(
-        "softmax-over-the-whole-table",
+    "softmax-over-the-whole-table": known(
         "All weights of a sentence together sum to 1.",
         "Each query is a question of its own and has one unit of attention to share out, however "
         "many other queries there are. A number that all values share, like 10 in the example, "
         "should come out as it went in.",
-        parts={"axis": (-2, -1)},
+        axis=(-2, -1),
     ),
-    Mistake(
-        "one-maximum-for-all",
+    "one-maximum-for-all": known(
         "You subtract one and the same number from all scores of the batch.",
         "Queries whose scores lie far below it are left with powers that all round to 0, and 0 / 0 "
         "is NaN. Each row can be shifted by a number of its own.",
-        SHIFT,
-        parts={"shift": lambda x, axis: x.amax()},
+        section=SHIFT,
+        shift=lambda x, axis: x.amax(),
     ),
-    Mistake(
-        "one-maximum-a-sentence",
+    "one-maximum-a-sentence": known(
         "You subtract one and the same number from all scores of a sentence.",
         "Queries whose scores lie far below it are left with powers that all round to 0, and 0 / 0 "
         "is NaN. Each row can be shifted by a number of its own.",
-        SHIFT,
-        parts={"shift": lambda x, axis: x.amax((1, 2), keepdim=True)},
+        section=SHIFT,
+        shift=lambda x, axis: x.amax((1, 2), keepdim=True),
     ),
-    Mistake(
-        "weights-transposed",
+    "weights-transposed": known(
         "You transpose the weights before you multiply the values by them.",
         "Row i of the weights says what query i takes of each key. Transposed it says what each "
         "query takes of key i, and with L = S no error warns you.",
-        parts={"combine": lambda weights, values: weights.mT @ values},
+        combine=lambda weights, values: weights.mT @ values,
     ),
-    Mistake(
-        "queries-and-keys-swapped",
+    "queries-and-keys-swapped": known(
         "Your keys ask and your queries are asked.",
         "The scores need a row for each query. Where L and S differ the product with the values "
         "fails; where they agree it gives wrong numbers without a word.",
-        parts={"score": lambda queries, keys: keys @ queries.mT},
+        score=lambda queries, keys: keys @ queries.mT,
     ),
-    Mistake(
-        "keys-not-transposed",
+    "keys-not-transposed": known(
         "You multiply the queries by the keys as they are.",
         "A product takes rows of the left with columns of the right, and here each key is a row. "
         "With as many keys as features there is no error, only wrong numbers.",
-        parts={"score": lambda queries, keys: queries @ keys},
+        score=lambda queries, keys: queries @ keys,
     ),
-    Mistake(
-        "all-axes-reversed",
+    "all-axes-reversed": known(
         "You transpose the keys with the batch: all three axes change places.",
         "That is what .T does to three axes. Two of them have to change places, and the one that "
         "tells sentences apart has to stay.",
-        parts={"score": lambda queries, keys: queries @ keys.permute(2, 1, 0)},
+        score=lambda queries, keys: queries @ keys.permute(2, 1, 0),
     ),
-    Mistake(
-        "keys-reshaped",
+    "keys-reshaped": known(
         "You reshape the keys to (B, d, S).",
         "The shape is right, the numbers are not: reshape deals them out in the order in which "
         "they lie in memory, so that a column holds parts of several keys. The axes have to change "
         "places.",
-        parts={"score": lambda queries, keys: queries @ keys.reshape(keys.mT.shape)},
+        score=lambda queries, keys: queries @ keys.reshape(keys.mT.shape),
     ),
-    Mistake(
-        "keys-viewed",
+    "keys-viewed": known(
         "You view the keys as (B, d, S).",
         "The shape is right, the numbers are not: view leaves them in the order in which they lie "
         "in memory, so that a column holds parts of several keys. The axes have to change places.",
-        parts={"score": lambda queries, keys: queries @ keys.view(keys.mT.shape)},
+        score=lambda queries, keys: queries @ keys.view(keys.mT.shape),
     ),
-    Mistake(
-        "batch-as-one-sentence",
+    "batch-as-one-sentence": known(
         "You lay the sentences of the batch end to end: queries find keys of other sentences.",
         "Every query attends to the keys of its own sentence only. With one sentence in the batch "
         "nobody notices.",
         wrong=_as_one_sentence,
     ),
-    Mistake(
-        "first-sentence-for-all",
+    "first-sentence-for-all": known(
         "All your queries attend to the first sentence.",
         "Every query attends to the keys and values of its own sentence. With one sentence in the "
         "batch nobody notices.",
         wrong=lambda queries, keys, values: torch.softmax(queries @ keys[0].T, dim=-1) @ values[0],
     ),
-    Mistake(
-        "first-query-only",
+    "first-query-only": known(
         "You return the result of the first query of each sentence.",
         "All words ask, each for itself: the result has a row for every query.",
-        parts={"finish": lambda result: result[:, 0]},
+        finish=lambda result: result[:, 0],
     ),
-    Mistake(
-        "sentences-joined",
+    "sentences-joined": known(
         "Your result has one row after the other and no axis for the sentences.",
         "The numbers are right. A batch comes out as a batch: (B, L, d_v).",
-        parts={"finish": lambda result: result.flatten(0, 1)},
+        finish=lambda result: result.flatten(0, 1),
     ),
-    Mistake(
-        "result-transposed",
+    "result-transposed": known(
         "Your result is (B, d_v, L): each query is a column.",
         "Rows ask, so what a query brings back is a row.",
-        parts={"finish": lambda result: result.mT},
+        finish=lambda result: result.mT,
     ),
-)
+}
 
 TASK = Task(
     "01-attention",
     attention,
     attention_cases,
-    mistakes=ATTENTION,
+    mistakes=read_again("All queries at once", ATTENTION),
     build=build_attention,
     stages=attention_stages,
     uses=("01-softmax", "01-attend"),

@@ -1,8 +1,6 @@
 """Task 1.5, predictions: three numbers, foretold."""
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again
-
-__all__ = ["TASK"]
+from mha_classroom.checks.task import Case, Task, known, read_again
 
 
 def predictions():
@@ -26,146 +24,126 @@ SHARES = "From scores to weights"
 SHIFT = "Only differences count"
 BLIND = "What attention cannot see"
 
-PREDICTIONS = read_again(
-    "An average, and never more",
-    Mistake(
-        "weight-unmoved",
+PREDICTIONS = {
+    "weight-unmoved": known(
         "Your second_weight is the old one, as if both changes cancelled.",
         "A change that all scores share cancels. Do the scores share both of them?",
-        SHIFT,
-        parts={"second_weight": 0.25},
+        section=SHIFT,
+        second_weight=0.25,
     ),
-    Mistake(
-        "weight-doubled",
+    "weight-doubled": known(
         "Your second_weight is twice the old one.",
         "If you doubled the weight: it is the power that doubles. A weight is a share of the sum "
         "of all powers, and that sum does not stay as it was either. If you worked out the three "
         "new weights: do they add up to 1, and is this the one of the second pair?",
-        SHARES,
-        parts={"second_weight": 0.5},
+        section=SHARES,
+        second_weight=0.5,
     ),
-    Mistake(
-        "shift-for-one-only",
+    "shift-for-one-only": known(
         "Your second_weight comes about if ln 3 is added to the second score only.",
         "Every score grows by ln 3. What do all powers have in common then, and what becomes of it "
         "when they are divided by their sum?",
-        SHIFT,
-        parts={"second_weight": 2 / 3},
+        section=SHIFT,
+        second_weight=2 / 3,
     ),
-    Mistake(
-        "instead-of-on-top",
+    "instead-of-on-top": known(
         "Your second_weight comes about if the second score grows by ln 2 and the others by ln 3.",
         "The ln 2 comes on top: the second score grows by both.",
-        SHIFT,
-        parts={"second_weight": 4 / 22},
+        section=SHIFT,
+        second_weight=4 / 22,
     ),
-    Mistake(
-        "logarithm-added-to-the-weight",
+    "logarithm-added-to-the-weight": known(
         "You add ln 2 to the weight.",
         "It is the score that grows. A weight is made of powers: what does adding ln 2 to an "
         "exponent do to the power?",
-        SHARES,
-        parts={"second_weight": 0.9431},
+        section=SHARES,
+        second_weight=0.9431,
     ),
-    Mistake(
-        "weight-above-1",
+    "weight-above-1": known(
         "Your second_weight is 6 times the old one, and larger than 1.",
         "A weight is a share: no weight can be above 1, and all of them add up to 1. Which factor "
         "do all powers get, and does it matter?",
-        SHIFT,
-        parts={"second_weight": 1.5},
+        section=SHIFT,
+        second_weight=1.5,
     ),
-    Mistake(
-        "power-not-share",
+    "power-not-share": known(
         "Your second_weight is larger than 1: it is the power, not yet the weight.",
         "Weights are shares of one whole. What is missing between the powers and the weights?",
-        SHARES,
-        parts={"second_weight": 4.0},
+        section=SHARES,
+        second_weight=4.0,
     ),
-    Mistake(
-        "output-unmoved",
+    "output-unmoved": known(
         "Your new_output is the old one.",
         "Weights follow from the scores, so they stay as they were. But what is averaged with them "
         "is new.",
-        parts={"new_output": 9.0},
+        new_output=9.0,
     ),
-    Mistake(
-        "sixes-cancel",
+    "sixes-cancel": known(
         "Your new_output is twice the old one: the 6 has disappeared.",
         "What all scores share cancels. Values are not scores. If every value were 6, what would "
         "the average be?",
-        parts={"new_output": 18.0},
+        new_output=18.0,
     ),
-    Mistake(
-        "six-for-each-pair",
+    "six-for-each-pair": known(
         "You count the 6 three times, once for each pair.",
         "Each 6 is multiplied by the weight of its pair before they are added up. What do the "
         "three weights add up to?",
-        parts={"new_output": 36.0},
+        new_output=36.0,
     ),
-    Mistake(
-        "six-shared-out",
+    "six-shared-out": known(
         "You divide the 6 among the three pairs.",
         "Every value gets the whole 6, and the weights add up to 1. If every value were 6, what "
         "would the average be?",
-        parts={"new_output": 20.0},
+        new_output=20.0,
     ),
-    Mistake(
-        "doubling-forgotten",
+    "doubling-forgotten": known(
         "Your new_output has the 6, but the values are not doubled.",
         "Weights stay, values change. If every value doubles, what does their average do?",
-        parts={"new_output": 15.0},
+        new_output=15.0,
     ),
-    Mistake(
-        "six-doubled-too",
+    "six-doubled-too": known(
         "You add 6 first and double afterwards.",
         "2 · v + 6 doubles v alone.",
-        parts={"new_output": 30.0},
+        new_output=30.0,
     ),
-    Mistake(
-        "twin-without-effect",
+    "twin-without-effect": known(
         "Your output_with_twin is the old output, as if the second pair were there once.",
         "The order of the pairs changes nothing. But a pair that is there twice has two powers, "
         "and its share grows at the expense of the others.",
-        BLIND,
-        parts={"output_with_twin": 9.0},
+        section=BLIND,
+        output_with_twin=9.0,
     ),
-    Mistake(
-        "twin-on-top",
+    "twin-on-top": known(
         "You add the twin's part to the old output.",
         "Then the four weights add up to more than 1. With one more power in the sum, what happens "
         "to the other shares?",
-        parts={"output_with_twin": 10.0},
+        output_with_twin=10.0,
     ),
-    Mistake(
-        "first-pair-twice",
+    "first-pair-twice": known(
         "Your output_with_twin comes about if the first pair is there twice.",
         "It has the same value as the second, but not the same power.",
-        BLIND,
-        parts={"output_with_twin": 76 / 9},
+        section=BLIND,
+        output_with_twin=76 / 9,
     ),
-    Mistake(
-        "third-pair-twice",
+    "third-pair-twice": known(
         "Your output_with_twin comes about if the third pair is there twice.",
         "Reversed or not, the pair in the middle stays in the middle. Which one has a twin?",
-        BLIND,
-        parts={"output_with_twin": 132 / 13},
+        section=BLIND,
+        output_with_twin=132 / 13,
     ),
-    Mistake(
-        "weights-left-behind",
+    "weights-left-behind": known(
         "You reverse the values, and the weights stay where they were.",
         "A pair is a key with its value. The weight follows from the key, so it moves along.",
-        BLIND,
-        parts={"output_with_twin": 4.8},
+        section=BLIND,
+        output_with_twin=4.8,
     ),
-    Mistake(
-        "twins-averaged-evenly",
+    "twins-averaged-evenly": known(
         "You average the four values evenly.",
         "Each value counts by its weight, and these are far from equal.",
-        "Attend",
-        parts={"output_with_twin": 6.0},
+        section="Attend",
+        output_with_twin=6.0,
     ),
-)
+}
 
 TASK = Task(
     "01-predictions",
@@ -174,7 +152,7 @@ TASK = Task(
     returns=("predictions",),
     tolerance=1e-3,
     secret=True,
-    mistakes=PREDICTIONS,
+    mistakes=read_again("An average, and never more", PREDICTIONS),
     build=build_predictions,
     number=5,
 )

@@ -5,9 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
-
-__all__ = ["TASK"]
+from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged
 
 # e to the power 709.5 is finite, to the power 711 not: one step down would be enough.
 EDGE = "scores of 709, 709.5 and 711"
@@ -95,63 +93,59 @@ FORMULA = "Softmax"
 SHIFT = "Only differences count"
 
 # Of `attend` and `attention` as well.
-WEIGHING = read_again(
-    SHARES,
-    Mistake(
-        "naive-exp",
+WEIGHING = {
+    "naive-exp": known(
         "You take the powers of the scores as they are.",
         "e to the power 710 is already infinite, and inf / inf is NaN; far below 0 all powers "
         "round to 0, and 0 / 0 is NaN as well. Which number may you take away from all scores of "
         "a row without changing one weight?",
-        SHIFT,
-        parts={"shift": no_shift},
+        section=SHIFT,
+        shift=no_shift,
     ),
-    Mistake(
-        "place-of-the-largest-subtracted",
+    "place-of-the-largest-subtracted": known(
         "You subtract the place of the largest score, not the score: argmax where max is meant.",
         "argmax says where the largest stands, 0, 1 or 2 in a row of three. Scores of 1000 less 2 "
         "overflow as before. What has to come out as 0, so that no power is above 1?",
-        SHIFT,
-        parts={"shift": lambda x, axis: x.argmax(axis, keepdim=True)},
+        section=SHIFT,
+        shift=lambda x, axis: x.argmax(axis, keepdim=True),
     ),
-    Mistake(
-        "divided-by-the-sum",
+    "divided-by-the-sum": known(
         "You divide the scores themselves by their sum.",
         "Scores may be negative, so these weights may be, too, and the sum may be 0. The scores "
         "have to become positive first, the order among them kept.",
-        parts={"power": unchanged, "shift": no_shift},
+        power=unchanged,
+        shift=no_shift,
     ),
-    Mistake(
-        "sigmoid",
+    "sigmoid": known(
         "You turn each score into a weight by itself, with a sigmoid.",
         "Weights are shares of one whole: when one key fits better, the others have to get less. "
         "A sigmoid does not look at the others, and its results do not add up to 1.",
-        parts={"power": torch.sigmoid, "shift": no_shift, "total": no_total},
+        power=torch.sigmoid,
+        shift=no_shift,
+        total=no_total,
     ),
-    Mistake(
-        "not-divided-by-the-sum",
+    "not-divided-by-the-sum": known(
         "You take the powers and stop there.",
         "They are positive, but they do not add up to 1. Weights that add up to more than 1 make "
         "the result larger than any value.",
-        FORMULA,
-        parts={"total": no_total},
+        section=FORMULA,
+        total=no_total,
     ),
-    Mistake(
-        "powers-of-2",
+    "powers-of-2": known(
         "Your powers have base 2.",
         "That is how the lesson starts, and these are good weights. But the base that all "
         "libraries agree on is e, and the same score gives other weights with it.",
-        FORMULA,
-        parts={"power": torch.exp2},
+        section=FORMULA,
+        power=torch.exp2,
     ),
-    Mistake(
-        "sign-lost",
+    "sign-lost": known(
         "Your largest score gets the smallest weight.",
         "Somewhere a sign is turned round. The better a key fits, the larger its score, and the "
         "larger its weight has to be.",
-        parts={"prepare": torch.neg},
+        prepare=torch.neg,
     ),
-)
+}
+WEIGHING = read_again(SHARES, WEIGHING)
 
 
 def _shifted_in_place(x, axis):
@@ -159,197 +153,176 @@ def _shifted_in_place(x, axis):
     return 0.0
 
 
-SOFTMAX = read_again(
-    SHIFT,
-    Mistake(
-        "scores-returned",
+SOFTMAX = {
+    "scores-returned": known(
         "You return the scores as they are.",
         "They are where a softmax begins: they may be negative, and a row of them adds up to "
         "anything. What makes every score positive, and what makes a row add up to 1?",
-        FORMULA,
-        torch.clone,
+        section=FORMULA,
+        wrong=torch.clone,
     ),
-    Mistake(
-        "shifted-and-no-more",
+    "shifted-and-no-more": known(
         "Half of the way: you take the largest score off each row and stop there.",
         "That keeps the powers in bounds, but no power is taken yet. These numbers are 0 or "
         "negative, and a row of them does not add up to 1.",
-        FORMULA,
-        lambda x: x - x.amax(-1, keepdim=True),
+        section=FORMULA,
+        wrong=lambda x: x - x.amax(-1, keepdim=True),
     ),
-    *WEIGHING,
-    Mistake(
-        "one-maximum-for-the-table",
+    **by_id(WEIGHING),
+    "one-maximum-for-the-table": known(
         "You subtract the same number from all rows: the largest of the whole table.",
         "A row that lies far below it is left with powers that all round to 0, and 0 / 0 is NaN. "
         "Only differences within a row count, so each row can be shifted by a number of its own.",
-        parts={"shift": lambda x, axis: x.amax()},
+        shift=lambda x, axis: x.amax(),
     ),
-    Mistake(
-        "one-sum-for-the-table",
+    "one-sum-for-the-table": known(
         "You divide by the sum of the whole table: all weights together add up to 1.",
         "Each row is a question of its own and has one unit of attention to share out, however "
         "many other rows there are.",
-        FORMULA,
-        parts={"total": lambda powers, axis: powers.sum()},
+        section=FORMULA,
+        total=lambda powers, axis: powers.sum(),
     ),
-    Mistake(
-        "maximum-of-each-column",
+    "maximum-of-each-column": known(
         "You subtract from each number the largest of its column.",
         "The numbers of one row are then shifted by different amounts, which changes the "
         "differences between them. Which way does a row lie?",
-        parts={"shift": lambda x, axis: x.amax(0, keepdim=True)},
+        shift=lambda x, axis: x.amax(0, keepdim=True),
     ),
-    Mistake(
-        "mean-subtracted",
+    "mean-subtracted": known(
         "You subtract the mean of each row.",
         "On paper any shift will do. But a score can lie far above the mean, and its power still "
         "overflows: 3000, 0, 0, 0 becomes 2250 and three times -750.",
-        parts={"shift": lambda x, axis: x.mean(axis, keepdim=True)},
+        shift=lambda x, axis: x.mean(axis, keepdim=True),
     ),
-    Mistake(
-        "smallest-subtracted",
+    "smallest-subtracted": known(
         "You subtract the smallest score of each row.",
         "Then all scores are 0 or more, and it is the large ones that overflow. Which score has to "
         "come out as 0, so that no power is above 1?",
-        parts={"shift": lambda x, axis: x.amin(axis, keepdim=True)},
+        shift=lambda x, axis: x.amin(axis, keepdim=True),
     ),
-    Mistake(
-        "largest-without-its-sign",
+    "largest-without-its-sign": known(
         "You subtract the largest score without its sign.",
         "Where all scores are near -1000, that moves them down to -2000 instead of up to 0, and "
         "all powers round to 0.",
-        parts={"shift": lambda x, axis: x.abs().amax(axis, keepdim=True)},
+        shift=lambda x, axis: x.abs().amax(axis, keepdim=True),
     ),
-    Mistake(
-        "scores-cut-off",
+    "scores-cut-off": known(
         "You cut large scores off so that their powers stay finite.",
         "1000 and 1001 both become 700, and the difference between them, which is all that counts, "
         "is gone. They can be moved instead of cut.",
-        parts={"shift": no_shift, "power": lambda x: x.clamp(-700, 700).exp()},
+        shift=no_shift,
+        power=lambda x: x.clamp(-700, 700).exp(),
     ),
-    Mistake(
-        "nan-turned-into-0",
+    "nan-turned-into-0": known(
         "Where the powers overflow you replace NaN by 0.",
         "The row then has no weights at all. The NaN comes from powers that are too large to be "
         "written down; they must not arise in the first place.",
-        parts={"shift": no_shift, "finish": torch.nan_to_num},
+        shift=no_shift,
+        finish=torch.nan_to_num,
     ),
-    Mistake(
-        "sigmoid-for-exp",
+    "sigmoid-for-exp": known(
         "You make scores positive with a sigmoid instead of a power of e.",
         "These weights add up to 1. But a sigmoid levels off: 10 and 20 get nearly the same share, "
         "and a shift of all scores changes the weights. For which function does a shift become a "
         "factor, which cancels?",
-        parts={"power": torch.sigmoid, "shift": no_shift},
+        power=torch.sigmoid,
+        shift=no_shift,
     ),
-    Mistake(
-        "divided-by-the-largest",
+    "divided-by-the-largest": known(
         "You divide the scores by the largest one to make them small.",
         "Dividing changes the differences between scores, and with them the weights; a largest "
         "score of 0 gives NaN, a negative one turns the order round. Which operation makes the "
         "scores small and leaves their differences alone?",
-        parts={"prepare": lambda x: x / x.amax(-1, keepdim=True), "shift": no_shift},
+        prepare=lambda x: x / x.amax(-1, keepdim=True),
+        shift=no_shift,
     ),
-    Mistake(
-        "softmax-over-first-axis",
+    "softmax-over-first-axis": known(
         "Your softmax runs along the first axis: the columns of a table add up to 1.",
         "A row is what lies along the last axis. With one row only, both are the same.",
-        FORMULA,
-        parts={"axis": 0},
+        section=FORMULA,
+        axis=0,
     ),
-    Mistake(
-        "softmax-over-axis-1",
+    "softmax-over-axis-1": known(
         "Your softmax runs along axis 1.",
         "In a table that is the last axis; x with more axes has its rows elsewhere, and x with one "
         "axis has no axis 1 at all. Can you name the last axis in a way that always fits?",
-        FORMULA,
-        parts={"axis": 1},
+        section=FORMULA,
+        axis=1,
     ),
-    Mistake(
-        "softmax-over-the-axis-before",
+    "softmax-over-the-axis-before": known(
         "Your softmax runs along the last axis but one: the columns of each table add up to 1.",
         "A row is what lies along the last axis, and each row has to add up to 1.",
-        FORMULA,
-        parts={"axis": -2},
+        section=FORMULA,
+        axis=-2,
     ),
-    Mistake(
-        "sum-loses-its-axis",
+    "sum-loses-its-axis": known(
         "The axis that you sum over disappears, so the sums stand in a row instead of a column.",
         "Dividing then pairs them with the wrong numbers: where the sizes agree the sum of row 0 "
         "divides column 0, where they do not PyTorch refuses. Each row has to meet its own sum.",
-        FORMULA,
-        parts={"total": lambda powers, axis: powers.sum(axis)},
+        section=FORMULA,
+        total=lambda powers, axis: powers.sum(axis),
     ),
-    Mistake(
-        "maximum-loses-its-axis",
+    "maximum-loses-its-axis": known(
         "The axis along which you take the maximum disappears, so the maxima stand in a row "
         "instead of a column.",
         "Subtracting then pairs them with the wrong numbers: where the sizes agree the maximum of "
         "row 0 is taken off column 0, where they do not PyTorch refuses.",
-        FORMULA,
-        parts={"shift": lambda x, axis: x.amax(axis)},
+        section=FORMULA,
+        shift=lambda x, axis: x.amax(axis),
     ),
-    Mistake(
-        "max-gives-two-things",
+    "max-gives-two-things": known(
         "You subtract all that max returns.",
         "Along an axis, max returns two things: the largest numbers, and where they stand. Only "
         "one of the two can be subtracted from scores.",
-        parts={"shift": lambda x, axis: x.max(axis, keepdim=True)},
+        shift=lambda x, axis: x.max(axis, keepdim=True),
     ),
-    Mistake(
-        "exp-of-one-number",
+    "exp-of-one-number": known(
         "You give a whole tensor to math.exp.",
         "The functions of math take one number. PyTorch has its own, which take every number of a "
         "tensor at once.",
-        FORMULA,
-        parts={"power": lambda x: math.exp(x)},
+        section=FORMULA,
+        power=lambda x: math.exp(x),
     ),
-    Mistake(
-        "logarithm-of-the-weights",
+    "logarithm-of-the-weights": known(
         "You return the logarithms of the weights.",
         "They are useful in training, but they are negative and do not add up to 1.",
-        FORMULA,
-        parts={"finish": torch.log},
+        section=FORMULA,
+        finish=torch.log,
     ),
-    Mistake(
-        "one-hot",
+    "one-hot": known(
         "You give weight 1 to the largest score and 0 to all others.",
         "That is the dictionary. Softmax is the soft look-up: every score gets a share, and more "
         "if it is larger.",
-        SHARES,
-        parts={"finish": lambda x: F.one_hot(x.argmax(-1), x.shape[-1]).to(x.dtype)},
+        section=SHARES,
+        finish=lambda x: F.one_hot(x.argmax(-1), x.shape[-1]).to(x.dtype),
     ),
-    Mistake(
-        "small-number-in-the-sum",
+    "small-number-in-the-sum": known(
         "You add a small number to the sum.",
         "It is meant to keep the sum away from 0, but every row then adds up to a little less than "
         "1, and 9 digits are asked for. After the right shift, how small can the sum of a row be?",
-        parts={"total": lambda powers, axis: row_sum(powers, axis) + 1e-8},
+        total=lambda powers, axis: row_sum(powers, axis) + 1e-8,
     ),
-    Mistake(
-        "axes-joined",
+    "axes-joined": known(
         "You return one table, whatever axes x had.",
         "The weights are right. The result has to have the shape of x, so that each weight stands "
         "where its score was.",
-        FORMULA,
-        parts={"finish": lambda weights: weights.reshape(-1, weights.shape[-1])},
+        section=FORMULA,
+        finish=lambda weights: weights.reshape(-1, weights.shape[-1]),
     ),
-    Mistake(
-        "scores-changed-in-place",
+    "scores-changed-in-place": known(
         "You change x itself.",
         "Whoever calls softmax still needs the scores. Functions whose names end in _, and -= as "
         "well, write into the tensor that they are given: work on a new one.",
-        parts={"shift": _shifted_in_place},
+        shift=_shifted_in_place,
     ),
-)
+}
 
 TASK = Task(
     "01-softmax",
     softmax,
     softmax_cases,
     tolerance=1e-9,  # as its statement says
-    mistakes=SOFTMAX,
+    mistakes=read_again(SHIFT, SOFTMAX),
     build=build_softmax,
     stages=softmax_stages,
     forbidden=(

@@ -4,10 +4,8 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_course import bert
-
-__all__ = ["TASK"]
 
 
 def additive_mask(attention_mask, dtype=torch.float64):
@@ -106,231 +104,197 @@ def _one_number(sign):
     return shows
 
 
-MASK = read_again(
-    "A mask that is added",
-    Mistake(
-        "mask-inverted",
+MASK = {
+    "mask-inverted": known(
         "You hide the words and let the padding be seen.",
         "In attention_mask 1 stands for a word. What is added to a word's scores must leave them "
         "as they are.",
-        parts={"hide": lambda attention_mask: attention_mask == 1},
+        hide=lambda attention_mask: attention_mask == 1,
     ),
-    Mistake(
-        "padding-assumed-at-the-end",
+    "padding-assumed-at-the-end": known(
         "You count the words of each sequence and hide what comes after so many.",
         "That is right only where all padding stands at the end. attention_mask says of each "
         "place by itself whether there is a word, and some tokenizers pad in front.",
-        parts={
-            "hide": lambda attention_mask: (
-                torch.arange(attention_mask.shape[1]) >= attention_mask.sum(1, keepdim=True)
-            )
-        },
+        hide=lambda attention_mask: (
+            torch.arange(attention_mask.shape[1]) >= attention_mask.sum(1, keepdim=True)
+        ),
     ),
-    Mistake(
-        "first-row-for-all",
+    "first-row-for-all": known(
         "Every sequence gets the mask of the first one.",
         "In a batch each sequence has padding of its own.",
-        parts={"hide": lambda mask: (mask[:1] == 0).expand(mask.shape)},
+        hide=lambda mask: (mask[:1] == 0).expand(mask.shape),
     ),
-    Mistake(
-        "minus-infinity",
+    "minus-infinity": known(
         "You fill with -inf.",
         "Where a row holds nothing but padding, all its scores would be -inf, and softmax divides "
         "0 by 0: NaN. A finite number that is low enough hides as well and cannot do that.",
-        parts={"write": _filled(lambda dtype: -torch.inf)},
+        write=_filled(lambda dtype: -torch.inf),
     ),
-    Mistake(
-        "infinity-times-0",
+    "infinity-times-0": known(
         "You multiply with -inf, and for words that is 0 · (-inf).",
         "0 times infinity is not 0 but NaN. The lowest finite number can be multiplied with 0, "
         "and masked_fill or where need no product.",
-        parts={"write": lambda hidden, dtype: hidden.to(dtype) * -torch.inf},
+        write=lambda hidden, dtype: hidden.to(dtype) * -torch.inf,
     ),
-    Mistake(
-        "words-marked-with-1",
+    "words-marked-with-1": known(
         "You return attention_mask itself with new axes: 1 for words, 0 for padding.",
         "Added to the scores, that raises the words a little and hides nothing: exp(0) is 1, so "
         "padding keeps its share.",
-        parts={"write": lambda hidden, dtype: (~hidden).to(dtype)},
+        write=lambda hidden, dtype: (~hidden).to(dtype),
     ),
-    Mistake(
-        "padding-marked-with-1",
+    "padding-marked-with-1": known(
         "Your mask holds 1 where there is padding.",
         "It is added: 1 more makes padding more attractive. What has to be added to a score so "
         "that its exp is 0?",
-        parts={"write": lambda hidden, dtype: hidden.to(dtype)},
+        write=lambda hidden, dtype: hidden.to(dtype),
     ),
-    Mistake(
-        "padding-marked-with-minus-1",
+    "padding-marked-with-minus-1": known(
         "Your mask holds -1 where there is padding.",
         "A score that is 1 lower still gets a share, about a third of what it was. What has to be "
         "added so that nothing is left?",
-        parts={"write": lambda hidden, dtype: -hidden.to(dtype)},
+        write=lambda hidden, dtype: -hidden.to(dtype),
     ),
-    Mistake(
-        "highest-number",
+    "highest-number": known(
         "You fill with the highest number, not the lowest.",
         "Added to a score it draws all attention to the padding.",
-        parts={"write": _filled(lambda dtype: torch.finfo(dtype).max)},
+        write=_filled(lambda dtype: torch.finfo(dtype).max),
     ),
-    Mistake(
-        "smallest-number",
+    "smallest-number": known(
         "You fill with the smallest positive number.",
         "torch.finfo knows several: tiny is the positive number nearest to 0, and adding it "
         "changes nothing. What is wanted is far below 0.",
-        parts={"write": _filled(lambda dtype: torch.finfo(dtype).tiny)},
+        write=_filled(lambda dtype: torch.finfo(dtype).tiny),
     ),
-    Mistake(
-        "fixed-1e9",
+    "fixed-1e9": known(
         "You fill with -1e9 whatever the dtype.",
         "float16 ends at -65504, so there is no -1e9: PyTorch refuses or makes -inf of it. Each "
         "dtype has a lowest number of its own; ask the dtype for it.",
-        parts={"write": _filled(lambda dtype: -1e9)},
+        write=_filled(lambda dtype: -1e9),
     ),
-    Mistake(
-        "fixed-1e9-overflows",
+    "fixed-1e9-overflows": known(
         "You fill with -1e9 whatever the dtype.",
         "float16 ends at -65504, so -1e9 becomes -inf there. Each dtype has a lowest number of its "
         "own; ask the dtype for it.",
-        parts={"write": lambda hidden, dtype: (hidden.double() * -1e9).to(dtype)},
+        write=lambda hidden, dtype: (hidden.double() * -1e9).to(dtype),
     ),
-    Mistake(
-        "fixed-1e4",
+    "fixed-1e4": known(
         "You fill with -10000 whatever the dtype.",
         "BERT's first code did so, and it does for usual scores. The task asks for more: the "
         "lowest finite number of the dtype, below which no score can be.",
-        parts={"write": _filled(lambda dtype: -1e4)},
+        write=_filled(lambda dtype: -1e4),
     ),
-    Mistake(
-        "lowest-of-float32",
+    "lowest-of-float32": known(
         "You fill with the lowest number of float32 whatever the dtype.",
         "For float64 it is not the lowest, and float16 does not have it. Ask the dtype that was "
         "given.",
-        parts={"write": _filled(lambda dtype: torch.finfo(torch.float32).min)},
+        write=_filled(lambda dtype: torch.finfo(torch.float32).min),
     ),
-    Mistake(
-        "dtype-ignored",
+    "dtype-ignored": known(
         "Your mask is float64 whatever dtype was asked for.",
         "Scores and mask should have one dtype: float64 added to float32 makes float64 of all "
         "that follows.",
-        parts={"write": lambda hidden, dtype: RIGHT_FILL(hidden, torch.float64)},
+        write=lambda hidden, dtype: RIGHT_FILL(hidden, torch.float64),
     ),
-    Mistake(
-        "always-float32",
+    "always-float32": known(
         "Your mask is float32 whatever dtype was asked for.",
         "A tensor that is made without saying its dtype gets PyTorch's default. Its lowest number "
         "depends on the dtype, too.",
-        parts={"write": lambda hidden, dtype: RIGHT_FILL(hidden, torch.float32)},
+        write=lambda hidden, dtype: RIGHT_FILL(hidden, torch.float32),
     ),
-    Mistake(
-        "by-way-of-float32",
+    "by-way-of-float32": known(
         "Where float64 is asked for, your mask holds -inf.",
         "A function that is given plain numbers makes PyTorch's default dtype of them, float32, "
         "and the lowest number of float64 does not fit into it. Converting afterwards is too late.",
-        parts={"write": _by_way_of(lambda dtype: (torch.float32, dtype))},
+        write=_by_way_of(lambda dtype: (torch.float32, dtype)),
     ),
-    Mistake(
-        "filled-in-float32",
+    "filled-in-float32": known(
         "You write the lowest number of the dtype into a float32 tensor.",
         "PyTorch makes float32, its default dtype, where you say no other: of plain numbers given "
         "to where, too. The lowest number of float64 does not fit in, and converting afterwards is "
         "too late.",
-        parts={"write": _filled_in_float32(convert=True)},
+        write=_filled_in_float32(convert=True),
     ),
-    Mistake(
-        "left-in-float32",
+    "left-in-float32": known(
         "You ask the right dtype for its lowest number, and the mask is float32 all the same.",
         "PyTorch makes float32, its default dtype, where you say no other: of plain numbers given "
         "to where, too. The lowest number of float64 does not even fit in.",
-        parts={"write": _filled_in_float32(convert=False)},
+        write=_filled_in_float32(convert=False),
     ),
-    Mistake(
-        "lowest-of-float64",
+    "lowest-of-float64": known(
         "You take the lowest number of float64 whatever the dtype.",
         "Converted to a smaller dtype, it becomes -inf. Ask the dtype that was given.",
-        parts={"write": _by_way_of(lambda dtype: (torch.float64, torch.float64))},
+        write=_by_way_of(lambda dtype: (torch.float64, torch.float64)),
     ),
-    Mistake(
-        "whole-numbers-multiplied",
+    "whole-numbers-multiplied": known(
         "You multiply whole numbers with the lowest number, and the product has PyTorch's default "
         "dtype instead of the one asked for.",
         "In float32 the lowest number of float64 is -inf, and 0 · (-inf) is NaN. Convert before "
         "you multiply.",
-        parts={"write": lambda hidden, dtype: hidden.long() * _lowest(dtype)},
+        write=lambda hidden, dtype: hidden.long() * _lowest(dtype),
     ),
-    Mistake(
-        "whole-numbers",
+    "whole-numbers": known(
         "You return whole numbers.",
         "The mask is added to scores, so it has to be of their dtype. attention_mask holds whole "
         "numbers, and sums and products of these stay whole.",
-        parts={"write": lambda hidden, dtype: -10_000 * hidden.long()},
+        write=lambda hidden, dtype: -10_000 * hidden.long(),
         shows=lambda inputs, value: value[0].startswith("int"),
     ),
-    Mistake(
-        "some-low-number",
+    "some-low-number": known(
         "You fill with a negative number that is not the lowest of the dtype.",
         "It hides padding as long as no score is large enough to make up for it. Below the lowest "
         "number of a dtype there is no score at all.",
-        parts={"write": _filled(lambda dtype: -1000.0)},
+        write=_filled(lambda dtype: -1000.0),
         shows=_one_number(-1),
     ),
-    Mistake(
-        "some-positive-number",
+    "some-positive-number": known(
         "You fill with a positive number.",
         "Added to a score it makes padding more attractive. What is wanted is as far below 0 as "
         "the dtype goes.",
-        parts={"write": _filled(lambda dtype: 1000.0)},
+        write=_filled(lambda dtype: 1000.0),
         shows=_one_number(1),
     ),
-    Mistake(
-        "float32-by-default",
+    "float32-by-default": known(
         "Where no dtype is given, your mask is float32.",
         "Compare your def line with the one in the task: it says what dtype is if nobody says.",
-        parts={"default": torch.float32},
+        default=torch.float32,
     ),
-    Mistake(
-        "boolean-mask",
+    "boolean-mask": known(
         "You return a boolean mask.",
         "True and False say which keys to hide. This mask is added to scores, so it has to hold "
         "numbers of the given dtype.",
-        parts={"write": lambda hidden, dtype: hidden},
+        write=lambda hidden, dtype: hidden,
     ),
-    Mistake(
-        "queries-hidden-for-keys",
+    "queries-hidden-for-keys": known(
         "Your mask has the shape (B, 1, S, 1): it lowers whole rows, those of the padded queries.",
         "Rows are queries, columns keys. Lowering all scores of a row by the same amount changes "
         "nothing after softmax, and the padding stays in sight. On which axis do keys stand?",
-        parts={"place": lambda mask: mask[:, None, :, None]},
+        place=lambda mask: mask[:, None, :, None],
     ),
-    Mistake(
-        "no-axis-for-heads",
+    "no-axis-for-heads": known(
         "Your mask has the shape (B, 1, S).",
         "Lined up from the right with scores (B, H, L, S), its B falls on the heads: an error, or, "
         "with as many heads as sequences, the wrong mask without an error.",
-        parts={"place": lambda mask: mask[:, None, :]},
+        place=lambda mask: mask[:, None, :],
     ),
-    Mistake(
-        "no-new-axes",
+    "no-new-axes": known(
         "Your mask still has the shape (B, S).",
         "Lined up from the right with scores (B, H, L, S), its B falls on the queries. It needs "
         "axes of size 1 where the scores have heads and queries.",
-        parts={"place": lambda mask: mask},
+        place=lambda mask: mask,
     ),
-    Mistake(
-        "batch-beside-keys",
+    "batch-beside-keys": known(
         "Your mask has the shape (1, 1, B, S): the new axes stand in front.",
         "Lined up with scores (B, H, L, S), query i would get the mask of sequence i. The batch "
         "has to stay in front.",
-        parts={"place": lambda mask: mask[None, None]},
+        place=lambda mask: mask[None, None],
     ),
-    Mistake(
-        "a-row-for-each-query",
+    "a-row-for-each-query": known(
         "Your mask has the shape (B, 1, S, S), with the same row for every query.",
         "The numbers are right. The task asks for (B, 1, 1, S): an axis of size 1 is read again "
         "for each query, and costs S times less memory.",
-        parts={"place": lambda mask: mask[:, None, None, :].expand(-1, 1, mask.shape[1], -1)},
+        place=lambda mask: mask[:, None, None, :].expand(-1, 1, mask.shape[1], -1),
     ),
-)
+}
 
 TASK = Task(
     "06-additive_mask",
@@ -338,7 +302,7 @@ TASK = Task(
     mask_cases,
     examine=examine_mask,
     returns=("the dtype of the mask", "the mask"),
-    mistakes=MASK,
+    mistakes=read_again("A mask that is added", MASK),
     build=build_mask,
     forbidden=("mha_course.bert.additive_mask",),
     number=1,

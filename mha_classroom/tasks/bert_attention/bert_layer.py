@@ -4,7 +4,7 @@ from torch import nn
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.modules import judged, plan_of
-from mha_classroom.checks.task import Mistake, Task, all_but, read_again
+from mha_classroom.checks.task import Task, all_but, known, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     apply_linear,
     attention_shapes,
@@ -23,8 +23,6 @@ from mha_classroom.tasks.bert_attention.bert_self_output import (
 from mha_classroom.tasks.bert_attention.runs import run_layer
 from mha_course import bert
 from mha_course.bert import ACTIVATIONS, BertFeedForward
-
-__all__ = ["TASK"]
 
 
 def layer_cases(draw):
@@ -135,214 +133,170 @@ ADDED = "A mask that is added"
 JOINED = "Joined, added, normalised"
 WORD = "Each word on its own"
 
-LAYER = read_again(
-    "A layer, and a stack of them",
-    Mistake(
-        "residual-of-attention",
+LAYER = {
+    "residual-of-attention": known(
         "You give self_output the result of the attention twice, also as the residual.",
         "The residual is what went into the attention: the words as they were before.",
-        JOINED,
-        parts={"join": lambda self, attended, X: self.self_output(attended, attended)},
+        section=JOINED,
+        join=lambda self, attended, X: self.self_output(attended, attended),
     ),
-    Mistake(
-        "arguments-swapped",
+    "arguments-swapped": known(
         "You give self_output its arguments in the other order.",
         "Its first argument is what the heads found, and W_o joins that. The second goes round it.",
-        JOINED,
-        parts={"join": lambda self, attended, X: self.self_output(X, attended)},
+        section=JOINED,
+        join=lambda self, attended, X: self.self_output(X, attended),
     ),
-    Mistake(
-        "attention-not-used",
+    "attention-not-used": known(
         "The result of the attention goes nowhere: self_output gets X twice.",
         "Then no word hears of another. What the heads found is the first argument.",
-        JOINED,
-        parts={"join": lambda self, attended, X: self.self_output(X, X)},
+        section=JOINED,
+        join=lambda self, attended, X: self.self_output(X, X),
     ),
-    Mistake(
-        "output-skipped",
+    "output-skipped": known(
         "The feed-forward part gets what the attention returned: self_output is left out, or its "
         "result is not used.",
         "The parts stand in a row, each takes what the one before returned. Between attention and "
         "feed-forward part the heads are joined, the residual is added, the sum normalised.",
-        parts={"join": lambda self, attended, X: attended},
+        join=lambda self, attended, X: attended,
     ),
-    Mistake(
-        "only-residual-added",
+    "only-residual-added": known(
         "You add X to the result of the attention and leave self_output out.",
         "The sum is one of its three steps. The heads have to be joined by W_o before it and the "
         "sum normalised after it.",
-        JOINED,
-        parts={"join": lambda self, attended, X: attended + X},
+        section=JOINED,
+        join=lambda self, attended, X: attended + X,
     ),
-    Mistake(
-        "residual-twice",
+    "residual-twice": known(
         "You add X to what self_output returns.",
         "self_output has added it already, before its norm.",
-        JOINED,
-        parts={"join": lambda self, attended, X: self.self_output(attended, X) + X},
+        section=JOINED,
+        join=lambda self, attended, X: self.self_output(attended, X) + X,
     ),
-    Mistake(
-        "output-twice",
+    "output-twice": known(
         "You apply self_output twice.",
         "Each part of a layer has its turn once.",
-        parts={
-            "join": lambda self, attended, X: self.self_output(self.self_output(attended, X), X)
-        },
+        join=lambda self, attended, X: self.self_output(self.self_output(attended, X), X),
     ),
-    Mistake(
-        "no-feed-forward",
+    "no-feed-forward": known(
         "The feed-forward part is left out.",
         "The attention mixes words. Two thirds of a layer's parameters are in what comes after, "
         "where each word is thought over.",
-        WORD,
-        parts={"think": lambda self, joined, attended, X: joined},
+        section=WORD,
+        think=lambda self, joined, attended, X: joined,
     ),
-    Mistake(
-        "feed-forward-of-x",
+    "feed-forward-of-x": known(
         "The feed-forward part gets X, not what self_output returned.",
         "Then nothing of the attention reaches the next layer.",
-        parts={"think": lambda self, joined, attended, X: self.feed_forward(X)},
+        think=lambda self, joined, attended, X: self.feed_forward(X),
     ),
-    Mistake(
-        "feed-forward-beside-attention",
+    "feed-forward-beside-attention": known(
         "You let attention and feed-forward part work side by side on X and add the results.",
         "Some newer models do. In BERT they stand in a row: first the attention, then each word.",
-        parts={"think": lambda self, joined, attended, X: joined + self.feed_forward(X)},
+        think=lambda self, joined, attended, X: joined + self.feed_forward(X),
     ),
-    Mistake(
-        "feed-forward-residual-twice",
+    "feed-forward-residual-twice": known(
         "You add to the result of feed_forward what went into it.",
         "BertFeedForward does that itself, and normalises the sum.",
-        WORD,
-        parts={"think": lambda self, joined, attended, X: self.feed_forward(joined) + joined},
+        section=WORD,
+        think=lambda self, joined, attended, X: self.feed_forward(joined) + joined,
     ),
-    Mistake(
-        "x-added-at-the-end",
+    "x-added-at-the-end": known(
         "You add X to the result of the layer.",
         "Both residuals are inside the parts, each before its norm. Post-norm means that a layer "
         "ends with a norm.",
-        WORD,
-        parts={"think": lambda self, joined, attended, X: self.feed_forward(joined) + X},
+        section=WORD,
+        think=lambda self, joined, attended, X: self.feed_forward(joined) + X,
     ),
-    Mistake(
-        "feed-forward-twice",
+    "feed-forward-twice": known(
         "You apply feed_forward twice.",
         "Each part of a layer has its turn once.",
-        parts={
-            "think": lambda self, joined, attended, X: self.feed_forward(self.feed_forward(joined))
-        },
+        think=lambda self, joined, attended, X: self.feed_forward(self.feed_forward(joined)),
     ),
-    Mistake(
-        "normalised-again",
+    "normalised-again": known(
         "You normalise the result of feed_forward with the norm of self_output.",
         "BertFeedForward has a norm of its own and has used it.",
-        WORD,
-        parts={
-            "think": lambda self, joined, attended, X: self.self_output.norm(
-                self.feed_forward(joined)
-            )
-        },
+        section=WORD,
+        think=lambda self, joined, attended, X: self.self_output.norm(self.feed_forward(joined)),
     ),
-    Mistake(
-        "dropout-once-more",
+    "dropout-once-more": known(
         "You drop numbers of the layer's result.",
         "Dropout is inside the parts, each before its residual. What leaves the layer has come "
         "out of a norm.",
-        WORD,
-        parts={"think": lambda self, joined, attended, X: self.drop(self.feed_forward(joined))},
+        section=WORD,
+        think=lambda self, joined, attended, X: self.drop(self.feed_forward(joined)),
     ),
-    Mistake(
-        "mask-not-passed",
+    "mask-not-passed": known(
         "The mask does not reach the attention.",
         "Your layer takes it, and self_attention takes it too. Left out, it is None, and padding "
         "is read like words.",
-        ADDED,
-        parts={
-            "attend": lambda self, X, mask, need_weights: self.self_attention(X, need_weights=True)
-        },
+        section=ADDED,
+        attend=lambda self, X, mask, need_weights: self.self_attention(X, need_weights=True),
     ),
-    Mistake(
-        "mask-lost-with-weights",
+    "mask-lost-with-weights": known(
         "With need_weights=True the mask does not reach the attention.",
         "You call self_attention in two places, and one of them leaves the mask out.",
-        ADDED,
-        parts={
-            "attend": lambda self, X, mask, need_weights: self.self_attention(
-                X, None if need_weights else mask, True
-            )
-        },
+        section=ADDED,
+        attend=lambda self, X, mask, need_weights: self.self_attention(
+            X, None if need_weights else mask, True
+        ),
     ),
-    Mistake(
-        "mask-lost-without-weights",
+    "mask-lost-without-weights": known(
         "With need_weights=False the mask does not reach the attention.",
         "You call self_attention in two places, and one of them leaves the mask out.",
-        ADDED,
-        parts={
-            "attend": lambda self, X, mask, need_weights: self.self_attention(
-                X, mask if need_weights else None, True
-            )
-        },
+        section=ADDED,
+        attend=lambda self, X, mask, need_weights: self.self_attention(
+            X, mask if need_weights else None, True
+        ),
     ),
-    Mistake(
-        "attention-twice",
+    "attention-twice": known(
         "You apply self_attention twice, one after the other.",
         "Each part of a layer has its turn once.",
-        parts={
-            "attend": lambda self, X, mask, need_weights: self.self_attention(
-                self.self_attention(X, mask, True)[0], mask, True
-            )
-        },
+        attend=lambda self, X, mask, need_weights: self.self_attention(
+            self.self_attention(X, mask, True)[0], mask, True
+        ),
     ),
-    Mistake(
-        "feed-forward-first",
+    "feed-forward-first": known(
         "The feed-forward part comes before the attention.",
         "In a layer words first hear of one another, then each is thought over.",
-        parts={
-            "attend": lambda self, X, mask, need_weights: self.self_attention(
-                self.feed_forward(X), mask, True
-            ),
-            "think": lambda self, joined, attended, X: joined,
-        },
+        attend=lambda self, X, mask, need_weights: self.self_attention(
+            self.feed_forward(X), mask, True
+        ),
+        think=lambda self, joined, attended, X: joined,
     ),
-    Mistake(
-        "weights-averaged",
+    "weights-averaged": known(
         "You return the weights averaged over the heads.",
         "(B, H, L, L) was asked for, as self_attention gives them.",
-        parts={"show": lambda output, weights: (output, weights.mean(1))},
+        show=lambda output, weights: (output, weights.mean(1)),
     ),
-    Mistake(
-        "weights-first",
+    "weights-first": known(
         "You return the weights first, then the output.",
         "The task asks for them the other way round.",
-        parts={"show": lambda output, weights: (weights, output)},
+        show=lambda output, weights: (weights, output),
     ),
-    Mistake(
-        "weights-not-returned",
+    "weights-not-returned": known(
         "need_weights has no effect: only the output comes back.",
         "With need_weights=True two values were asked for, the output and the weights.",
-        parts={"show": lambda output, weights: output},
+        show=lambda output, weights: output,
     ),
-    Mistake(
-        "weights-always-returned",
+    "weights-always-returned": known(
         "You return the weights whether they were asked for or not.",
         "With need_weights=False, the default, the next layer expects one tensor.",
-        parts={"plain": lambda output, weights: (output, weights)},
+        plain=lambda output, weights: (output, weights),
     ),
-    Mistake(
-        "tuple-fed-on",
+    "tuple-fed-on": known(
         "With need_weights=True self_attention returns two values, and you give both to "
         "self_output.",
         "The first is what the heads found, and only that goes on. The second is what you return "
         "in the end.",
         wrong=_TupleFedOn,
     ),
-    Mistake(
-        "one-norm-for-both",
+    "one-norm-for-both": known(
         "self_output and feed_forward share one norm.",
         "Each has its own, with weights of its own.",
         wrong=_OneModule,
     ),
-)
+}
+LAYER = read_again("A layer, and a stack of them", LAYER)
 
 TASK = Task(
     "06-BertLayer",

@@ -6,12 +6,10 @@ from torch import nn
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.modules import judged, learns, plan_of
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, all_but, by_id, known, read_again
 from mha_classroom.tasks.bert_attention.runs import run_attention
 from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import LIBRARY
 from mha_course import bert
-
-__all__ = ["TASK"]
 
 
 def attention_cases(draw):
@@ -235,351 +233,289 @@ def _filled_where(hidden, fill=-torch.inf):
 
 ADDED = "A mask that is added"
 
-SCORE_MASKS = read_again(
-    ADDED,
-    Mistake(
-        "mask-ignored",
+SCORE_MASKS = {
+    "mask-ignored": known(
         "mask has no effect on your result.",
         "It holds what has to be added to the scores so that padding gets no weight.",
-        parts={"hide": lambda scores, mask, scale: scores * scale},
+        hide=lambda scores, mask, scale: scores * scale,
     ),
-    Mistake(
-        "mask-multiplied",
+    "mask-multiplied": known(
         "You multiply the scores with the mask.",
         "This mask is additive: it holds 0 where a score should stay as it is, and times 0 nothing "
         "stays.",
-        parts={"hide": lambda scores, mask, scale: scores * scale * mask},
+        hide=lambda scores, mask, scale: scores * scale * mask,
     ),
-    Mistake(
-        "mask-subtracted",
+    "mask-subtracted": known(
         "You subtract the mask.",
         "It holds very low numbers for padding: taken away instead of added, they draw all "
         "attention to it.",
-        parts={"hide": lambda scores, mask, scale: scores * scale - mask},
+        hide=lambda scores, mask, scale: scores * scale - mask,
     ),
-    Mistake(
-        "mask-scaled",
+    "mask-scaled": known(
         "You add the mask before you scale, so it is divided by √d like the scores.",
         "The mask is added to the scaled scores. With very low numbers no one notices; with others "
         "the result changes.",
-        parts={"hide": lambda scores, mask, scale: (scores + mask) * scale},
+        hide=lambda scores, mask, scale: (scores + mask) * scale,
     ),
-    Mistake(
-        "mask-after-softmax",
+    "mask-after-softmax": known(
         "You add the mask to the weights, after the softmax.",
         "There the low numbers make huge negative weights. Before the softmax exp makes 0 of them.",
-        parts={
-            "hide": lambda scores, mask, scale: scores * scale,
-            "after": lambda weights, mask: weights + mask,
-        },
+        hide=lambda scores, mask, scale: scores * scale,
+        after=lambda weights, mask: weights + mask,
     ),
-    Mistake(
-        "weights-zeroed-after-softmax",
+    "weights-zeroed-after-softmax": known(
         "You set weights of padding to 0 after the softmax.",
         "The rows then sum to less than 1: padding took part in sharing out. Hidden before the "
         "softmax, it leaves its share to the words.",
-        parts={
-            "hide": lambda scores, mask, scale: scores * scale,
-            "after": lambda weights, mask: weights * (mask == 0),
-        },
+        hide=lambda scores, mask, scale: scores * scale,
+        after=lambda weights, mask: weights * (mask == 0),
     ),
-    Mistake(
-        "mask-turned",
+    "mask-turned": known(
         "You turn the mask, so that it lowers whole rows instead of columns.",
         "Columns are keys. A row whose scores are all lowered alike has the same softmax as "
         "before.",
-        parts={"hide": lambda scores, mask, scale: scores * scale + mask.mT},
+        hide=lambda scores, mask, scale: scores * scale + mask.mT,
     ),
-    Mistake(
-        "mask-read-as-0-and-1",
+    "mask-read-as-0-and-1": known(
         "You hide where the mask is 0.",
         "In attention_mask 0 means padding. In the additive mask that arrives here, 0 means: "
         "leave this score as it is.",
-        parts={"hide": _filled_where(lambda mask: mask == 0)},
+        hide=_filled_where(lambda mask: mask == 0),
     ),
-    Mistake(
-        "mask-read-as-0-and-1-finite",
+    "mask-read-as-0-and-1-finite": known(
         "You fill with a low number of your own where the mask is 0.",
         "In attention_mask 0 means padding. In the additive mask that arrives here, 0 means: "
         "leave this score as it is. Its other numbers are low already.",
-        parts={"hide": _filled_where(lambda mask: mask == 0, -1e9)},
+        hide=_filled_where(lambda mask: mask == 0, -1e9),
     ),
-    Mistake(
-        "mask-made-boolean",
+    "mask-made-boolean": known(
         "You use the mask only to say which scores are hidden, and fill these yourself.",
         "The task says that it is added, whatever its numbers: a small one lowers a score a little "
         "and hides nothing. And a row that you fill with -inf gives NaN.",
-        parts={"hide": _filled_where(lambda mask: mask != 0)},
+        hide=_filled_where(lambda mask: mask != 0),
     ),
-    Mistake(
-        "mask-made-boolean-finite",
+    "mask-made-boolean-finite": known(
         "You use the mask only to say which scores are hidden, and fill these with a low number of "
         "your own.",
         "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
         "little and hides nothing.",
-        parts={"hide": _filled_where(lambda mask: mask != 0, -1e9)},
+        hide=_filled_where(lambda mask: mask != 0, -1e9),
     ),
-    Mistake(
-        "negative-means-hidden",
+    "negative-means-hidden": known(
         "You use the mask only to say which scores are hidden, those where it is negative.",
         "The task says that it is added, whatever its numbers: a small one lowers a score a little "
         "and hides nothing. And a row that you fill with -inf gives NaN.",
-        parts={"hide": _filled_where(lambda mask: mask < 0)},
+        hide=_filled_where(lambda mask: mask < 0),
     ),
-    Mistake(
-        "mask-made-again",
+    "mask-made-again": known(
         "You make an additive mask out of mask, as if it held 1 for words and 0 for padding.",
         "That has been done (6.1). What arrives here is 0 for words and very low for padding, "
         "ready to be added.",
-        parts={
-            "hide": lambda scores, mask, scale: (
-                scores * scale + (1 - mask) * torch.finfo(torch.float64).min
-            )
-        },
+        hide=lambda scores, mask, scale: (
+            scores * scale + (1 - mask) * torch.finfo(torch.float64).min
+        ),
     ),
-)
+}
+SCORE_MASKS = read_again(ADDED, SCORE_MASKS)
 
-ATTENTION = read_again(
-    "The heads of lesson 4, with biases",
-    Mistake(
-        "split-without-transpose",
+ATTENTION = {
+    "split-without-transpose": known(
         "Your heads hold whole words: the split misses the swap of words and heads.",
         "A reshape deals numbers out word after word, so a head sees some words only. It has to "
         "get its slice of every word (lesson 4).",
-        parts={"split": lambda X, H: X.reshape(X.shape[0], H, X.shape[1], -1)},
+        split=lambda X, H: X.reshape(X.shape[0], H, X.shape[1], -1),
     ),
-    Mistake(
-        "features-interleaved",
+    "features-interleaved": known(
         "Your heads take features in turn instead of neighbouring ones.",
         "A trained model's head h owns the columns h·d to (h+1)·d of each projection; dealt out "
         "otherwise its weights make no sense.",
-        parts={"split": lambda X, H: X.unflatten(-1, (-1, H)).permute(0, 3, 1, 2)},
+        split=lambda X, H: X.unflatten(-1, (-1, H)).permute(0, 3, 1, 2),
     ),
-    Mistake(
-        "count-and-width-swapped",
+    "count-and-width-swapped": known(
         "You cut each word into pieces of num_attention_heads numbers, instead of into so many "
         "pieces.",
         "Number of heads and width of a head changed places. Where the two are equal nobody "
         "notices.",
-        parts={"split": lambda X, H: X.unflatten(-1, (-1, H)).transpose(1, 2)},
+        split=lambda X, H: X.unflatten(-1, (-1, H)).transpose(1, 2),
     ),
-    Mistake(
-        "merge-without-transpose",
+    "merge-without-transpose": known(
         "You join the heads without swapping back: words are mixed up in the result.",
         "Heads and features have to be neighbours before they become one axis (lesson 4).",
-        parts={"merge": lambda X: X.reshape(X.shape[0], X.shape[2], -1)},
+        merge=lambda X: X.reshape(X.shape[0], X.shape[2], -1),
     ),
-    Mistake(
-        "heads-not-joined",
+    "heads-not-joined": known(
         "You return the heads on an axis of their own.",
         "The next module takes (B, L, hidden_size): each word's heads side by side again.",
-        parts={"merge": lambda X: X},
+        merge=lambda X: X,
     ),
-    Mistake(
-        "queries-and-keys-swapped",
+    "queries-and-keys-swapped": known(
         "Queries and keys have changed places.",
         "In row i of the weights stands what word i attends to, so the rows belong to the queries.",
-        parts={"roles": ("W_k", "W_q", "W_v")},
+        roles=("W_k", "W_q", "W_v"),
     ),
-    Mistake(
-        "keys-and-values-swapped",
+    "keys-and-values-swapped": known(
         "Keys and values have changed places.",
         "Queries are compared with keys. Values are what is averaged.",
-        parts={"roles": ("W_q", "W_v", "W_k")},
+        roles=("W_q", "W_v", "W_k"),
     ),
-    Mistake(
-        "values-not-projected",
+    "values-not-projected": known(
         "You average X itself: W_v is not used.",
         "What is averaged are the values, and these are made from X as queries and keys are.",
-        parts={"roles": ("W_q", "W_k", None)},
+        roles=("W_q", "W_k", None),
     ),
-    Mistake(
-        "keys-averaged",
+    "keys-averaged": known(
         "You average the keys.",
         "Keys are there to be compared with. What is averaged are the values, from W_v.",
-        parts={"roles": ("W_q", "W_k", "W_k")},
+        roles=("W_q", "W_k", "W_k"),
     ),
-    Mistake(
-        "biases-not-used",
+    "biases-not-used": known(
         "The biases have no effect: you multiply with the weights only.",
         "BERT's projections are X times W plus a bias. Calling an nn.Linear does both.",
-        parts={"project": lambda linear, X: X @ linear.weight.T},
+        project=lambda linear, X: X @ linear.weight.T,
     ),
-    Mistake(
-        "weights-transposed",
+    "weights-transposed": known(
         "You multiply X with the weights as they are kept.",
         "nn.Linear keeps (out, in), so X would have to meet the transpose. Calling the nn.Linear "
         "does that, and adds the bias.",
-        parts={"project": lambda linear, X: X @ linear.weight + linear.bias},
+        project=lambda linear, X: X @ linear.weight + linear.bias,
     ),
-    Mistake(
-        "not-scaled",
+    "not-scaled": known(
         "You do not scale the scores.",
         "Without the scale their spread grows with the width of a head, and softmax saturates "
         "(lesson 2).",
-        parts={"scale": lambda d, H: 1.0},
+        scale=lambda d, H: 1.0,
     ),
-    Mistake(
-        "scaled-by-all-heads",
+    "scaled-by-all-heads": known(
         "You divide the scores by √hidden_size, the width of all heads together.",
         "The scale follows from the length of the vectors that are multiplied, and these are one "
         "head's.",
-        parts={"scale": lambda d, H: (d * H) ** -0.5},
+        scale=lambda d, H: (d * H) ** -0.5,
     ),
-    Mistake(
-        "scaled-by-number-of-heads",
+    "scaled-by-number-of-heads": known(
         "You divide the scores by the square root of the number of heads.",
         "The scale follows from how many products are added up in one score: the width of a head.",
-        parts={"scale": lambda d, H: H**-0.5},
+        scale=lambda d, H: H**-0.5,
     ),
-    Mistake(
-        "divided-by-width",
+    "divided-by-width": known(
         "You divide the scores by the width of a head, without the square root.",
         "The spread of a score grows with √d, not with d: dividing by d makes the weights nearly "
         "equal.",
-        parts={"scale": lambda d, H: 1 / d},
+        scale=lambda d, H: 1 / d,
     ),
-    Mistake(
-        "multiplied-by-root",
+    "multiplied-by-root": known(
         "You multiply the scores by √d.",
         "They are too far apart already. Their spread is √d, and it should be 1.",
-        parts={"scale": lambda d, H: d**0.5},
+        scale=lambda d, H: d**0.5,
     ),
-    Mistake(
-        "softmax-over-queries",
+    "softmax-over-queries": known(
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1.",
-        parts={"soften": lambda self, scores: scores.softmax(-2)},
+        soften=lambda self, scores: scores.softmax(-2),
     ),
-    Mistake(
-        "softmax-over-heads",
+    "softmax-over-heads": known(
         "Your softmax runs over the heads.",
         "Heads know nothing of one another: each has rows of its own that sum to 1.",
-        parts={"soften": lambda self, scores: scores.softmax(1)},
+        soften=lambda self, scores: scores.softmax(1),
     ),
-    Mistake(
-        "none-added",
+    "none-added": known(
         "You add the mask where there is none.",
         "mask is None if nobody gives one, and None cannot be added. What are the scores then?",
-        ADDED,
-        _MaskAlwaysAdded,
+        section=ADDED,
+        wrong=_MaskAlwaysAdded,
     ),
-    *SCORE_MASKS,
-    Mistake(
-        "no-dropout",
+    **by_id(SCORE_MASKS),
+    "no-dropout": known(
         "attention_probs_dropout_prob has no effect while training.",
         "With that probability a weight is dropped: after the softmax, before the weighted sum.",
-        parts={"drop": lambda self, weights: weights},
+        drop=lambda self, weights: weights,
     ),
-    Mistake(
-        "dropout-in-eval",
+    "dropout-in-eval": known(
         "Weights are dropped in eval mode too.",
         "A function drops whenever it is told to. The module knows whether it is training.",
-        parts={"drop": lambda self, weights: nn.functional.dropout(weights, self.rate, True)},
+        drop=lambda self, weights: nn.functional.dropout(weights, self.rate, True),
     ),
-    Mistake(
-        "other-probability",
+    "other-probability": known(
         "You drop with hidden_dropout_prob.",
         "The config has two probabilities. One is for hidden states, in 6.3; the other for "
         "attention weights.",
-        parts={"rate": lambda config: config.hidden_dropout_prob},
+        rate=lambda config: config.hidden_dropout_prob,
     ),
-    Mistake(
-        "dropout-before-softmax",
+    "dropout-before-softmax": known(
         "You drop scores, before the softmax.",
         "A score of 0 is no small weight: exp(0) is 1. Weights are dropped, after the softmax.",
-        parts={
-            "soften": lambda self, scores: drop(self, scores).softmax(-1),
-            "drop": lambda self, weights: weights,
-        },
+        soften=lambda self, scores: drop(self, scores).softmax(-1),
+        drop=lambda self, weights: weights,
     ),
-    Mistake(
-        "dropout-elsewhere",
+    "dropout-elsewhere": known(
         "You drop single numbers of the result or of the values, not attention weights.",
         "A weight that is dropped takes a whole word out of a query's average. Where in your "
         "computation do the weights stand?",
-        parts={
-            "drop": lambda self, weights: weights,
-            "finish": lambda self, output: drop(self, output),
-        },
+        drop=lambda self, weights: weights,
+        finish=lambda self, output: drop(self, output),
     ),
-    Mistake(
-        "not-scaled-up",
+    "not-scaled-up": known(
         "Weights are dropped in training, and the others stay as they were.",
         "Then a head's output is smaller in training than in eval mode. What is kept is divided by "
         "1 - p, as nn.Dropout does.",
-        parts={
-            "drop": lambda self, weights: (
-                weights * (torch.rand_like(weights) >= self.rate) if self.training else weights
-            )
-        },
+        drop=lambda self, weights: (
+            weights * (torch.rand_like(weights) >= self.rate) if self.training else weights
+        ),
     ),
-    Mistake(
-        "whole-rows-dropped",
+    "whole-rows-dropped": known(
         "You drop whole rows of weights: a query loses all its words or none.",
         "Single weights are dropped, each by its own chance.",
-        parts={
-            "drop": lambda self, weights: weights * drop(self, torch.ones_like(weights[..., :1]))
-        },
+        drop=lambda self, weights: weights * drop(self, torch.ones_like(weights[..., :1])),
     ),
-    Mistake(
-        "weights-after-dropout",
+    "weights-after-dropout": known(
         "The weights that you return have gone through dropout.",
         "Whoever looks at them wants to see where a head looks: rows that sum to 1. Dropped are "
         "those that the average is made with.",
-        parts={"show": lambda output, weights, dropped: (output, dropped)},
+        show=lambda output, weights, dropped: (output, dropped),
     ),
-    Mistake(
-        "weights-averaged",
+    "weights-averaged": known(
         "You return the weights averaged over the heads.",
         "(B, H, L, L) was asked for: an average of heads shows what none of them does.",
-        parts={"show": lambda output, weights, dropped: (output, weights.mean(1))},
+        show=lambda output, weights, dropped: (output, weights.mean(1)),
     ),
-    Mistake(
-        "weights-with-batch-and-heads-joined",
+    "weights-with-batch-and-heads-joined": known(
         "You return the weights with batch and heads as one axis.",
         "The numbers are right. (B, H, L, L) was asked for.",
-        parts={"show": lambda output, weights, dropped: (output, weights.flatten(0, 1))},
+        show=lambda output, weights, dropped: (output, weights.flatten(0, 1)),
     ),
-    Mistake(
-        "weights-first",
+    "weights-first": known(
         "You return the weights first, then the output.",
         "The task asks for them the other way round.",
-        parts={"show": lambda output, weights, dropped: (weights, output)},
+        show=lambda output, weights, dropped: (weights, output),
     ),
-    Mistake(
-        "weights-not-returned",
+    "weights-not-returned": known(
         "need_weights has no effect: only the output comes back.",
         "With need_weights=True two values were asked for, the output and the weights.",
-        parts={"show": lambda output, weights, dropped: output},
+        show=lambda output, weights, dropped: output,
     ),
-    Mistake(
-        "weights-always-returned",
+    "weights-always-returned": known(
         "You return the weights whether they were asked for or not.",
         "With need_weights=False, the default, whoever calls expects one tensor.",
-        parts={"plain": lambda output, weights: (output, weights)},
+        plain=lambda output, weights: (output, weights),
     ),
-    Mistake(
-        "no-biases",
+    "no-biases": known(
         "Your nn.Linear have no bias.",
         "In lesson 4 bias=False was the default; BERT's projections have one.",
         wrong=build_attention(bias=False),
     ),
-    Mistake(
-        "one-linear-for-all",
+    "one-linear-for-all": known(
         "W_q, W_k and W_v are one and the same nn.Linear.",
         "Then each word would be its own best match. BERT has three, with weights of their own.",
         wrong=_OneForAll,
     ),
-    Mistake(
-        "output-projection-inside",
+    "output-projection-inside": known(
         "Your class has a W_o.",
         "In lesson 4 it belonged to the module. BERT keeps it in the next one, 6.3, where the "
         "residual and the norm are.",
-        "Joined, added, normalised",
-        _WithOutputProjection,
+        section="Joined, added, normalised",
+        wrong=_WithOutputProjection,
     ),
-)
+}
+ATTENTION = read_again("The heads of lesson 4, with biases", ATTENTION)
 
 TASK = Task(
     "06-BertSelfAttention",

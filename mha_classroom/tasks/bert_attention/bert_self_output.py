@@ -5,7 +5,7 @@ from torch import nn
 
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.modules import judged, plan_of
-from mha_classroom.checks.task import Mistake, Task, all_but, read_again
+from mha_classroom.checks.task import Task, all_but, known, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     EVAL,
     STILL,
@@ -20,8 +20,6 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
 )
 from mha_classroom.tasks.bert_attention.runs import run_output
 from mha_course import bert
-
-__all__ = ["TASK"]
 
 
 def output_cases(draw):
@@ -142,233 +140,182 @@ def _own_norm(self, Y, axis=-1, correction=0, shift=True, eps=None):
     return scaled * self.norm.weight + self.norm.bias
 
 
-OUTPUT = read_again(
-    "Joined, added, normalised",
-    Mistake(
-        "no-residual",
+OUTPUT = {
+    "no-residual": known(
         "The residual is not in your result.",
         "What went into the attention is added to what came out, so that a layer only has to say "
         "what changes.",
-        parts={"finish": lambda self, Y, X, residual: self.norm(Y)},
+        finish=lambda self, Y, X, residual: self.norm(Y),
     ),
-    Mistake(
-        "residual-after-norm",
+    "residual-after-norm": known(
         "You add the residual after the norm.",
         "BERT normalises the sum (post-norm): what leaves the module is what the norm returns.",
-        parts={"finish": lambda self, Y, X, residual: self.norm(Y) + residual},
+        finish=lambda self, Y, X, residual: self.norm(Y) + residual,
     ),
-    Mistake(
-        "residual-normalised-alone",
+    "residual-normalised-alone": known(
         "You normalise the residual and add the rest to it.",
         "The norm comes last, over the sum of both.",
-        parts={"finish": lambda self, Y, X, residual: Y + self.norm(residual)},
+        finish=lambda self, Y, X, residual: Y + self.norm(residual),
     ),
-    Mistake(
-        "both-normalised",
+    "both-normalised": known(
         "You normalise twice, each summand by itself.",
         "There is one norm, over the sum of both.",
-        parts={"finish": lambda self, Y, X, residual: self.norm(Y) + self.norm(residual)},
+        finish=lambda self, Y, X, residual: self.norm(Y) + self.norm(residual),
     ),
-    Mistake(
-        "pre-norm",
+    "pre-norm": known(
         "You normalise before W_o and add the residual to the result.",
         "Many newer models do that (pre-norm). BERT normalises after the sum.",
-        parts={
-            "begin": lambda self, X, residual: self.W_o(self.norm(X)),
-            "finish": lambda self, Y, X, residual: Y + residual,
-        },
+        begin=lambda self, X, residual: self.W_o(self.norm(X)),
+        finish=lambda self, Y, X, residual: Y + residual,
     ),
-    Mistake(
-        "no-norm",
+    "no-norm": known(
         "Your result is the sum, not normalised.",
         "The numbers of each word are brought to mean 0 and variance 1, then scaled and shifted "
         "by what the norm has learnt.",
-        parts={"finish": lambda self, Y, X, residual: Y + residual},
+        finish=lambda self, Y, X, residual: Y + residual,
     ),
-    Mistake(
-        "norm-twice",
+    "norm-twice": known(
         "You normalise before the sum and again after it.",
         "There is one norm, after the sum.",
-        parts={"finish": lambda self, Y, X, residual: self.norm(self.norm(Y) + residual)},
+        finish=lambda self, Y, X, residual: self.norm(self.norm(Y) + residual),
     ),
-    Mistake(
-        "x-for-residual",
+    "x-for-residual": known(
         "You add X, not residual.",
         "X is what came out of the heads. The residual is what went in, before the attention.",
-        parts={"finish": lambda self, Y, X, residual: self.norm(Y + X)},
+        finish=lambda self, Y, X, residual: self.norm(Y + X),
     ),
-    Mistake(
-        "arguments-swapped",
+    "arguments-swapped": known(
         "You project the residual and add X.",
         "W_o mixes what the heads found, and that is X, the first argument.",
-        parts={
-            "begin": lambda self, X, residual: self.W_o(residual),
-            "finish": lambda self, Y, X, residual: self.norm(Y + X),
-        },
+        begin=lambda self, X, residual: self.W_o(residual),
+        finish=lambda self, Y, X, residual: self.norm(Y + X),
     ),
-    Mistake(
-        "sum-projected",
+    "sum-projected": known(
         "You add first and project the sum.",
         "The residual goes round W_o untouched: only what the heads found is projected.",
-        parts={
-            "begin": lambda self, X, residual: self.W_o(X + residual),
-            "finish": lambda self, Y, X, residual: self.norm(Y),
-        },
+        begin=lambda self, X, residual: self.W_o(X + residual),
+        finish=lambda self, Y, X, residual: self.norm(Y),
     ),
-    Mistake(
-        "residual-subtracted",
+    "residual-subtracted": known(
         "You subtract the residual, or subtract from it.",
         "The two are added.",
-        parts={"finish": lambda self, Y, X, residual: self.norm(Y - residual)},
+        finish=lambda self, Y, X, residual: self.norm(Y - residual),
     ),
-    Mistake(
-        "no-projection",
+    "no-projection": known(
         "W_o is not used.",
         "Without it the heads never meet: each keeps to its own features.",
-        parts={"begin": lambda self, X, residual: X},
+        begin=lambda self, X, residual: X,
     ),
-    Mistake(
-        "projected-twice",
+    "projected-twice": known(
         "You apply W_o twice.",
         "Once joins the heads. A second time mixes what is joined already.",
-        parts={"begin": lambda self, X, residual: self.W_o(self.W_o(X))},
+        begin=lambda self, X, residual: self.W_o(self.W_o(X)),
     ),
-    Mistake(
-        "activation-inside",
+    "activation-inside": known(
         "You put a GELU after W_o.",
         "The activation belongs to the feed-forward part. Here nothing is bent.",
-        "Each word on its own",
-        parts={"begin": lambda self, X, residual: nn.functional.gelu(self.W_o(X))},
+        section="Each word on its own",
+        begin=lambda self, X, residual: nn.functional.gelu(self.W_o(X)),
     ),
-    Mistake(
-        "default-eps",
+    "default-eps": known(
         "Your norm uses PyTorch's eps of 1e-5.",
         "Where the numbers of a word differ little, eps decides the result. The config says which "
         "one this model was trained with.",
-        parts={"eps": lambda config: 1e-5},
+        eps=lambda config: 1e-5,
     ),
-    Mistake(
-        "fixed-eps",
+    "fixed-eps": known(
         "Your norm uses an eps of 1e-12 whatever the config says.",
         "Most BERTs have that one. Models that were trained with another need theirs.",
-        parts={"eps": lambda config: 1e-12},
+        eps=lambda config: 1e-12,
     ),
-    Mistake(
-        "norm-over-words",
+    "norm-over-words": known(
         "You normalise over the words.",
         "Each word is normalised by itself, over its features: what a word becomes must not depend "
         "on how many others there are.",
-        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, axis=1)},
+        finish=lambda self, Y, X, residual: _own_norm(self, Y + residual, axis=1),
     ),
-    Mistake(
-        "variance-over-n-minus-1",
+    "variance-over-n-minus-1": known(
         "You divide by n - 1 where LayerNorm divides by n.",
         "PyTorch's var and std count one less unless told otherwise. LayerNorm takes the mean of "
         "the squared distances.",
-        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, correction=1)},
+        finish=lambda self, Y, X, residual: _own_norm(self, Y + residual, correction=1),
     ),
-    Mistake(
-        "divided-by-std",
+    "divided-by-std": known(
         "You divide by std as it is.",
         "It divides by n - 1 where LayerNorm divides by n, and knows nothing of eps.",
-        parts={
-            "finish": lambda self, Y, X, residual: _own_norm(
-                self, Y + residual, correction=1, eps=0
-            )
-        },
+        finish=lambda self, Y, X, residual: _own_norm(self, Y + residual, correction=1, eps=0),
     ),
-    Mistake(
-        "no-eps",
+    "no-eps": known(
         "eps is not in your norm.",
         "It is added to the variance, before the root. Where the numbers of a word differ little, "
         "it decides the result.",
-        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, eps=0)},
+        finish=lambda self, Y, X, residual: _own_norm(self, Y + residual, eps=0),
     ),
-    Mistake(
-        "mean-not-subtracted",
+    "mean-not-subtracted": known(
         "You scale without subtracting the mean.",
         "That is another norm (RMSNorm). LayerNorm moves the mean of each word to 0 first.",
-        parts={"finish": lambda self, Y, X, residual: _own_norm(self, Y + residual, shift=False)},
+        finish=lambda self, Y, X, residual: _own_norm(self, Y + residual, shift=False),
     ),
-    Mistake(
-        "no-dropout",
+    "no-dropout": known(
         "hidden_dropout_prob has no effect while training.",
         "With that probability a number of W_o's result is dropped, before the residual is added.",
-        parts={"drop": lambda self, Y: Y},
+        drop=lambda self, Y: Y,
     ),
-    Mistake(
-        "dropout-in-eval",
+    "dropout-in-eval": known(
         "Numbers are dropped in eval mode too.",
         "A function drops whenever it is told to. The module knows whether it is training.",
-        parts={"drop": lambda self, Y: nn.functional.dropout(Y, self.rate, True)},
+        drop=lambda self, Y: nn.functional.dropout(Y, self.rate, True),
     ),
-    Mistake(
-        "other-probability",
+    "other-probability": known(
         "You drop with attention_probs_dropout_prob.",
         "That one is for attention weights, in 6.2. Hidden states have a probability of their own.",
-        parts={"rate": lambda config: config.attention_probs_dropout_prob},
+        rate=lambda config: config.attention_probs_dropout_prob,
     ),
-    Mistake(
-        "dropout-after-the-sum",
+    "dropout-after-the-sum": known(
         "You drop after the residual was added.",
         "Then the residual is dropped too, and it is meant to get through whatever happens. "
         "Only what is added to it is dropped.",
-        parts={
-            "drop": lambda self, Y: Y,
-            "finish": lambda self, Y, X, residual: self.norm(drop(self, Y + residual)),
-        },
+        drop=lambda self, Y: Y,
+        finish=lambda self, Y, X, residual: self.norm(drop(self, Y + residual)),
     ),
-    Mistake(
-        "dropout-after-the-norm",
+    "dropout-after-the-norm": known(
         "You drop last, after the norm.",
         "Only what is added to the residual is dropped, so dropout stands before the sum.",
-        parts={
-            "drop": lambda self, Y: Y,
-            "finish": lambda self, Y, X, residual: drop(self, self.norm(Y + residual)),
-        },
+        drop=lambda self, Y: Y,
+        finish=lambda self, Y, X, residual: drop(self, self.norm(Y + residual)),
     ),
-    Mistake(
-        "dropout-on-the-residual",
+    "dropout-on-the-residual": known(
         "You drop numbers of the residual.",
         "The residual is meant to get through whatever happens. Dropped is what is added to it.",
-        parts={
-            "drop": lambda self, Y: Y,
-            "finish": lambda self, Y, X, residual: self.norm(Y + drop(self, residual)),
-        },
+        drop=lambda self, Y: Y,
+        finish=lambda self, Y, X, residual: self.norm(Y + drop(self, residual)),
     ),
-    Mistake(
-        "dropout-before-projection",
+    "dropout-before-projection": known(
         "You drop numbers before W_o.",
         "With all of them dropped, W_o still returns its bias. What is dropped is W_o's result.",
-        parts={
-            "begin": lambda self, X, residual: self.W_o(drop(self, X)),
-            "drop": lambda self, Y: Y,
-        },
+        begin=lambda self, X, residual: self.W_o(drop(self, X)),
+        drop=lambda self, Y: Y,
     ),
-    Mistake(
-        "not-scaled-up",
+    "not-scaled-up": known(
         "Numbers are dropped in training, and the others stay as they were.",
         "Then what is added to the residual is smaller in training than in eval mode. What is kept "
         "is divided by 1 - p, as nn.Dropout does.",
-        parts={
-            "drop": lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y
-        },
+        drop=lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y,
     ),
-    Mistake(
-        "no-bias",
+    "no-bias": known(
         "Your W_o has no bias.",
         "In lesson 4 bias=False was the default; BERT's projections have one.",
-        "The heads of lesson 4, with biases",
-        build_output(bias=False),
+        section="The heads of lesson 4, with biases",
+        wrong=build_output(bias=False),
     ),
-    Mistake(
-        "norm-without-weights",
+    "norm-without-weights": known(
         "Your norm has no weight and bias of its own.",
         "After normalising, a scale and a shift are learnt for each feature, and a trained model "
         "brings them along.",
         wrong=build_output(affine=False),
     ),
-)
+}
+OUTPUT = read_again("Joined, added, normalised", OUTPUT)
 
 TASK = Task(
     "06-BertSelfOutput",

@@ -4,12 +4,10 @@ import re
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.bert_attention.runs import run_names
 from mha_course import interop
 from mha_course.interop import BERT_NAMES as RIGHT_NAMES
-
-__all__ = ["TASK"]
 
 
 def names_cases(draw):
@@ -156,179 +154,150 @@ def _emptied(state_dict):
     return mapped
 
 
-NAMES = read_again(
-    "The same weights under other names",
-    Mistake(
-        "prefix-kept",
+NAMES = {
+    "prefix-kept": known(
         "Your names keep the leading bert.",
         "Checkpoints of models with something on top call the BERT in them bert. The course's "
         "model is the BERT itself, so that part goes.",
-        parts={"before": lambda name: "bert." if name.startswith("bert.") else ""},
+        before=lambda name: "bert." if name.startswith("bert.") else "",
     ),
-    Mistake(
-        "names-with-prefix-missed",
+    "names-with-prefix-missed": known(
         "Names with a leading bert. stay as they were.",
         "In such a checkpoint every name begins so. It is taken off, and what is left is renamed "
         "as in any other.",
-        parts={"cut": lambda name: name},
+        cut=lambda name: name,
     ),
-    Mistake(
-        "prefix-always-cut",
+    "prefix-always-cut": known(
         "You cut the first part of every name off.",
         "Only some checkpoints begin with bert. In the others the first part is embeddings, "
         "encoder or pooler, and is needed.",
-        parts={"cut": lambda name: name.split(".", 1)[1]},
+        cut=lambda name: name.split(".", 1)[1],
     ),
-    Mistake(
-        "prefix-by-lstrip",
+    "prefix-by-lstrip": known(
         "You cut bert. with lstrip, and it cuts more.",
         "lstrip takes a set of letters, not a word: it goes on as long as the next letter is one "
         "of b, e, r, t or a dot, and the e of encoder is.",
-        parts={"cut": lambda name: name.lstrip("bert.")},
+        cut=lambda name: name.lstrip("bert."),
     ),
-    Mistake(
-        "layer-in-singular",
+    "layer-in-singular": known(
         "Your names say encoder.layer.",
         "In the course the list of layers is called layers.",
-        parts={"layer": lambda number: f"encoder.layer.{number}."},
+        layer=lambda number: f"encoder.layer.{number}.",
     ),
-    Mistake(
-        "layers-from-1",
+    "layers-from-1": known(
         "You count the layers from 1.",
         "Both count from 0, so a layer's number stays as it is.",
-        parts={"layer": lambda number: f"encoder.layers.{int(number) + 1}."},
+        layer=lambda number: f"encoder.layers.{int(number) + 1}.",
     ),
-    Mistake(
-        "layer-number-lost",
+    "layer-number-lost": known(
         "All layers get the same number, and the last one overwrites the others.",
         "The number belongs to the name: there are as many of each name as there are layers.",
-        parts={"layer": lambda number: "encoder.layers.0."},
+        layer=lambda number: "encoder.layers.0.",
     ),
-    Mistake(
-        "layer-number-one-digit",
+    "layer-number-one-digit": known(
         "Of a layer's number you take the first digit only, so that layer 11 becomes layer 1.",
         "BERT-base has 12 layers, 0 to 11: a number can have two digits.",
-        parts={"layer": lambda number: f"encoder.layers.{number[0]}."},
+        layer=lambda number: f"encoder.layers.{number[0]}.",
     ),
-    Mistake(
-        "layers-above-9-missed",
+    "layers-above-9-missed": known(
         "Names in layers 10 and above stay as they were.",
         "BERT-base has 12 layers, 0 to 11: a number can have two digits.",
-        parts={"digits": r"\d"},
+        digits=r"\d",
     ),
-    Mistake(
-        "output-matched-first",
+    "output-matched-first": known(
         "Names with attention.output were caught by what was meant for output.",
         "output.dense is also the end of attention.output.dense, so replacing the short one first "
         "leaves half a name behind. Which of the two has to come first?",
-        parts={"table": OUTPUT_FIRST},
+        table=OUTPUT_FIRST,
     ),
-    Mistake(
-        "norms-swapped",
+    "norms-swapped": known(
         "The two norms of a layer have changed places.",
         "A layer has one after the attention and one after the feed-forward part. Both are called "
         "LayerNorm; what stands before it tells them apart.",
-        parts={"table": _swapped("attention.output.LayerNorm", "output.LayerNorm")},
+        table=_swapped("attention.output.LayerNorm", "output.LayerNorm"),
     ),
-    Mistake(
-        "output-is-output",
+    "output-is-output": known(
         "attention.output.dense and output.dense have changed places.",
         "The one belongs to the attention: W_o. The other is the second matrix of the feed-forward "
         "part: W_2.",
-        parts={"table": _swapped("attention.output.dense", "output.dense")},
+        table=_swapped("attention.output.dense", "output.dense"),
     ),
-    Mistake(
-        "queries-and-keys-swapped",
+    "queries-and-keys-swapped": known(
         "query and key have changed places.",
         "The product of both is not the same the other way round: rows belong to queries.",
-        parts={"table": _swapped("attention.self.query", "attention.self.key")},
+        table=_swapped("attention.self.query", "attention.self.key"),
     ),
-    Mistake(
-        "keys-and-values-swapped",
+    "keys-and-values-swapped": known(
         "key and value have changed places.",
         "Keys are compared with, values are averaged. All three have the same shape, so nothing "
         "warns you.",
-        parts={"table": _swapped("attention.self.key", "attention.self.value")},
+        table=_swapped("attention.self.key", "attention.self.value"),
     ),
-    Mistake(
-        "wide-and-narrow-swapped",
+    "wide-and-narrow-swapped": known(
         "intermediate.dense and output.dense have changed places.",
         "The first widens a word, the second brings it back.",
-        parts={"table": _swapped("intermediate.dense", "output.dense")},
+        table=_swapped("intermediate.dense", "output.dense"),
     ),
-    Mistake(
-        "positions-and-segments-swapped",
+    "positions-and-segments-swapped": known(
         "The tables of positions and segments have changed places.",
         "position_embeddings has a row for each place in a text, token_type_embeddings one for "
         "each segment.",
-        "Three tables, one sum",
-        parts={
-            "table": _swapped("embeddings.position_embeddings", "embeddings.token_type_embeddings")
-        },
+        section="Three tables, one sum",
+        table=_swapped("embeddings.position_embeddings", "embeddings.token_type_embeddings"),
     ),
-    Mistake(
-        "embeddings-missed",
+    "embeddings-missed": known(
         "The names in embeddings stay as they were.",
         "They have other names in the course too, outside the layers.",
-        parts={"table": {k: v for k, v in RIGHT_NAMES.items() if not k.startswith("embeddings.")}},
+        table={k: v for k, v in RIGHT_NAMES.items() if not k.startswith("embeddings.")},
     ),
-    Mistake(
-        "biases-dropped",
+    "biases-dropped": known(
         "The biases are missing.",
         "Each name ends in weight or bias, and both have to arrive.",
-        parts={"keep": lambda module, last: last != "bias"},
+        keep=lambda module, last: last != "bias",
     ),
-    Mistake(
-        "pooler-dropped",
+    "pooler-dropped": known(
         "The pooler is missing.",
         "Its name is the same on both sides. It still has to be in the result.",
-        parts={"keep": lambda module, last: module != "pooler.dense"},
+        keep=lambda module, last: module != "pooler.dense",
     ),
-    Mistake(
-        "other-names-dropped",
+    "other-names-dropped": known(
         "Names that are not in the table are missing from your result.",
         "They stay as they are: who loads the weights should hear of them, and they may matter to "
         "someone else.",
-        parts={"rest": lambda name: False},
+        rest=lambda name: False,
     ),
-    Mistake(
-        "old-names-kept",
+    "old-names-kept": known(
         "Your result has the published names as well as the new ones.",
         "Loading would complain about every one of them.",
-        parts={"old": lambda name, new: name != new},
+        old=lambda name, new: name != new,
     ),
-    Mistake(
-        "weights-transposed",
+    "weights-transposed": known(
         "You transpose the weights of the nn.Linear.",
         "Both sides keep them as (out, in), the way nn.Linear does: nothing has to be turned.",
-        parts={"turn": lambda module, X: X.T if X.dim() == 2 and "embeddings" not in module else X},
+        turn=lambda module, X: X.T if X.dim() == 2 and "embeddings" not in module else X,
     ),
-    Mistake(
-        "everything-transposed",
+    "everything-transposed": known(
         "You transpose every matrix.",
         "Both sides keep them the same way: nn.Linear as (out, in), nn.Embedding with a row for "
         "each entry.",
-        parts={"turn": lambda module, X: X.T if X.dim() == 2 else X},
+        turn=lambda module, X: X.T if X.dim() == 2 else X,
     ),
-    Mistake(
-        "nothing-renamed",
+    "nothing-renamed": known(
         "You return the names as they were.",
         "Each name in the table has another one in the course, except the pooler's.",
         wrong=lambda state_dict: dict(state_dict),
     ),
-    Mistake(
-        "names-for-tensors",
+    "names-for-tensors": known(
         "You return which name becomes which, without the tensors.",
         "The result has to be ready to load: the new names, each with its tensor.",
         wrong=_only_names,
     ),
-    Mistake(
-        "given-dict-changed",
+    "given-dict-changed": known(
         "The state_dict that you are given is no longer what it was.",
         "Whoever calls still needs it. Put what you rename into a new dict.",
         wrong=_emptied,
     ),
-)
+}
 
 TASK = Task(
     "06-map_weights",
@@ -336,7 +305,7 @@ TASK = Task(
     names_cases,
     run=run_names,
     examine=examine_names,
-    mistakes=NAMES,
+    mistakes=read_again("The same weights under other names", NAMES),
     build=build_names,
     forbidden=("mha_course.interop.map_weights",),
     number=5,

@@ -3,10 +3,8 @@
 import torch
 
 from mha_classroom.checks.examining import equal, total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again, unchanged
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.runs import BEFORE, FourProjections, run_loading
-
-__all__ = ["TASK"]
 
 
 def load_torch_weights(attention, reference):
@@ -164,123 +162,108 @@ def _cut_columns(attention, reference):
         attention.W_q.weight.copy_(reference.in_proj_weight.chunk(3, dim=1)[0])
 
 
-LOADING = read_again(
-    "The proof",
-    Mistake(
-        "weights-transposed",
+LOADING = {
+    "weights-transposed": known(
         "You copy the transposes of the matrices.",
         "nn.Linear keeps (out, in), and so does in_proj_weight: nothing has to be turned.",
-        parts={"turn_in": torch.t, "turn_out": torch.t},
+        turn_in=torch.t,
+        turn_out=torch.t,
     ),
-    Mistake(
-        "in_proj-transposed",
+    "in_proj-transposed": known(
         "W_q, W_k and W_v got the transposes of their matrices. W_o is right.",
         "How does nn.Linear keep its numbers, and how are they kept in in_proj_weight? Where both "
         "say (out, in), nothing has to be turned.",
-        parts={"turn_in": torch.t},
+        turn_in=torch.t,
     ),
-    Mistake(
-        "out_proj-transposed",
+    "out_proj-transposed": known(
         "W_o got the transpose of its matrix.",
         "out_proj is an nn.Linear, and W_o is one too: both keep (out, in).",
-        parts={"turn_out": torch.t},
+        turn_out=torch.t,
     ),
-    Mistake(
-        "keys-and-queries-swapped",
+    "keys-and-queries-swapped": known(
         "W_q got the weights of the keys and W_k those of the queries.",
         "in_proj_weight holds queries, keys and values in this order, from the top.",
-        parts={"order": (1, 0, 2)},
+        order=(1, 0, 2),
     ),
-    Mistake(
-        "keys-and-values-swapped",
+    "keys-and-values-swapped": known(
         "W_k got the weights of the values and W_v those of the keys.",
         "in_proj_weight holds queries, keys and values in this order, from the top.",
-        parts={"order": (0, 2, 1)},
+        order=(0, 2, 1),
     ),
-    Mistake(
-        "queries-and-values-swapped",
+    "queries-and-values-swapped": known(
         "W_q got the weights of the values and W_v those of the queries.",
         "in_proj_weight holds queries, keys and values in this order, from the top.",
-        parts={"order": (2, 1, 0)},
+        order=(2, 1, 0),
     ),
-    Mistake(
-        "one-matrix-for-all",
+    "one-matrix-for-all": known(
         "W_q, W_k and W_v all got the same third of in_proj_weight.",
         "Each has a third of its own.",
-        parts={"order": (0, 0, 0)},
+        order=(0, 0, 0),
     ),
-    Mistake(
-        "packed-by-head",
+    "packed-by-head": known(
         "You take the rows of in_proj_weight head by head: queries, keys and values of head 0, "
         "then those of head 1.",
         "Some libraries pack them so. Here the queries of all heads come first.",
-        parts={"cut": _by_head},
+        cut=_by_head,
     ),
-    Mistake(
-        "cut-into-columns",
+    "cut-into-columns": known(
         "You cut in_proj_weight into columns.",
         "The three matrices stand below one another: which axis is three times as long as the "
         "other?",
         wrong=_cut_columns,
     ),
-    Mistake(
-        "output-projection-forgotten",
+    "output-projection-forgotten": known(
         "W_o is as it was: out_proj is not copied.",
         "The heads would be joined by a matrix that was drawn at random. There are four "
         "projections, and in_proj_weight holds three.",
-        parts={"out_weight": False, "out_bias": False},
+        out_weight=False,
+        out_bias=False,
     ),
-    Mistake(
-        "biases-forgotten",
+    "biases-forgotten": known(
         "The matrices arrive, the biases do not.",
         "With bias=True, in_proj_bias and out_proj.bias have to be copied too.",
-        parts={"in_bias": False, "out_bias": False},
+        in_bias=False,
+        out_bias=False,
     ),
-    Mistake(
-        "out_proj-bias-forgotten",
+    "out_proj-bias-forgotten": known(
         "The bias of W_o is as it was.",
         "out_proj is an nn.Linear: what does it have besides its matrix? A new "
         "nn.MultiheadAttention has zeros there, so that this shows after training only.",
-        parts={"out_bias": False},
+        out_bias=False,
     ),
-    Mistake(
-        "in_proj-bias-forgotten",
+    "in_proj-bias-forgotten": known(
         "The biases of W_q, W_k and W_v are as they were.",
         "reference.in_proj_bias holds them, below one another like the matrices. A new "
         "nn.MultiheadAttention has zeros there, so that this shows after training only.",
-        parts={"in_bias": False},
+        in_bias=False,
     ),
-    *(
-        Mistake(
-            f"biases-always-expected-by-{name}",
+    **{
+        f"biases-always-expected-by-{name}": known(
             "You cut reference.in_proj_bias even where it is None.",
             "A reference that was made with bias=False has no biases, and neither has attention. "
             "Look before you cut.",
             wrong=_expecting_biases(cut),
         )
         for name, cut in CUTS.items()
-    ),
-    Mistake(
-        "memory-shared",
+    },
+    "memory-shared": known(
         "attention and reference share memory afterwards: training one would change the other.",
         "Assigning a tensor, or its .data, hands over the same memory. Numbers have to be copied.",
         wrong=_share,
     ),
-    Mistake(
-        "copied-the-wrong-way",
+    "copied-the-wrong-way": known(
         "You copy the numbers of attention into reference.",
         "copy_ changes the tensor that it is called on, and takes what stands in its brackets.",
         wrong=_copy_back,
     ),
-    Mistake(
-        "gradients-recorded",
+    "gradients-recorded": known(
         "PyTorch refuses to change a parameter in place while it records gradients.",
         "Loading weights is no part of what is trained: it should not be recorded.",
         wrong=lambda attention, reference: attention.W_q.weight.copy_(
             reference.in_proj_weight.chunk(3)[0]
         ),
     ),
-)
+}
 
 TASK = Task(
     "04-load_torch_weights",
@@ -288,7 +271,7 @@ TASK = Task(
     loading_cases,
     run=run_loading,
     examine=examine_loading,
-    mistakes=LOADING,
+    mistakes=read_again("The proof", LOADING),
     build=build_loading,
     number=5,
 )

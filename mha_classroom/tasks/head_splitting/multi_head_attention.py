@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from mha_classroom.checks.examining import equal, is_floats, is_nonzero, total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.head_splitting.runs import MATRICES, SIZES, misfit, run_module
 from mha_classroom.tasks.head_splitting.spread_valid_lens import LENGTHS
 from mha_classroom.tasks.head_splitting.transpose_output import BACK, right_merge
@@ -21,8 +21,6 @@ from mha_classroom.tasks.head_splitting.transpose_qkv import (
 from mha_classroom.tasks.why_many_heads.one_head import MODULES
 from mha_course import multihead
 from mha_course.attention import length_mask
-
-__all__ = ["TASK"]
 
 
 def module_cases(draw):
@@ -241,298 +239,251 @@ def _bias_for_each_head(self, output):
     return self.W_o(output) + (self.num_heads - 1) * bias
 
 
-def _lengths_not_spread(id, **parts):
-    return Mistake(
-        id,
+def _lengths_not_spread(**parts):
+    return known(
         "The lengths are not spread over the heads: they reach attention as they were given.",
         "After the split there are B · H problems, and attention takes each of them for a sequence "
         "of its own. How many lengths does it expect then, and how many does it get?",
-        LENGTHS,
-        parts={"spread": lambda lens, H: lens, **parts},
+        section=LENGTHS,
+        spread=lambda lens, H: lens,
+        **parts,
     )
 
 
-MODULE = read_again(
-    "Put together",
-    Mistake(
-        "split-without-transpose",
+MODULE = {
+    "split-without-transpose": known(
         "Your heads hold whole words: the split misses the swap of words and heads.",
         "reshape deals numbers out word after word, so a head sees some words only.",
-        TRAP,
-        parts={"split": cut_words},
+        section=TRAP,
+        split=cut_words,
     ),
-    Mistake(
-        "features-interleaved",
+    "features-interleaved": known(
         "Your heads take features in turn instead of neighbouring ones.",
         "Head h owns the columns h·d to (h+1)·d of each projection.",
-        "Step 1: cut each word",
-        parts={"split": interleaved},
+        section="Step 1: cut each word",
+        split=interleaved,
     ),
-    Mistake(
-        "merge-without-transpose",
+    "merge-without-transpose": known(
         "You join the heads without swapping back: words are mixed up in the result.",
         "Heads and features have to be neighbours before they become one axis.",
-        BACK,
-        parts={"merge": lambda X, H: X.reshape(X.shape[0] // H, X.shape[1], -1)},
+        section=BACK,
+        merge=lambda X, H: X.reshape(X.shape[0] // H, X.shape[1], -1),
     ),
-    Mistake(
-        "heads-averaged",
+    "heads-averaged": known(
         "You add the heads up, or average them: what meets W_o is as wide as one head.",
         "The heads stand side by side, num_heads times as wide. Added up, they cannot be told "
         "apart.",
-        BACK,
-        parts={"merge": lambda X, H: X.unflatten(0, (-1, H)).mean(1)},
+        section=BACK,
+        merge=lambda X, H: X.unflatten(0, (-1, H)).mean(1),
     ),
-    Mistake(
-        "no-output-projection",
+    "no-output-projection": known(
         "You return the joined heads as they are: W_o is not used.",
         "Without it the heads never meet: each keeps to its own features.",
-        parts={"finish": lambda self, output: output},
+        finish=lambda self, output: output,
     ),
-    Mistake(
-        "W_o-before-the-merge",
+    "W_o-before-the-merge": known(
         "W_o meets the heads one by one, before they are joined.",
         "A head is num_heads times narrower than what W_o takes in. It waits for all heads of a "
         "word side by side.",
-        parts={
-            "merge": lambda X, H: X,
-            "finish": lambda self, X: right_merge(self.W_o(X), self.num_heads),
-        },
+        merge=lambda X, H: X,
+        finish=lambda self, X: right_merge(self.W_o(X), self.num_heads),
     ),
-    Mistake(
-        "W_o-block-for-each-head",
+    "W_o-block-for-each-head": known(
         "You cut W_o into blocks, and each head meets one block: its features in, its features "
         "out.",
         "Then the heads never meet. Each feature of the output takes something from every head: "
         "how many numbers does one row of W_o.weight have?",
-        parts={"finish": _block_for_each_head},
+        finish=_block_for_each_head,
     ),
-    Mistake(
-        "W_o-bias-for-each-head",
+    "W_o-bias-for-each-head": known(
         "The bias of W_o is in your output once for each head.",
         "As a sum over the heads, each head meets its own part of the matrix. The bias belongs to "
         "the sum: how many sums are there?",
-        parts={"finish": _bias_for_each_head},
+        finish=_bias_for_each_head,
     ),
-    Mistake(
-        "scaled-by-all-heads",
+    "scaled-by-all-heads": known(
         "You divide the scores by the square root of num_hiddens, the width of all heads together.",
         "The scale follows from the length of the vectors that are multiplied, and these are one "
         "head's queries and keys.",
-        parts={"scale": lambda d, heads, **_: (d * heads) ** -0.5},
+        scale=lambda d, heads, **_: (d * heads) ** -0.5,
     ),
-    Mistake(
-        "scaled-by-query-size",
+    "scaled-by-query-size": known(
         "You divide the scores by the square root of the width of a query before it is projected.",
         "The scale follows from the vectors that meet in a score. What has happened to the "
         "queries by then?",
-        parts={"scale": lambda d, inputs, **_: inputs**-0.5},
+        scale=lambda d, inputs, **_: inputs**-0.5,
     ),
-    Mistake(
-        "scaled-by-number-of-heads",
+    "scaled-by-number-of-heads": known(
         "You divide the scores by the square root of the number of heads.",
         "The scale follows from how many products are added up in one score: the width of a head.",
-        parts={"scale": lambda d, heads, **_: heads**-0.5},
+        scale=lambda d, heads, **_: heads**-0.5,
     ),
-    Mistake(
-        "scaled-by-keys",
+    "scaled-by-keys": known(
         "You divide the scores by the square root of the number of keys.",
         "How far scores spread depends on how many products are added up in one score, not on how "
         "many scores there are.",
-        parts={"scale": lambda d, keys, **_: keys**-0.5},
+        scale=lambda d, keys, **_: keys**-0.5,
     ),
-    Mistake(
-        "not-scaled",
+    "not-scaled": known(
         "You do not scale the scores.",
         "Without the scale their spread grows with the width, and softmax saturates (lesson 2).",
-        parts={"scale": lambda d, **_: 1.0},
+        scale=lambda d, **_: 1.0,
     ),
-    Mistake(
-        "divided-by-width",
+    "divided-by-width": known(
         "You divide the scores by the whole width of a head: by d, or by its root twice.",
         "The spread of a score is √d, not d: dividing by more makes all weights nearly equal. Does "
         "a function that you call scale already?",
-        parts={"scale": lambda d, **_: 1 / d},
+        scale=lambda d, **_: 1 / d,
     ),
-    Mistake(
-        "multiplied-by-root",
+    "multiplied-by-root": known(
         "You multiply the scores by the square root of the width of a head.",
         "Scores spread too far as they are. The scale is there to bring them closer together.",
-        parts={"scale": lambda d, **_: d**0.5},
+        scale=lambda d, **_: d**0.5,
     ),
-    Mistake(
-        "softmax-over-queries",
+    "softmax-over-queries": known(
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1.",
-        parts={"axis": -2},
+        axis=-2,
     ),
-    Mistake(
-        "lengths-repeated-as-a-whole",
+    "lengths-repeated-as-a-whole": known(
         "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5.",
         "The rows are batch first, so all heads of a sequence need its length before the next "
         "sequence comes.",
-        LENGTHS,
-        parts={"spread": lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1))},
+        section=LENGTHS,
+        spread=lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1)),
     ),
-    Mistake(
-        "lengths-ignored",
+    "lengths-ignored": known(
         "valid_lens has no effect on your result.",
         "Keys past the length are padding: no query may attend to them.",
-        LENGTHS,
-        parts={"spread": lambda lens, H: None},
+        section=LENGTHS,
+        spread=lambda lens, H: None,
     ),
-    _lengths_not_spread("lengths-not-spread"),
-    _lengths_not_spread("lengths-not-spread-over-own-mask", fits=lambda *sizes: None),
-    Mistake(
-        "tables-not-spread",
+    "lengths-not-spread": _lengths_not_spread(),
+    "lengths-not-spread-over-own-mask": _lengths_not_spread(fits=lambda *sizes: None),
+    "tables-not-spread": known(
         "Lengths of shape (B,) are spread over the heads, a table (B, L) is not.",
         "A table has a row of lengths for each sequence, and every head of the sequence needs that "
         "row.",
-        LENGTHS,
-        parts={"spread": lambda lens, H: lens.repeat_interleave(H) if lens.dim() == 1 else lens},
+        section=LENGTHS,
+        spread=lambda lens, H: lens.repeat_interleave(H) if lens.dim() == 1 else lens,
     ),
-    Mistake(
-        "lengths-flattened",
+    "lengths-flattened": known(
         "A table of lengths (B, L) arrives flat.",
         "repeat_interleave flattens a tensor unless it is told the axis.",
-        LENGTHS,
-        parts={"spread": lambda lens, H: lens.repeat_interleave(H)},
+        section=LENGTHS,
+        spread=lambda lens, H: lens.repeat_interleave(H),
     ),
-    Mistake(
-        "lengths-repeated-along-the-last-axis",
+    "lengths-repeated-along-the-last-axis": known(
         "The lengths are tiled: 3, 5 became 3, 5, 3, 5, and a table (B, L) became num_heads times "
         "as wide.",
         "The rows are batch first, so all heads of a sequence need its length, or its row of "
         "lengths, before the next sequence comes.",
-        LENGTHS,
-        parts={"spread": lambda lens, H: lens.tile(H)},
+        section=LENGTHS,
+        spread=lambda lens, H: lens.tile(H),
     ),
-    Mistake(
-        "lengths-repeated-and-tables-refused",
+    "lengths-repeated-and-tables-refused": known(
         "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5. And for a table (B, L) your "
         "repeat raises, since it wants one number for each axis.",
         "The rows are batch first, so all heads of a sequence need its length before the next "
         "sequence comes.",
-        LENGTHS,
-        parts={"spread": lambda lens, H: lens.repeat(H)},
+        section=LENGTHS,
+        spread=lambda lens, H: lens.repeat(H),
     ),
-    Mistake(
-        "lengths-divided",
+    "lengths-divided": known(
         "You divide the lengths by the number of heads.",
         "The heads share the features of a word. The words they do not share: each head sees the "
         "whole sequence.",
-        LENGTHS,
-        parts={"spread": lambda lens, H: lens.repeat_interleave(H, 0) // H},
+        section=LENGTHS,
+        spread=lambda lens, H: lens.repeat_interleave(H, 0) // H,
     ),
-    Mistake(
-        "length-0-counts-as-1",
+    "length-0-counts-as-1": known(
         "You turn lengths of 0 into 1.",
         "That keeps NaN away, and makes a query without any real key attend to padding. Its heads "
         "have to give zeros.",
-        parts={"spread": lambda lens, H: lens.clamp(min=1).repeat_interleave(H, 0)},
+        spread=lambda lens, H: lens.clamp(min=1).repeat_interleave(H, 0),
     ),
-    Mistake(
-        "nan-for-length-0",
+    "nan-for-length-0": known(
         "A query with nothing to attend to gives NaN.",
         "A softmax over nothing but -inf divides 0 by 0. Such a row has to give zeros.",
-        parts={"empty_row": lambda weights: weights},
+        empty_row=lambda weights: weights,
     ),
-    Mistake(
-        "uniform-for-length-0",
+    "uniform-for-length-0": known(
         "A query with nothing to attend to gets the average of all values.",
         "A finite fill makes all its scores equal, and softmax makes equal weights of them. Such a "
         "row has to give zeros.",
-        parts={"fill": -1e9},
+        fill=-1e9,
     ),
-    Mistake(
-        "masked-scores-0",
+    "masked-scores-0": known(
         "The scores of padding are set to 0.",
         "exp(0) is 1: padding still gets a share of the attention.",
-        LENGTHS,
-        parts={"fill": 0.0},
+        section=LENGTHS,
+        fill=0.0,
     ),
-    Mistake(
-        "one-key-too-many",
+    "one-key-too-many": known(
         "Each query sees one key past its length.",
         "Keys count from 0, so a length of 3 allows the keys 0, 1 and 2.",
-        LENGTHS,
-        parts={"keep": torch.le},
+        section=LENGTHS,
+        keep=torch.le,
     ),
-    Mistake(
-        "mask-as-long-as-queries",
+    "mask-as-long-as-queries": known(
         "Your mask counts the positions of the queries.",
         "It hides keys, so it needs a column for each key. In self-attention there are as many of "
         "both, and nobody notices.",
-        parts={"positions": lambda q, k: torch.arange(q.shape[1])},
+        positions=lambda q, k: torch.arange(q.shape[1]),
     ),
-    Mistake(
-        "mask-inverted",
+    "mask-inverted": known(
         "Your queries see the padding and nothing else.",
         "The mask is the wrong way round. Libraries differ in what True means.",
-        "The proof",
-        parts={"keep": torch.ge},
+        section="The proof",
+        keep=torch.ge,
     ),
-    Mistake(
-        "future-hidden",
+    "future-hidden": known(
         "You hide the keys that come later: a causal mask.",
         "That is for models that write text, and nobody asks for it here. A query sees all keys "
         "that valid_lens lets it see, whatever their place.",
-        parts={"also": lambda scores: torch.ones(scores.shape[1:], dtype=torch.bool).tril()},
+        also=lambda scores: torch.ones(scores.shape[1:], dtype=torch.bool).tril(),
     ),
-    Mistake(
-        "no-dropout",
+    "no-dropout": known(
         "dropout has no effect while training.",
         "It drops attention weights: after the softmax, before the weighted sum.",
-        parts={"drop": lambda self, weights: weights},
+        drop=lambda self, weights: weights,
     ),
-    Mistake(
-        "dropout-in-eval",
+    "dropout-in-eval": known(
         "Weights are dropped in eval mode too.",
         "A function drops whenever it is told to; only the module knows whether it is training.",
-        parts={
-            "drop": lambda self, weights: nn.functional.dropout(weights, self.drop.p, training=True)
-        },
+        drop=lambda self, weights: nn.functional.dropout(weights, self.drop.p, training=True),
     ),
-    Mistake(
-        "dropout-before-the-softmax",
+    "dropout-before-the-softmax": known(
         "You drop scores, before the softmax.",
         "A score of 0 still gets a weight, so nothing is left out. With dropout=1 all keys would "
         "weigh alike. It is weights that are dropped.",
-        parts={
-            "drop": lambda self, weights: weights,
-            "drop_scores": lambda self, scores: self.drop(scores),
-        },
+        drop=lambda self, weights: weights,
+        drop_scores=lambda self, scores: self.drop(scores),
     ),
-    Mistake(
-        "dropout-on-the-output",
+    "dropout-on-the-output": known(
         "You drop numbers of the result instead of attention weights.",
         "With dropout=1 no value gets through, but the bias of W_o still does.",
-        parts={
-            "drop": lambda self, weights: weights,
-            "finish": lambda self, output: self.drop(self.W_o(output)),
-        },
+        drop=lambda self, weights: weights,
+        finish=lambda self, output: self.drop(self.W_o(output)),
     ),
-    Mistake(
-        "queries-and-keys-swapped",
+    "queries-and-keys-swapped": known(
         "Queries and keys have changed places.",
         "W_q belongs to the queries, and each query has a row of scores.",
-        parts={"roles": ("W_k", "W_q", "W_v")},
+        roles=("W_k", "W_q", "W_v"),
     ),
-    Mistake(
-        "queries-attend-to-themselves",
+    "queries-attend-to-themselves": known(
         "Keys and values are made from the queries: the arguments keys and values have no effect.",
         "In self-attention a caller passes the same tensor three times. It is the caller who "
         "decides that.",
-        parts={"inputs": lambda queries, keys, values: (queries, queries, queries)},
+        inputs=lambda queries, keys, values: (queries, queries, queries),
     ),
-    Mistake(
-        "values-from-keys",
+    "values-from-keys": known(
         "The values are made from the keys: the argument values has no effect.",
         "What a word is found by and what it hands over may be different tensors. Each goes "
         "through its own projection.",
-        parts={"inputs": lambda queries, keys, values: (queries, keys, keys)},
+        inputs=lambda queries, keys, values: (queries, keys, keys),
     ),
-)
+}
 
 TASK = Task(
     "04-MultiHeadAttention",
@@ -542,7 +493,7 @@ TASK = Task(
     examine=examine_module,
     returns=("the output",),
     kind="class",
-    mistakes=MODULE,
+    mistakes=read_again("Put together", MODULE),
     build=build_module,
     alone=(
         "lengths-not-spread-over-own-mask",

@@ -2,10 +2,8 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.head_splitting.transpose_qkv import STEP_3
-
-__all__ = ["TASK"]
 
 
 def spread_valid_lens(valid_lens, num_heads):
@@ -28,128 +26,111 @@ def spread_cases(draw):
 
 LENGTHS = "A second trap: whose length is it?"
 
-SPREAD = read_again(
-    LENGTHS,
-    Mistake(
-        "lengths-repeated-as-a-whole",
+SPREAD = {
+    "lengths-repeated-as-a-whole": known(
         "You repeat the whole tensor: 3, 5 becomes 3, 5, 3, 5.",
         "The rows of transpose_qkv are batch first, so head 1 of the first sequence would get the "
         "length of the second. With one sequence nobody notices.",
         wrong=lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1)),
     ),
-    Mistake(
-        "lengths-repeated-along-the-last-axis",
+    "lengths-repeated-along-the-last-axis": known(
         "You repeat the whole tensor along its last axis, as tile does: 3, 5 becomes 3, 5, 3, 5, "
         "and of a table (B, L) the columns are repeated.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length, or "
         "its row of lengths, before the next sequence comes.",
         wrong=lambda lens, H: lens.tile(H),
     ),
-    Mistake(
-        "lengths-repeated-and-tables-refused",
+    "lengths-repeated-and-tables-refused": known(
         "repeat lays the whole tensor down again: 3, 5 becomes 3, 5, 3, 5. And with one number it "
         "raises for a table (B, L), since it wants one number for each axis.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length before "
         "the next sequence comes. So it is each entry that has to be repeated.",
         wrong=lambda lens, H: lens.repeat(H),
     ),
-    Mistake(
-        "lengths-repeated-on-a-new-axis",
+    "lengths-repeated-on-a-new-axis": known(
         "You repeat the whole tensor with two numbers, as one does with a table: lengths (B,) "
         "become a table (num_heads, B).",
         "Lengths of shape (B,) have one axis and keep it. Write down what 3, 5 should become for 3 "
         "heads, and in which order.",
         wrong=lambda lens, H: lens.repeat(H, 1),
     ),
-    Mistake(
-        "lengths-repeated-along-axis-1",
+    "lengths-repeated-along-axis-1": known(
         "You repeat the whole tensor along a second axis: lengths (B,) become a table "
         "(1, B · num_heads), and of a table (B, L) the columns are repeated.",
         "Lengths of shape (B,) have one axis and keep it, a table keeps its number of columns. "
         "All heads of a sequence need its length before the next sequence comes.",
         wrong=lambda lens, H: lens.repeat(1, H),
     ),
-    Mistake(
-        "heads-on-an-axis-in-front",
+    "heads-on-an-axis-in-front": known(
         "You give the heads an axis of their own, in front of the sequences.",
         "Batch and heads are to be one axis, like the rows of transpose_qkv, with all heads of a "
         "sequence side by side. Joined as they stand, all sequences of a head would be.",
-        STEP_3,
-        lambda lens, H: torch.stack([lens] * H),
+        section=STEP_3,
+        wrong=lambda lens, H: torch.stack([lens] * H),
     ),
-    Mistake(
-        "lengths-repeated-along-queries",
+    "lengths-repeated-along-queries": known(
         "For lengths of shape (B, L) you repeat along the queries instead of the sequences.",
         "Each row of lengths belongs to one sequence and is needed once for each head: the first "
         "axis grows, the second stays.",
         wrong=lambda lens, H: lens.repeat_interleave(H, dim=-1),
     ),
-    Mistake(
-        "axis-of-tables-only",
+    "axis-of-tables-only": known(
         "You repeat along axis 1, which lengths of shape (B,) do not have.",
         "And of a table (B, L) that is the axis of the queries. Which axis do both kinds have, and "
         "which one has to grow?",
         wrong=lambda lens, H: lens.repeat_interleave(H, dim=1),
     ),
-    Mistake(
-        "lengths-flattened",
+    "lengths-flattened": known(
         "For lengths of shape (B, L) your result is flat.",
         "repeat_interleave flattens a tensor unless it is told the axis.",
         wrong=lambda lens, H: lens.repeat_interleave(H),
     ),
-    Mistake(
-        "flattened-and-folded",
+    "flattened-and-folded": known(
         "You repeat each number of a table (B, L) and fold the flat result into rows again.",
         "repeat_interleave flattens a tensor unless it is told the axis, and then a row of the "
         "result holds one length several times. Each row has to be kept whole.",
         wrong=lambda lens, H: lens.repeat_interleave(H).reshape(-1, *lens.shape[1:]),
     ),
-    Mistake(
-        "tables-not-spread",
+    "tables-not-spread": known(
         "Lengths of shape (B,) are spread, a table (B, L) comes back as it was.",
         "A table has a row for each sequence, and its heads need that row as they need a length.",
         wrong=lambda lens, H: lens.repeat_interleave(H) if lens.dim() == 1 else lens,
     ),
-    Mistake(
-        "lengths-not-spread",
+    "lengths-not-spread": known(
         "You return the lengths as they were.",
         "There are B · H problems now, and each needs a length.",
         wrong=lambda lens, H: lens,
     ),
-    Mistake(
-        "lengths-multiplied",
+    "lengths-multiplied": known(
         "You multiply the lengths by the number of heads.",
         "The lengths stay what they are. There have to be more of them: one for each head of each "
         "sequence.",
         wrong=lambda lens, H: lens * H,
     ),
-    Mistake(
-        "lengths-divided",
+    "lengths-divided": known(
         "You divide the lengths by the number of heads.",
         "The heads share the features of a word. The words they do not share: each head sees the "
         "whole sequence.",
         wrong=lambda lens, H: lens.repeat_interleave(H, dim=0) // H,
     ),
-    Mistake(
-        "lengths-clamped",
+    "lengths-clamped": known(
         "You turn lengths of 0 into 1.",
         "A length of 0 is allowed: that query attends to nothing. Spread the numbers as they are.",
         wrong=lambda lens, H: lens.clamp(min=1).repeat_interleave(H, dim=0),
     ),
-    Mistake(
-        "lengths-on-a-new-axis",
+    "lengths-on-a-new-axis": known(
         "You give the heads an axis of their own.",
         "The numbers are right. The task asks for batch and heads as one axis, like the rows of "
         "transpose_qkv.",
-        STEP_3,
-        lambda lens, H: torch.stack([lens] * H, dim=1),
+        section=STEP_3,
+        wrong=lambda lens, H: torch.stack([lens] * H, dim=1),
     ),
-)
+}
 
 TASK = Task(
     "04-spread_valid_lens",
     spread_valid_lens,
     spread_cases,
-    mistakes=SPREAD,
+    mistakes=read_again(LENGTHS, SPREAD),
     number=3,
 )

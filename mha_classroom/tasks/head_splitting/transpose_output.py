@@ -2,11 +2,9 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.head_splitting.transpose_qkv import STEP_3, TRAP, split_cases
 from mha_course import multihead
-
-__all__ = ["TASK"]
 
 
 def merge_cases(draw):
@@ -26,86 +24,75 @@ def right_merge(X, H):
 
 BACK = "And back again"
 
-MERGE = read_again(
-    BACK,
-    Mistake(
-        "merge-without-transpose",
+MERGE = {
+    "merge-without-transpose": known(
         "You join without swapping back: a row of your result holds several words of one head.",
         "Before heads and features may become one axis they have to be neighbours, and between "
         "them stands the axis of words.",
         wrong=lambda X, H: X.reshape(-1, X.shape[1], H * X.shape[2]),
     ),
-    Mistake(
-        "merge-interleaved",
+    "merge-interleaved": known(
         "You lay the heads' features down in turn: feature 0 of every head, then feature 1.",
         "Each head's features stay together, as they were before the split. In the last two axes, "
         "which has to come first, head or feature?",
         wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]).permute(0, 2, 3, 1).flatten(2),
     ),
-    Mistake(
-        "merge-heads-before-batch",
+    "merge-heads-before-batch": known(
         "You read the first axis as (heads, batch).",
         "It is (batch, heads): all heads of sequence 0 come first. With one sequence both look "
         "the same.",
-        STEP_3,
-        lambda X, H: X.reshape(H, -1, *X.shape[1:]).permute(1, 2, 0, 3).flatten(2),
+        section=STEP_3,
+        wrong=lambda X, H: X.reshape(H, -1, *X.shape[1:]).permute(1, 2, 0, 3).flatten(2),
     ),
-    Mistake(
-        "heads-taken-for-the-batch",
+    "heads-taken-for-the-batch": known(
         "You take num_heads for the number of sequences: your result has num_heads of them.",
         "The first axis holds B · num_heads rows. How many sequences is that?",
-        STEP_3,
-        lambda X, H: X.reshape(H, -1, *X.shape[1:]).transpose(1, 2).flatten(2),
+        section=STEP_3,
+        wrong=lambda X, H: X.reshape(H, -1, *X.shape[1:]).transpose(1, 2).flatten(2),
     ),
-    Mistake(
-        "heads-summed",
+    "heads-summed": known(
         "You add the heads up.",
         "They are concatenated: the result is num_heads times as wide as one head.",
         wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]).sum(1),
     ),
-    Mistake(
-        "heads-averaged",
+    "heads-averaged": known(
         "You average the heads.",
         "They are concatenated: each keeps its own place in the result, num_heads times as wide.",
         wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]).mean(1),
     ),
-    Mistake(
-        "heads-reversed",
+    "heads-reversed": known(
         "Your heads stand in reverse order, the last one first.",
         "Head 0 owns the first features of every word.",
         wrong=lambda X, H: torch.cat([X[h::H] for h in reversed(range(H))], -1),
     ),
-    Mistake(
-        "axes-not-joined",
+    "axes-not-joined": known(
         "You return four axes: each word still has its heads on an axis of their own.",
         "Heads and features are neighbours and in the right order. The task asks for both as one "
         "axis, (B, L, num_heads · d).",
         wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]).transpose(1, 2),
     ),
-    Mistake(
-        "axes-neither-swapped-nor-joined",
+    "axes-neither-swapped-nor-joined": known(
         "You return four axes, with the heads in front of the words.",
         "You have undone the last step of the split. Two more are left: which axis has to move, "
         "and which two become one?",
         wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]),
     ),
-    Mistake(
-        "merge-view-after-permute",
+    "merge-view-after-permute": known(
         "You call view on a tensor whose axes were swapped.",
         "view cannot copy, and here the numbers have to move. Deleting the swap instead silences "
         "the error and mixes words up.",
-        TRAP,
-        lambda X, H: (
+        section=TRAP,
+        wrong=lambda X, H: (
             X.view(-1, H, *X.shape[1:]).transpose(1, 2).view(-1, X.shape[1], H * X.shape[2])
         ),
     ),
-)
+}
 
 TASK = Task(
     "04-transpose_output",
     multihead.transpose_output,
     merge_cases,
-    mistakes=MERGE,
+    mistakes=read_again(BACK, MERGE),
     forbidden=(
         "mha_course.multihead.transpose_output",
         "mha_course.multihead.merge_heads",

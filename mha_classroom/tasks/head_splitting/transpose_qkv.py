@@ -2,10 +2,8 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_course import multihead
-
-__all__ = ["TASK"]
 
 
 def split_cases(draw):
@@ -47,17 +45,14 @@ def interleaved(X, H):
 STEP_3 = "Step 3: batch and heads become one axis"
 TRAP = "The trap"
 
-SPLIT = read_again(
-    TRAP,
-    Mistake(
-        "split-without-transpose",
+SPLIT = {
+    "split-without-transpose": known(
         "Your heads hold whole words: head 0 got the first words and never sees the last.",
         "reshape deals the numbers out as they lie in memory, and there a word comes before the "
         "next word. A head has to get its slice of every word.",
         wrong=cut_words,
     ),
-    Mistake(
-        "view-after-permute",
+    "view-after-permute": known(
         "You call view on a tensor whose axes were swapped.",
         "view only describes numbers as they lie in memory, and after the swap they do not lie in "
         "the order that you ask for. They have to be copied. Do not delete the swap: that silences "
@@ -66,61 +61,55 @@ SPLIT = read_again(
             X.unflatten(-1, (H, -1)).transpose(1, 2).view(-1, X.shape[1], X.shape[2] // H)
         ),
     ),
-    Mistake(
-        "features-interleaved",
+    "features-interleaved": known(
         "Your heads take features in turn, like cards dealt to players: head 0 gets features "
         "0, H, 2H and so on.",
         "Each head owns neighbouring features, since the columns of its own narrow matrix stand "
         "side by side in the wide one. Which of the two new axes comes first, head or feature?",
-        "Step 1: cut each word",
-        interleaved,
+        section="Step 1: cut each word",
+        wrong=interleaved,
     ),
-    Mistake(
-        "count-and-width-swapped",
+    "count-and-width-swapped": known(
         "You cut each word into pieces of num_heads numbers, instead of into num_heads pieces.",
         "Number of heads and width of a head changed places: with 2 heads a word of width 6 has "
         "two pieces of 3, not three pieces of 2. Where the two are equal nobody notices.",
-        "Step 1: cut each word",
-        lambda X, H: X.reshape(*X.shape[:2], -1, H).transpose(1, 2).flatten(0, 1),
+        section="Step 1: cut each word",
+        wrong=lambda X, H: X.reshape(*X.shape[:2], -1, H).transpose(1, 2).flatten(0, 1),
     ),
-    Mistake(
-        "heads-before-batch",
+    "heads-before-batch": known(
         "Your rows are ordered by head first, then by sequence.",
         "The rows of one sequence belong together: all heads of sequence 0, then all of sequence "
         "1. Lengths are spread in that order, so another order looks at other people's padding.",
-        STEP_3,
-        lambda X, H: torch.cat(X.chunk(H, -1), 0),
+        section=STEP_3,
+        wrong=lambda X, H: torch.cat(X.chunk(H, -1), 0),
     ),
-    Mistake(
-        "axes-not-joined",
+    "axes-not-joined": known(
         "You return four axes, with the heads still on one of their own.",
         "The numbers are where they should be. The task asks for batch and heads as one axis.",
-        STEP_3,
-        lambda X, H: X.unflatten(-1, (H, -1)).transpose(1, 2),
+        section=STEP_3,
+        wrong=lambda X, H: X.unflatten(-1, (H, -1)).transpose(1, 2),
     ),
-    Mistake(
-        "words-and-features-swapped",
+    "words-and-features-swapped": known(
         "Words and features have changed places in each head: you return (B · H, d, L).",
         "Attention multiplies (words, features) matrices: words before features.",
-        "Step 2: heads to the front",
-        lambda X, H: right_split(X, H).mT,
+        section="Step 2: heads to the front",
+        wrong=lambda X, H: right_split(X, H).mT,
     ),
-    Mistake(
-        "heads-beside-words",
+    "heads-beside-words": known(
         "You joined batch and words instead of batch and heads.",
         "Every word became a problem of its own, with the heads in place of words: attention would "
         "compare the heads of one word. The axis of heads has to move before the first two axes "
         "are joined.",
-        "Step 2: heads to the front",
-        lambda X, H: X.unflatten(-1, (H, -1)).flatten(0, 1),
+        section="Step 2: heads to the front",
+        wrong=lambda X, H: X.unflatten(-1, (H, -1)).flatten(0, 1),
     ),
-)
+}
 
 TASK = Task(
     "04-transpose_qkv",
     multihead.transpose_qkv,
     split_cases,
-    mistakes=SPLIT,
+    mistakes=read_again(TRAP, SPLIT),
     forbidden=(
         "mha_course.multihead.transpose_qkv",
         "mha_course.multihead.split_heads",

@@ -1,10 +1,8 @@
 """Task 5.4, attention_flops: floating-point operations of attention."""
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 from mha_course import counting
-
-__all__ = ["TASK"]
 
 
 def flops_cases(draw):
@@ -50,135 +48,121 @@ def build_flops(
 FEWER = "Do many heads lower the cost?"
 PAIRS = "When do the pairs weigh more?"
 
-FLOPS = read_again(
-    "What is computed",
-    Mistake(
-        "macs-not-flops",
+FLOPS = {
+    "macs-not-flops": known(
         "You count each multiplication together with its addition as one.",
         "These are MACs, and some tools show them. A FLOP is one or the other.",
-        parts={"one_sum": lambda k: k},
+        one_sum=lambda k: k,
     ),
-    Mistake(
-        "first-addition-not-counted",
+    "first-addition-not-counted": known(
         "You count one addition less than multiplications in each sum.",
         "That is exact, and it is not what is agreed: only if everyone counts alike can two counts "
         "be compared. The task says how a product counts.",
-        parts={"one_sum": lambda k: 2 * k - 1},
+        one_sum=lambda k: 2 * k - 1,
     ),
-    Mistake(
-        "output-projection-forgotten",
+    "output-projection-forgotten": known(
         "You count three projections.",
         "Queries, keys and values are made by one each. What happens to the joined heads "
         "afterwards?",
-        parts={"projections": 3},
+        projections=3,
     ),
-    Mistake(
-        "one-projection",
+    "one-projection": known(
         "You count one projection.",
         "W_q, W_k, W_v and W_o each multiply every word, and each product has to be paid for.",
-        parts={"projections": 1},
+        projections=1,
     ),
-    Mistake(
-        "projections-as-macs",
+    "projections-as-macs": known(
         "Your projections weigh half of what they should: two of the four are missing, or "
         "additions are left out there.",
         "Both kinds of operation are counted in every product, in the projections as in the pairs.",
-        parts={"projections": 2},
+        projections=2,
     ),
-    Mistake(
-        "projections-forgotten",
+    "projections-forgotten": known(
         "You count the pairs of words and nothing else.",
         "That is what the paper's table 1 does, and a short text spends most of its FLOPs "
         "elsewhere: words have to become queries, keys and values first.",
-        PAIRS,
-        parts={"projections": 0},
+        section=PAIRS,
+        projections=0,
     ),
-    Mistake(
-        "table-of-the-paper",
+    "table-of-the-paper": known(
         "You return n²·d, which stands in table 1 of the paper.",
         "The paper asks how the cost grows with a text, so it leaves out the projections and every "
         "fixed factor. How many products are there, and what does one multiplication come with?",
-        parts={"projections": 0, "scores": lambda n, d: 0, "one_sum": lambda k: k},
+        projections=0,
+        scores=lambda n, d: 0,
+        one_sum=lambda k: k,
     ),
-    Mistake(
-        "pairs-forgotten",
+    "pairs-forgotten": known(
         "You count the products with a weight matrix and nothing else.",
         "Queries meet keys, and weights meet values. These products have no parameters, and they "
         "are computed all the same.",
-        PAIRS,
-        parts={"scores": lambda n, d: 0, "sums": lambda n, d: 0},
+        section=PAIRS,
+        scores=lambda n, d: 0,
+        sums=lambda n, d: 0,
     ),
-    Mistake(
-        "half-the-pairs",
+    "half-the-pairs": known(
         "Your pairs of words weigh half of what they should: one of their two products is "
         "missing, or additions are left out there.",
         "Each pair is met twice: once for its score, once more when the weight is used. Which of "
         "the lesson's four rows is not in your sum?",
-        parts={"sums": lambda n, d: 0},
+        sums=lambda n, d: 0,
     ),
-    Mistake(
-        "scores-forgotten",
-        parts={"scores": lambda n, d: 0},
+    "scores-forgotten": known(
+        scores=lambda n, d: 0,
         twin="half-the-pairs",
     ),
-    Mistake(
-        "pairs-without-width",
+    "pairs-without-width": known(
         "You count a pair of words as if it had one number to multiply.",
         "A score is a sum over all features of a query and a key. How many products is that?",
-        parts={"width": lambda d: 1},
+        width=lambda d: 1,
     ),
-    Mistake(
-        "pairs-not-squared",
+    "pairs-not-squared": known(
         "Your products over pairs have the shape of a projection.",
         "There every word meets a matrix of fixed size. Here every word meets every word: which "
         "size comes twice?",
-        parts={"scores": lambda n, d: d * n, "sums": lambda n, d: d * d},
+        scores=lambda n, d: d * n,
+        sums=lambda n, d: d * d,
     ),
-    *(
-        Mistake(
-            f"pairs-times-{heads}-heads",
+    **{
+        f"pairs-times-{heads}-heads": known(
             f"You multiply the pairs by {heads} heads, each of the full width.",
             f"The scores are computed {heads} times, from vectors that are {heads} times shorter. "
             "What did the lesson's table find for 1 to 12 heads?",
-            FEWER,
-            parts={"heads": heads},
+            section=FEWER,
+            heads=heads,
         )
         for heads in (8, 12)
-    ),
-    Mistake(
-        "pairs-of-one-head",
+    },
+    "pairs-of-one-head": known(
         "You count the pairs of one head of width 64.",
         "Asked for are all heads together. How wide are they when they stand side by side?",
-        FEWER,
-        parts={"width": lambda d: 64},
+        section=FEWER,
+        width=lambda d: 64,
     ),
-    Mistake(
-        "words-and-width-swapped",
+    "words-and-width-swapped": known(
         "The number of words and the width have changed places.",
         "Both can be squared, so the formula looks alike. A matrix has the width on both sides, "
         "the scores have the words.",
-        parts={"sizes": lambda n, d: (d, n)},
+        sizes=lambda n, d: (d, n),
     ),
-    Mistake(
-        "biases-counted",
+    "biases-counted": known(
         "You count the additions of the biases.",
         "They are few, and leaving them out is agreed. The task lists what is counted.",
-        parts={"extra": lambda n, d: 4 * n * d},
+        extra=lambda n, d: 4 * n * d,
     ),
-    Mistake(
-        "per-word",
+    "per-word": known(
         "You divide by the number of words.",
         "Asked for is the whole sequence.",
-        parts={"words": lambda n: n},
+        words=lambda n: n,
     ),
-)
+}
 
 TASK = Task(
     "05-attention_flops",
     counting.attention_flops,
     flops_cases,
     returns=("the number of FLOPs",),
-    mistakes=FLOPS,
+    mistakes=read_again("What is computed", FLOPS),
     build=build_flops,
     forbidden=FORBIDDEN,
     number=4,

@@ -1,10 +1,8 @@
 """Task 5.5, cache_bytes: bytes of a KV cache."""
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 from mha_course import counting
-
-__all__ = ["TASK"]
 
 
 def cache_cases(draw):
@@ -41,102 +39,88 @@ def build_cache(
     return cache_bytes
 
 
-CACHE = read_again(
-    "What a model keeps while it writes",
-    Mistake(
-        "one-kept",
+CACHE = {
+    "one-kept": known(
         "You keep one of the two, keys or values.",
         "The query of a new word is compared with the keys of all words so far, and then the "
         "average is taken of something else. What does that need?",
-        parts={"kept": 1},
+        kept=1,
     ),
-    Mistake(
-        "queries-kept",
+    "queries-kept": known(
         "You keep queries as well.",
         "Only the new word asks. Who would ever look at an old query again?",
-        parts={"kept": 3},
+        kept=3,
     ),
-    Mistake(
-        "numbers-not-bytes",
+    "numbers-not-bytes": known(
         "You count numbers.",
         "In memory each of them takes several bytes, and one of the arguments says how many.",
-        parts={"size": lambda b: 1},
+        size=lambda b: 1,
     ),
-    Mistake(
-        "bits-not-bytes",
+    "bits-not-bytes": known(
         "You return bits.",
         "Asked for are bytes, of 8 bits each.",
-        parts={"size": lambda b: 8 * b},
+        size=lambda b: 8 * b,
     ),
-    Mistake(
-        "two-bytes-always",
+    "two-bytes-always": known(
         "A number takes 2 bytes in your count, whatever bytes_per_number is.",
         "2 is half precision. In single precision the same cache is larger.",
-        parts={"size": lambda b: 2},
+        size=lambda b: 2,
     ),
-    Mistake(
-        "four-bytes-always",
+    "four-bytes-always": known(
         "A number takes 4 bytes in your count, whatever bytes_per_number is.",
         "4 is single precision. The argument may say something else.",
-        parts={"size": lambda b: 4},
+        size=lambda b: 4,
     ),
-    Mistake(
-        "four-bytes-by-default",
+    "four-bytes-by-default": known(
         "When nothing is said about bytes, you take 4.",
         "A caller who does not name the argument means half precision. Compare your def line with "
         "the one in the task.",
-        parts={"default": 4},
+        default=4,
     ),
-    Mistake(
-        "batch-ignored",
+    "batch-ignored": known(
         "You count one sequence, whatever batch_size is.",
         "Each sequence of the batch has words of its own, and no two share what they keep.",
-        parts={"batch": lambda B: 1},
+        batch=lambda B: 1,
     ),
-    Mistake(
-        "layers-ignored",
+    "layers-ignored": known(
         "You count one layer.",
         "Every layer makes keys and values of what the layer below gave it, so every layer keeps "
         "its own.",
-        parts={"layers": lambda m: 1},
+        layers=lambda m: 1,
     ),
-    Mistake(
-        "heads-ignored",
+    "heads-ignored": known(
         "You count one KV head.",
         "head_width is the width of one head, not of all of them together.",
-        parts={"heads": lambda h: 1},
+        heads=lambda h: 1,
     ),
-    Mistake(
-        "one-word",
+    "one-word": known(
         "You count what one word leaves behind.",
         "A new word looks back at all words before it.",
-        parts={"words": lambda n: 1},
+        words=lambda n: 1,
     ),
-    Mistake(
-        "pairs-of-words",
+    "pairs-of-words": known(
         "Your cache grows with the square of the number of words.",
         "Pairs of words are met in the scores, and those are not kept. What does each word leave "
         "behind, however many there are?",
-        parts={"words": lambda n: n * n},
+        words=lambda n: n * n,
     ),
-    *(
-        Mistake(
-            f"divided-by-{unit}",
+    **{
+        f"divided-by-{unit}": known(
             f"You divide by {unit:,}.",
             "Asked for are bytes. They are whole numbers, and nobody has to ask which kilobyte or "
             "megabyte you mean.",
-            parts={"unit": unit},
+            unit=unit,
         )
         for unit in (1000, 1024, 1000**2, 1024**2)
-    ),
-)
+    },
+}
 
 TASK = Task(
     "05-cache_bytes",
     counting.cache_bytes,
     cache_cases,
     returns=("the number of bytes",),
-    mistakes=CACHE,
+    mistakes=read_again("What a model keeps while it writes", CACHE),
     build=build_cache,
     forbidden=FORBIDDEN,
     number=5,

@@ -1,8 +1,6 @@
 """Task 5.1, count_attention: parameters of a multi-head attention layer."""
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again
-
-__all__ = ["TASK"]
+from mha_classroom.checks.task import Case, Task, known, read_again
 
 
 def attention_cases(draw):
@@ -34,104 +32,91 @@ def build_attention(
     return count_attention
 
 
-ATTENTION = read_again(
-    "Eight heads for the price of how many?",
-    Mistake(
-        "biases-forgotten",
+ATTENTION = {
+    "biases-forgotten": known(
         "You count the matrices and leave their biases out.",
         "A bias is trained like any entry of a matrix, and with bias=True there are some. Every "
         "output has one: how many outputs do the matrices have?",
-        parts={"biases": lambda matrices, d: 0},
+        biases=lambda matrices, d: 0,
     ),
-    Mistake(
-        "bias-ignored",
+    "bias-ignored": known(
         "You count biases even when bias=False.",
         "A layer that is made without biases has none to count. Where does your code look at the "
         "argument bias?",
-        parts={"has_biases": lambda bias: True},
+        has_biases=lambda bias: True,
     ),
-    Mistake(
-        "bias-inverted",
+    "bias-inverted": known(
         "Your biases are the wrong way round: counted with bias=False, left out with bias=True.",
         "The argument says whether the layer has them.",
-        parts={"has_biases": lambda bias: not bias},
+        has_biases=lambda bias: not bias,
     ),
-    Mistake(
-        "no-biases-by-default",
+    "no-biases-by-default": known(
         "When nothing is said about biases, you leave them out.",
         "A caller who does not name the argument means a layer with biases. Compare your def line "
         "with the one in the task.",
-        parts={"default": False},
+        default=False,
     ),
-    Mistake(
-        "output-projection-forgotten",
+    "output-projection-forgotten": known(
         "You count three matrices.",
         "W_q, W_k and W_v lead into the heads. Which matrix makes the layer's output of what comes "
         "out of them?",
-        parts={"matrices": 3},
+        matrices=3,
     ),
-    Mistake(
-        "one-matrix-only",
+    "one-matrix-only": known(
         "You count one matrix.",
         "W_q, W_k, W_v and W_o have the same shape, and each has numbers of its own.",
-        parts={"matrices": 1, "factor": 1},
+        matrices=1,
+        factor=1,
     ),
-    Mistake(
-        "output-bias-forgotten",
+    "output-bias-forgotten": known(
         "You count biases for W_q, W_k and W_v, and none for W_o.",
         "W_o is a linear layer like the other three.",
-        parts={"biases": lambda matrices, d: min(matrices, 3) * d},
+        biases=lambda matrices, d: min(matrices, 3) * d,
     ),
-    Mistake(
-        "biases-of-one-matrix",
+    "biases-of-one-matrix": known(
         "You count the biases of a single matrix.",
         "Each matrix that leads somewhere has its own. Which of yours go without, and why those?",
-        parts={"biases": lambda matrices, d: d},
+        biases=lambda matrices, d: d,
     ),
-    Mistake(
-        "one-bias-a-matrix",
+    "one-bias-a-matrix": known(
         "You count one number as the bias of a whole matrix.",
         "A bias is a vector: no two outputs share a number.",
-        parts={"biases": lambda matrices, d: matrices},
+        biases=lambda matrices, d: matrices,
     ),
-    Mistake(
-        "sides-added",
+    "sides-added": known(
         "You add the two sides of a matrix.",
         "A matrix has a number for every pair of an input and an output. Draw one of 3 by 3 and "
         "count its entries.",
-        parts={"weights": lambda d: d + d},
+        weights=lambda d: d + d,
     ),
-    Mistake(
-        "outputs-only",
+    "outputs-only": known(
         "You count one weight for each output of a matrix.",
         "An output is a weighted sum of all inputs, so a whole column of weights belongs to it.",
-        parts={"weights": lambda d: d},
+        weights=lambda d: d,
     ),
-    *(
-        Mistake(
-            f"times-{heads}-heads",
+    **{
+        f"times-{heads}-heads": known(
             f"You multiply by {heads} heads.",
             f"The heads of a layer share its width: {heads} heads are each {heads} times "
             "narrower. The lesson counts layers of 1 to 32 heads: what happens to their sum?",
-            parts={"factor": heads},
+            factor=heads,
         )
         for heads in (8, 12)
-    ),
-    Mistake(
-        "every-head-full-width",
+    },
+    "every-head-full-width": known(
         "You give each of 8 heads the full width.",
         "Such a layer can be built, and it costs 8 times as much. In the layer that is used the "
         "heads share the width: num_hiddens is what all of them have together.",
-        parts={"weights": lambda d: 8 * d * d, "biases": lambda matrices, d: 25 * d},
+        weights=lambda d: 8 * d * d,
+        biases=lambda matrices, d: 25 * d,
     ),
-    Mistake(
-        "bytes-not-numbers",
+    "bytes-not-numbers": known(
         "You return bytes, four for each number.",
         "How many numbers there are does not depend on how they are stored, and half precision "
         "stores the same layer in half the bytes. Asked for are the numbers.",
-        parts={"factor": 4},
+        factor=4,
     ),
-)
+}
 
 FORBIDDEN = ("mha_course.counting",)
 
@@ -140,7 +125,7 @@ TASK = Task(
     build_attention(),
     attention_cases,
     returns=("the number of parameters",),
-    mistakes=ATTENTION,
+    mistakes=read_again("Eight heads for the price of how many?", ATTENTION),
     build=build_attention,
     forbidden=FORBIDDEN,
     number=1,

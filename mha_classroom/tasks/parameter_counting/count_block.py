@@ -1,13 +1,11 @@
 """Task 5.2, count_block: parameters of a BERT block."""
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import (
     FORBIDDEN,
     build_attention,
     random_size,
 )
-
-__all__ = ["TASK"]
 
 
 def block_cases(draw):
@@ -37,165 +35,140 @@ def build_block(
     return count_block
 
 
-BLOCK = read_again(
-    "A block",
-    Mistake(
-        "layer-norms-forgotten",
+BLOCK = {
+    "layer-norms-forgotten": known(
         "Four numbers a feature are missing. The two LayerNorms have as many together, and so have "
         "the biases of attention: one of the two is left out.",
         "They are small, but they are trained, so they are parameters. Print the attention, the "
         "feed-forward network and the LayerNorms one by one, and hold them against the task's "
         "list.",
-        parts={"norms": 0},
+        norms=0,
     ),
-    Mistake(
-        "attention-biases-forgotten",
-        parts={"attention": build_attention(default=False)},
+    "attention-biases-forgotten": known(
+        attention=build_attention(default=False),
         twin="layer-norms-forgotten",
     ),
-    Mistake(
-        "one-layer-norm",
+    "one-layer-norm": known(
         "Two numbers a feature are missing, as much as one LayerNorm: either you count a single "
         "one, or each of yours has a scale and no shift.",
         "Where in a block does a LayerNorm stand? And what does it keep for each feature?",
-        parts={"norms": 1},
+        norms=1,
     ),
-    Mistake(
-        "layer-norms-without-shift",
-        parts={"norm_numbers": lambda d, f: d},
+    "layer-norms-without-shift": known(
+        norm_numbers=lambda d, f: d,
         twin="one-layer-norm",
     ),
-    Mistake(
-        "three-layer-norms",
+    "three-layer-norms": known(
         "You count three LayerNorms.",
         "One follows attention, one follows the feed-forward network. The one that follows BERT's "
         "tables belongs to no block.",
-        parts={"norms": 3},
+        norms=3,
     ),
-    Mistake(
-        "layer-norm-of-two-numbers",
+    "layer-norm-of-two-numbers": known(
         "You count one scale and one shift for a whole LayerNorm.",
         "Every feature of a word is scaled and shifted by numbers of its own.",
-        parts={"norm_numbers": lambda d, f: 2},
+        norm_numbers=lambda d, f: 2,
     ),
-    Mistake(
-        "layer-norm-of-inner-width",
+    "layer-norm-of-inner-width": known(
         "You count one of the LayerNorms at the inner width.",
         "It stands behind the feed-forward network, not inside. How wide is a word when it comes "
         "out?",
-        parts={"norms": 1, "extra": lambda d, f: 2 * f},
+        norms=1,
+        extra=lambda d, f: 2 * f,
     ),
-    Mistake(
-        "one-bias-for-all-of-attention",
+    "one-bias-for-all-of-attention": known(
         "Three numbers a feature are missing: attention has one bias for all of its four matrices.",
         "Each matrix has its own. Does your count of a layer pass the check of 5.1?",
-        parts={"attention": build_attention(biases=lambda matrices, d: d)},
+        attention=build_attention(biases=lambda matrices, d: d),
     ),
-    Mistake(
-        "attention-biases-and-norms-forgotten",
+    "attention-biases-and-norms-forgotten": known(
         "Eight numbers a feature are missing: the biases of attention and both LayerNorms.",
         "Few numbers each, and trained like all others: a count is exact or it is an estimate.",
-        parts={"attention": build_attention(default=False), "norms": 0},
+        attention=build_attention(default=False),
+        norms=0,
     ),
-    Mistake(
-        "biases-forgotten",
+    "biases-forgotten": known(
         "You count the block without any biases of its linear layers.",
         "In BERT each of them has some, those of attention and those of the feed-forward network. "
         "A bias is as long as what comes out of its layer.",
-        parts={
-            "attention": build_attention(default=False),
-            "ffn_biases": lambda d, f: (0, 0),
-        },
+        attention=build_attention(default=False),
+        ffn_biases=lambda d, f: (0, 0),
     ),
-    Mistake(
-        "weights-only",
+    "weights-only": known(
         "You count the matrices and nothing else.",
         "The linear layers have biases, and there are two LayerNorms. They are a small part, and "
         "training sets them like everything else: a count is exact or it is an estimate.",
-        parts={
-            "attention": build_attention(default=False),
-            "ffn_biases": lambda d, f: (0, 0),
-            "norms": 0,
-        },
+        attention=build_attention(default=False),
+        ffn_biases=lambda d, f: (0, 0),
+        norms=0,
     ),
-    Mistake(
-        "ffn-biases-forgotten",
+    "ffn-biases-forgotten": known(
         "You leave out the biases of the feed-forward network.",
         "Its two layers have biases, like the matrices of attention, and not equally many.",
-        parts={"ffn_biases": lambda d, f: (0, 0)},
+        ffn_biases=lambda d, f: (0, 0),
     ),
-    Mistake(
-        "ffn-biases-of-inner-width",
+    "ffn-biases-of-inner-width": known(
         "You count both biases of the feed-forward network at the inner width.",
         "A bias is as long as what comes out of its layer. The second layer leads back: how many "
         "features come out of it?",
-        parts={"ffn_biases": lambda d, f: (f, f)},
+        ffn_biases=lambda d, f: (f, f),
     ),
-    Mistake(
-        "ffn-biases-of-outer-width",
+    "ffn-biases-of-outer-width": known(
         "You count both biases of the feed-forward network at the width of a word.",
         "A bias is as long as what comes out of its layer, not as what goes in. What comes out of "
         "the first?",
-        parts={"ffn_biases": lambda d, f: (d, d)},
+        ffn_biases=lambda d, f: (d, d),
     ),
-    Mistake(
-        "ffn-second-bias-forgotten",
+    "ffn-second-bias-forgotten": known(
         "The second layer of your feed-forward network has no bias.",
         "It is a linear layer like the first, only the other way round.",
-        parts={"ffn_biases": lambda d, f: (f, 0)},
+        ffn_biases=lambda d, f: (f, 0),
     ),
-    Mistake(
-        "ffn-first-bias-forgotten",
+    "ffn-first-bias-forgotten": known(
         "The first layer of your feed-forward network has no bias.",
         "It is a linear layer like the second, only the other way round.",
-        parts={"ffn_biases": lambda d, f: (0, d)},
+        ffn_biases=lambda d, f: (0, d),
     ),
-    Mistake(
-        "one-feed-forward-layer",
+    "one-feed-forward-layer": known(
         "You count one of the two layers of the feed-forward network.",
         "A word goes up to the inner width and has to come back to its own.",
-        parts={"layers": 1},
+        layers=1,
     ),
-    Mistake(
-        "feed-forward-forgotten",
+    "feed-forward-forgotten": known(
         "You leave out the feed-forward network.",
         "It is the larger part of a block: the lesson's print-out shows it as linear1 and linear2.",
-        parts={"layers": 0},
+        layers=0,
     ),
-    Mistake(
-        "attention-forgotten",
+    "attention-forgotten": known(
         "You leave out attention.",
         "A block is attention first, then the feed-forward network.",
-        parts={"attention": lambda d: 0},
+        attention=lambda d: 0,
     ),
-    Mistake(
-        "output-projection-forgotten",
+    "output-projection-forgotten": known(
         "You count three matrices in attention, with their biases.",
         "The print-out in the lesson has in_proj and out_proj. Which of them is missing in yours?",
-        parts={"attention": build_attention(matrices=3)},
+        attention=build_attention(matrices=3),
     ),
-    Mistake(
-        "times-12-heads",
+    "times-12-heads": known(
         "You multiply attention by 12 heads.",
         "The heads share the width of the block. Neither of the two arguments says how many there "
         "are: why can the task leave that out?",
-        "Eight heads for the price of how many?",
-        parts={"attention": build_attention(factor=12)},
+        section="Eight heads for the price of how many?",
+        attention=build_attention(factor=12),
     ),
-    Mistake(
-        "inner-width-taken-as-4d",
+    "inner-width-taken-as-4d": known(
         "You take the inner width to be four times the width, whatever the argument says.",
         "That is so in BERT, so BERT-base cannot tell. The function is given both widths.",
-        parts={"inner": lambda d, f: 4 * d},
+        inner=lambda d, f: 4 * d,
     ),
-)
+}
 
 TASK = Task(
     "05-count_block",
     build_block(),
     block_cases,
     returns=("the number of parameters",),
-    mistakes=BLOCK,
+    mistakes=read_again("A block", BLOCK),
     build=build_block,
     uses=("05-count_attention",),
     forbidden=FORBIDDEN,

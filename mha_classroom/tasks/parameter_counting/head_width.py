@@ -3,7 +3,7 @@
 import numbers
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN
 from mha_classroom.tasks.parameter_counting.runs import (
     OTHER,
@@ -16,8 +16,6 @@ from mha_classroom.tasks.parameter_counting.runs import (
     short,
 )
 from mha_course import counting
-
-__all__ = ["TASK"]
 
 
 def width_cases(draw):
@@ -115,165 +113,145 @@ def _refused_sometimes(inputs, value):
     return came == "a ValueError" and message == ["a message that names both numbers"]
 
 
-WIDTH = read_again(
-    "What has to divide what",
-    Mistake(
-        "cut-silently",
+WIDTH = {
+    "cut-silently": known(
         "You refuse nothing: where the heads do not divide the width, you return a number all the "
         "same.",
         "4 heads of width 2 make 8. If the width is 10, two features belong to no head: W_q "
         "computes them, nothing reads them, and no error says so.",
-        parts={"refused": lambda d, h: False},
+        refused=lambda d, h: False,
     ),
-    Mistake(
-        "fraction",
+    "fraction": known(
         "You return a fraction where the heads do not divide the width.",
         "No tensor has half a column. The mistake is only found where somebody builds one, far "
         "from the two numbers that caused it.",
-        parts={"refused": lambda d, h: False, "result": lambda d, h: d / h},
+        refused=lambda d, h: False,
+        result=lambda d, h: d / h,
     ),
-    Mistake(
-        "rounded",
+    "rounded": known(
         "You round to a whole number.",
         "Heads of that width do not fill the layer, or do not fit into it: multiply your result by "
         "the number of heads.",
-        parts={"refused": lambda d, h: False, "result": lambda d, h: round(d / h)},
+        refused=lambda d, h: False,
+        result=lambda d, h: round(d / h),
     ),
-    Mistake(
-        "rounded-up",
+    "rounded-up": known(
         "You round up.",
         "Heads of that width do not fit into the layer: multiply your result by the number of "
         "heads.",
-        parts={"refused": lambda d, h: False, "result": lambda d, h: -(-d // h)},
+        refused=lambda d, h: False,
+        result=lambda d, h: -(-d // h),
     ),
-    Mistake(
-        "asserted",
+    "asserted": known(
         "You refuse with an assert.",
         "It raises an AssertionError, and python -O skips it: the width is then cut silently. The "
         "task names the error that is wanted.",
-        parts={"refuse": _raising(AssertionError)},
+        refuse=_raising(AssertionError),
     ),
-    Mistake(
-        "plain-exception",
+    "plain-exception": known(
         "You raise a plain Exception.",
         "Whoever wants to catch it has to catch everything else too. The task names the error "
         "that is wanted.",
-        parts={"refuse": _raising(Exception)},
+        refuse=_raising(Exception),
     ),
-    Mistake(
-        "another-error",
+    "another-error": known(
         "You refuse with another kind of error.",
         "Whoever catches the one that the task names will miss yours. Errors have types for that: "
         "the two numbers are numbers, only their values do not go together.",
-        parts={"refuse": _raising(TypeError)},
+        refuse=_raising(TypeError),
     ),
-    Mistake(
-        "error-returned",
+    "error-returned": known(
         "You return the error.",
         "To the caller it is a result like any other, and the program goes on with it. An error "
         "stops the program only if it is raised.",
-        parts={"refuse": ValueError},
+        refuse=ValueError,
     ),
-    Mistake(
-        "text-returned",
+    "text-returned": known(
         "You return a text that says what is wrong.",
         "To the caller it is a result like any other, and the program goes on with it. An error "
         "has to be raised.",
-        parts={"refuse": str},
+        refuse=str,
     ),
-    Mistake(
-        "nothing-returned",
+    "nothing-returned": known(
         "Where the heads do not divide the width, your function raises nothing and returns None.",
         "A printed text does not stop the program, and no text at all tells nobody: the next line "
         "calculates with None.",
-        parts={"refuse": lambda text: None},
+        refuse=lambda text: None,
     ),
-    *(
-        Mistake(
-            f"{number}-returned",
+    **{
+        f"{number}-returned": known(
             f"Where the heads do not divide the width, your function returns {number}.",
             "To the caller it is a width like any other, and the program goes on with it. An error "
             "has to be raised.",
-            parts={"refuse": _returning(number)},
+            refuse=_returning(number),
         )
         for number in (0, -1)
-    ),
-    Mistake(
-        "message-without-numbers",
+    },
+    "message-without-numbers": known(
         "You refuse, and your message names neither number.",
         "Whoever reads it may not know which width and how many heads your function was given: "
         "they came from a file of settings, or another function.",
-        parts={"message": "the heads do not divide the width"},
+        message="the heads do not divide the width",
     ),
-    Mistake(
-        "message-with-the-width-only",
+    "message-with-the-width-only": known(
         "You refuse, and your message names the width only.",
         "Either of the two numbers may be the one to change. Whoever reads it needs the other one "
         "as well, in digits.",
-        parts={"message": "width {d}"},
+        message="width {d}",
     ),
-    Mistake(
-        "message-with-the-heads-only",
+    "message-with-the-heads-only": known(
         "You refuse, and your message names the number of heads only.",
         "Either of the two numbers may be the one to change. Whoever reads it needs the other one "
         "as well, in digits.",
-        parts={"message": "{h} heads"},
+        message="{h} heads",
     ),
-    Mistake(
-        "condition-inverted",
+    "condition-inverted": known(
         "You refuse where the heads do divide the width, and cut where they do not.",
         "% gives what is left over. What is left over from 12 shared by 4, and what does an if "
         "make of that number?",
-        parts={"refused": lambda d, h: d % h == 0},
+        refused=lambda d, h: d % h == 0,
     ),
-    Mistake(
-        "remainder-of-the-wrong-division",
+    "remainder-of-the-wrong-division": known(
         "You look at what is left over when the number of heads is divided by the width.",
         "The width is what is shared out, and the heads are those who share it. Which of the two "
         "has to stand on the left of %?",
-        parts={"refused": lambda d, h: h % d != 0},
+        refused=lambda d, h: h % d != 0,
     ),
-    Mistake(
-        "only-too-many-heads-refused",
+    "only-too-many-heads-refused": known(
         "You refuse only where there are more heads than features.",
         "10 features for 4 heads are enough for everyone, and still cannot be shared evenly.",
-        parts={"refused": lambda d, h: h > d},
+        refused=lambda d, h: h > d,
     ),
-    Mistake(
-        "odd-widths-refused",
+    "odd-widths-refused": known(
         "You ask whether the width is even.",
         "3 heads can share 45 features, and 4 heads cannot share 10. It depends on both numbers.",
-        parts={"refused": lambda d, h: d % 2 != 0},
+        refused=lambda d, h: d % 2 != 0,
     ),
-    Mistake(
-        "refused-sometimes",
+    "refused-sometimes": known(
         "Some widths that the heads cannot share you refuse, and others you do not.",
         "Sharing works out or it does not: what is left over says which, whatever the two numbers "
         "are otherwise.",
         wrong=build_width(refused=lambda d, h: d % h % 2 != 0),
         shows=_refused_sometimes,
     ),
-    Mistake(
-        "full-width",
+    "full-width": known(
         "You return the whole width.",
         "Then every head would be as wide as the layer, and the layer would cost as many times as "
         "much. The heads share the width.",
-        "Eight heads for the price of how many?",
-        parts={"result": lambda d, h: d},
+        section="Eight heads for the price of how many?",
+        result=lambda d, h: d,
     ),
-    Mistake(
-        "divided-the-wrong-way",
+    "divided-the-wrong-way": known(
         "You divide the number of heads by the width.",
         "12 features for 4 heads: how many does each get?",
-        parts={"result": lambda d, h: h / d},
+        result=lambda d, h: h / d,
     ),
-    Mistake(
-        "remainder-returned",
+    "remainder-returned": known(
         "You return what is left over.",
         "% tells you whether the division works out. What each head gets is another number.",
-        parts={"result": lambda d, h: d % h},
+        result=lambda d, h: d % h,
     ),
-)
+}
 
 TASK = Task(
     "05-head_width",
@@ -281,7 +259,7 @@ TASK = Task(
     width_cases,
     run=run_head_width,
     examine=examine_head_width,
-    mistakes=WIDTH,
+    mistakes=read_again("What has to divide what", WIDTH),
     build=build_width,
     forbidden=FORBIDDEN,
     number=6,

@@ -4,9 +4,7 @@ import math
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
-
-__all__ = ["TASK"]
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 
 def causal_mask(num_steps):
@@ -39,124 +37,108 @@ def _added(inverted=False):
 OPPOSITE = "True means the opposite next door"
 AXES = "A mask with one axis too many, or too few"
 
-MASK = read_again(
-    "Hiding the future",
-    Mistake(
-        "looks-ahead",
+MASK = {
+    "looks-ahead": known(
         "Your words see themselves and what comes later: the triangle is on the wrong side.",
         "Rows are queries. Word 0, in the first row, has nobody before it, so only its first "
         "entry may be True.",
-        parts={"turn": lambda mask: mask.T},
+        turn=lambda mask: mask.T,
     ),
-    Mistake(
-        "mask-inverted",
+    "mask-inverted": known(
         "Your mask is True where a word may not look.",
         "That is what nn.MultiheadAttention asks for. Here, as in PyTorch's function, True means "
         "may attend.",
-        OPPOSITE,
-        parts={"turn": torch.logical_not},
+        section=OPPOSITE,
+        turn=torch.logical_not,
     ),
-    Mistake(
-        "next-word-visible",
+    "next-word-visible": known(
         "Each of your words sees the next one too.",
         "That is one diagonal too many, and it is the word that a model is to predict: it would "
         "copy the answer.",
-        parts={"shift": 1},
+        shift=1,
     ),
-    Mistake(
-        "hides-itself",
+    "hides-itself": known(
         "None of your words may look at itself.",
         "Word t may see words 0 to t, itself included. Otherwise word 0 has nothing to look at, "
         "and its softmax is over nothing.",
-        parts={"shift": -1},
+        shift=-1,
     ),
-    Mistake(
-        "all-visible",
+    "all-visible": known(
         "Your mask is True everywhere, so it hides nothing.",
         "Word 0 would see how the sentence ends.",
-        parts={"turn": torch.ones_like},
+        turn=torch.ones_like,
     ),
-    Mistake(
-        "nothing-visible",
+    "nothing-visible": known(
         "Your mask is False everywhere: no word may look at anything.",
         "A tensor of zeros is a good start. Which of its places have to become True?",
-        parts={"turn": torch.zeros_like},
+        turn=torch.zeros_like,
     ),
-    Mistake(
-        "only-itself",
+    "only-itself": known(
         "Each of your words sees itself and nobody else.",
         "Then nothing is gathered from anywhere: word t may look at all the words before it too.",
-        parts={"turn": lambda mask: torch.eye(len(mask), dtype=torch.bool)},
+        turn=lambda mask: torch.eye(len(mask), dtype=torch.bool),
     ),
-    Mistake(
-        "mask-of-floats",
+    "mask-of-floats": known(
         "Your mask holds the numbers 0.0 and 1.0, not booleans.",
         "PyTorch adds a mask of numbers to the scores, and then 1.0 and 0.0 hide nothing.",
-        OPPOSITE,
-        parts={"form": torch.Tensor.double},
+        section=OPPOSITE,
+        form=torch.Tensor.double,
     ),
-    Mistake(
-        "mask-of-whole-numbers",
+    "mask-of-whole-numbers": known(
         "Your mask holds the whole numbers 0 and 1, not booleans.",
         "~ shows the difference: of True it makes False, of 1 it makes -2.",
-        OPPOSITE,
-        parts={"form": torch.Tensor.long},
+        section=OPPOSITE,
+        form=torch.Tensor.long,
     ),
-    Mistake(
-        "mask-to-be-added",
+    "mask-to-be-added": known(
         "Your mask is one to be added to the scores: 0 where a word may look, a very low number "
         "elsewhere.",
         "It says the right thing in the other language. The task asks for booleans, True = may "
         "attend.",
-        OPPOSITE,
-        lambda n: torch.zeros(n, n).masked_fill(~build_mask()(n), -math.inf),
+        section=OPPOSITE,
+        wrong=lambda n: torch.zeros(n, n).masked_fill(~build_mask()(n), -math.inf),
         shows=_added(),
     ),
-    Mistake(
-        "mask-to-be-added-inverted",
+    "mask-to-be-added-inverted": known(
         "Your mask is one to be added to the scores, and it hides what a word may look at.",
         "It says 0 where the task asks for False. Decide first which places hold True, then make "
         "a tensor of booleans.",
-        OPPOSITE,
-        lambda n: torch.zeros(n, n).masked_fill(build_mask()(n), -math.inf),
+        section=OPPOSITE,
+        wrong=lambda n: torch.zeros(n, n).masked_fill(build_mask()(n), -math.inf),
         shows=_added(inverted=True),
     ),
-    Mistake(
-        "axis-for-the-batch",
+    "axis-for-the-batch": known(
         "Your mask has three axes, one of them for the batch.",
         "The numbers are right. The task asks for (num_steps, num_steps): the same mask serves "
         "every sequence.",
-        AXES,
-        parts={"form": lambda mask: mask[None]},
+        section=AXES,
+        form=lambda mask: mask[None],
     ),
-    Mistake(
-        "compared-without-an-axis",
+    "compared-without-an-axis": known(
         "You compare the positions with themselves, one by one, and get a row of True.",
         "Every query is to be compared with every key. For that the queries need to run along "
         "another axis than the keys.",
-        AXES,
-        lambda n: torch.arange(n) <= torch.arange(n),
+        section=AXES,
+        wrong=lambda n: torch.arange(n) <= torch.arange(n),
     ),
-    Mistake(
-        "lengths-for-mask",
+    "lengths-for-mask": known(
         "You return how many words each may see, not which.",
         "As lengths that is right: word t sees t + 1 words. The mask says it entry by entry, in a "
         "square.",
         wrong=lambda n: torch.arange(1, n + 1),
     ),
-    Mistake(
-        "always-the-same-size",
+    "always-the-same-size": known(
         "Your mask is 3 by 3 whatever num_steps is.",
         "The task's argument says how many words there are.",
         wrong=lambda n: build_mask()(3),
     ),
-)
+}
 
 TASK = Task(
     "02-causal_mask",
     causal_mask,
     mask_cases,
-    mistakes=MASK,
+    mistakes=read_again("Hiding the future", MASK),
     build=build_mask,
     number=3,
 )

@@ -4,10 +4,8 @@ import math
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
+from mha_classroom.checks.task import Case, Mistake, Task, by_id, known, read_again, unchanged
 from mha_course import attention
-
-__all__ = ["TASK"]
 
 
 def softmax_cases(draw):
@@ -106,88 +104,73 @@ AXES = "A mask with one axis too many, or too few"
 OPPOSITE = "True means the opposite next door"
 
 # The groups down to HAD_A_SAY are known to 2.4 or 2.5 as well.
-LENGTHS = read_again(
-    PADDING,
-    Mistake(
-        "one-key-too-many",
+LENGTHS = {
+    "one-key-too-many": known(
         "Each query sees one key past its length.",
         "Keys count from 0, so with a length of 3 the keys 0, 1 and 2 are real. Which comparison "
         "still lets key 3 in?",
-        parts={"see": mask_where(torch.le)},
+        see=mask_where(torch.le),
     ),
-    Mistake(
-        "one-key-too-few",
+    "one-key-too-few": known(
         "The last real key of each sequence gets nothing.",
         "A length of 3 means three real keys: 0, 1 and 2. One of them is hidden here.",
-        parts={"see": mask_where(torch.lt, shift=-1)},
+        see=mask_where(torch.lt, shift=-1),
     ),
-    Mistake(
-        "mask-inverted",
+    "mask-inverted": known(
         "Your queries attend to the padding and to nothing else.",
         "The mask is the wrong way round. What does True mean where you make it, and what where "
         "you use it? masked_fill, for one, overwrites where its mask is True.",
-        OPPOSITE,
-        parts={"see": mask_where(torch.ge)},
+        section=OPPOSITE,
+        see=mask_where(torch.ge),
     ),
-    Mistake(
-        "lengths-ignored",
+    "lengths-ignored": known(
         "valid_lens has no effect: the padding gets its share like any word.",
         "Keys past a length are there only to fill the box. Attention to them is attention to "
         "nothing that was said.",
-        parts={"see": lambda scores, lens: torch.ones_like(scores, dtype=torch.bool)},
+        see=lambda scores, lens: torch.ones_like(scores, dtype=torch.bool),
     ),
-    Mistake(
-        "queries-hidden-for-keys",
+    "queries-hidden-for-keys": known(
         "With one length a sequence, you hide the queries past it, not the keys: the queries that "
         "are left still attend to padding.",
         "Rows are queries, columns keys. A length says how many keys there are to look at, for "
         "every query of the sequence. Along which axis do your positions run?",
-        parts={
-            "see": lambda scores, lens: (
-                (torch.arange(scores.shape[1]) < lens[:, None])[:, :, None]
-                if lens.dim() == 1
-                else right_mask(scores, lens)
-            )
-        },
+        see=lambda scores, lens: (
+            (torch.arange(scores.shape[1]) < lens[:, None])[:, :, None]
+            if lens.dim() == 1
+            else right_mask(scores, lens)
+        ),
     ),
-    Mistake(
-        "lengths-repeated-as-a-whole",
+    "lengths-repeated-as-a-whole": known(
         "With one length a sequence, the rows get the wrong ones: 2, 3 became 2, 3, 2, 3.",
         "repeat lays the whole tensor down again. All queries of sequence 0 come first, and every "
         "one of them needs the length of sequence 0.",
-        AXES,
-        parts={
-            "see": lambda scores, lens: right_mask(
-                scores,
-                lens.repeat(scores.shape[1]).view(scores.shape[:2]) if lens.dim() == 1 else lens,
-            )
-        },
+        section=AXES,
+        see=lambda scores, lens: right_mask(
+            scores,
+            lens.repeat(scores.shape[1]).view(scores.shape[:2]) if lens.dim() == 1 else lens,
+        ),
     ),
-    Mistake(
-        "no-axis-for-queries",
+    "no-axis-for-queries": known(
         "Your mask has the shape (B, S), and query i of every sequence gets the length of "
         "sequence i.",
         "PyTorch lines shapes up from the right, so next to scores (B, L, S) the B of your mask "
         "stands under L. Where B and L differ that is an error; where they agree, nothing "
         "warns you.",
-        AXES,
-        parts={
-            "see": lambda scores, lens: (
-                torch.arange(scores.shape[-1])
-                < (lens[:, None] if lens.dim() == 1 else lens[..., None])
-            )
-        },
+        section=AXES,
+        see=lambda scores, lens: (
+            torch.arange(scores.shape[-1]) < (lens[:, None] if lens.dim() == 1 else lens[..., None])
+        ),
     ),
-    Mistake(
-        "one-axis-too-many",
+    "one-axis-too-many": known(
         "Your mask has four axes, and so has your result: every sequence under the lengths of "
         "every sequence.",
         "Masks with an axis for heads are (B, 1, 1, S). Scores are (B, L, S) here: count the axes "
         "from the right, and see which one the batch of your mask falls on.",
-        AXES,
-        parts={"see": lambda scores, lens: right_mask(scores, lens)[:, None]},
+        section=AXES,
+        see=lambda scores, lens: right_mask(scores, lens)[:, None],
     ),
-)
+}
+LENGTHS = read_again(PADDING, LENGTHS)
 
 
 def _naive(scores, mask, axis):
@@ -214,64 +197,57 @@ NAIVE_EXP = Mistake(
     parts=_everywhere(_naive),
 )
 
-HIDING = read_again(
-    PADDING,
-    Mistake(
-        "mask-after-softmax",
+HIDING = {
+    "mask-after-softmax": known(
         "You hide after the softmax, so rows with hidden keys do not sum to 1.",
         "When the softmax divided, padding was still in the sum, and no later step is sure to mend "
         "that: a hidden score can be so large that nothing is left for the others. What has to "
         "happen before the softmax, so that it never sees the padding?",
-        parts={"hide": hidden_after},
+        hide=hidden_after,
     ),
-    Mistake(
-        "masked-scores-0",
+    "masked-scores-0": known(
         "You set the scores of hidden keys to 0, or next to 0, and they still get weight.",
         "exp(0) is 1: a score of 0 counts like any other, and above every negative one. "
         "Which score has an exp of 0?",
-        parts={"hide": filled(0.0)},
+        hide=filled(0.0),
     ),
-    Mistake(
-        "masked-scores-0-then-zeros",
+    "masked-scores-0-then-zeros": known(
         "You set the scores of hidden keys to 0, and at the end their weights: the rows do not "
         "sum to 1.",
         "With a score of 0 a hidden key adds exp(0) = 1 to the sum that the softmax divides by. "
         "The zeros at the end do not take that back.",
-        parts={"hide": filled(0.0, zeros_last=True)},
+        hide=filled(0.0, zeros_last=True),
     ),
-    Mistake(
-        "mask-of-ones-added",
+    "mask-of-ones-added": known(
         "You add a mask of ones and zeros to the scores.",
         "That makes what may be seen a little louder and hides nothing: a difference of 1 is a "
         "factor of e. What has to be added to a score so that its exp is 0?",
-        OPPOSITE,
-        parts={"hide": lambda s, m, axis: (s + m.double()).softmax(axis)},
+        section=OPPOSITE,
+        hide=lambda s, m, axis: (s + m.double()).softmax(axis),
     ),
-    Mistake(
-        "nan-for-length-0",
+    "nan-for-length-0": known(
         "A query with nothing to attend to gives NaN.",
         "All its scores are -inf, so the softmax divides 0 by 0. Such a query learns nothing, and "
         "its row has to say so: zeros.",
-        NOTHING,
-        parts={"empty": lambda count: math.nan},
+        section=NOTHING,
+        empty=lambda count: math.nan,
     ),
-    Mistake(
-        "uniform-for-length-0",
+    "uniform-for-length-0": known(
         "A query with nothing to attend to spreads its weight evenly over the padding.",
         "A finite fill makes all its scores equal, and equal scores get equal weights. No NaN "
         "warns you, but its output is an average of padding. Such a row has to be zeros.",
-        NOTHING,
-        parts={"empty": lambda count: 1 / count},
+        section=NOTHING,
+        empty=lambda count: 1 / count,
     ),
-    Mistake(
-        "softmax-over-queries",
+    "softmax-over-queries": known(
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1. "
         "Which axis of (B, L, S) are the keys?",
-        parts={"axis": -2},
+        axis=-2,
     ),
-    NAIVE_EXP,
-)
+    **by_id([NAIVE_EXP]),
+}
+HIDING = read_again(PADDING, HIDING)
 
 
 def _naive_then_masked(scores, mask, axis):
@@ -279,72 +255,62 @@ def _naive_then_masked(scores, mask, axis):
     return e / e.sum(axis, keepdim=True)
 
 
-OTHER_SHARES = read_again(
-    PADDING,
-    Mistake(
-        "naive-exp-then-masked",
+OTHER_SHARES = {
+    "naive-exp-then-masked": known(
         "Large scores give NaN: you take exp of the scores as they are, and mask what comes out.",
         "exp(1000) is more than a float64 can hold, and inf times the 0 of a mask is NaN. A "
         "softmax stays the same if one number is taken off a whole row. Which keeps exp in bounds?",
-        parts=_everywhere(_naive_then_masked),
+        **_everywhere(_naive_then_masked),
     ),
-    Mistake(
-        "naive-exp-nan-to-zeros",
+    "naive-exp-nan-to-zeros": known(
         "Where scores are large, whole rows are empty: you take exp of the scores as they are, and "
         "turn the NaN that comes of it into zeros.",
         "Zeros are for rows with nothing to attend to. These have keys to attend to; exp(1000) is "
         "only more than a float64 can hold. A softmax stays the same if one number is taken off "
         "a whole row. Which keeps exp in bounds?",
-        parts=_everywhere(lambda s, m, axis: _naive_then_masked(s, m, axis).nan_to_num(0.0)),
+        **_everywhere(lambda s, m, axis: _naive_then_masked(s, m, axis).nan_to_num(0.0)),
     ),
-    Mistake(
-        "one-maximum-for-the-table",
+    "one-maximum-for-the-table": known(
         "Rows of scores near -1000 give NaN: you subtract the largest score of the whole tensor.",
         "Next to a 1000 elsewhere, their exp is 0 from end to end, and 0 is divided by 0. Each row "
         "is a softmax of its own.",
-        parts=_everywhere(
-            lambda s, m, axis: _naive(s - s.masked_fill(~m, -math.inf).max(), m, axis)
-        ),
+        **_everywhere(lambda s, m, axis: _naive(s - s.masked_fill(~m, -math.inf).max(), m, axis)),
     ),
-    Mistake(
-        "divided-by-the-sum",
+    "divided-by-the-sum": known(
         "You divide the scores by their sum, without exp.",
         "Scores may be negative, and shares may not. exp makes every number positive first.",
-        parts=_everywhere(lambda s, m, axis: s * m / (s * m).sum(axis, keepdim=True)),
+        **_everywhere(lambda s, m, axis: s * m / (s * m).sum(axis, keepdim=True)),
     ),
-    Mistake(
-        "not-divided-by-the-sum",
+    "not-divided-by-the-sum": known(
         "You take exp of the scores and stop there.",
         "These numbers are positive, and 0 where a key is hidden. They do not sum to 1 yet; and "
         "exp(1000) is more than a float64 can hold.",
-        parts=_everywhere(lambda s, m, axis: s.exp() * m),
+        **_everywhere(lambda s, m, axis: s.exp() * m),
     ),
-    Mistake(
-        "sigmoid",
+    "sigmoid": known(
         "You use a sigmoid: each weight is decided alone, and rows do not sum to 1.",
         "Attention is a weighted average: what one key gains the others lose.",
-        parts=_everywhere(lambda s, m, axis: s.sigmoid() * m),
+        **_everywhere(lambda s, m, axis: s.sigmoid() * m),
     ),
-)
+}
+OTHER_SHARES = read_again(PADDING, OTHER_SHARES)
 
-FILLS = read_again(
-    NOTHING,
-    Mistake(
-        "fill-not-low-enough",
+FILLS = {
+    "fill-not-low-enough": known(
         "Your fill is not low enough: next to scores near -1000, hidden keys get all the weight.",
         "-100 is low among scores around 0, and high among scores around -1000. Is there a number "
         "that is below every score there can be?",
-        parts={"hide": filled(-100.0)},
+        hide=filled(-100.0),
     ),
-    Mistake(
-        "fill-not-low-enough-then-zeros",
+    "fill-not-low-enough-then-zeros": known(
         "Your fill is not low enough: next to scores near -1000 hidden keys get all the weight, "
         "and once you write zeros over them the row is empty.",
         "-100 is low among scores around 0, and high among scores around -1000. Is there a number "
         "that is below every score there can be?",
-        parts={"hide": filled(-100.0, zeros_last=True)},
+        hide=filled(-100.0, zeros_last=True),
     ),
-)
+}
+FILLS = read_again(NOTHING, FILLS)
 
 
 def _renormalised(least):
@@ -363,37 +329,33 @@ def _largest_of_all(least):
     return hide
 
 
-HAD_A_SAY = read_again(
-    PADDING,
-    Mistake(
-        "hidden-keys-had-a-say",
+HAD_A_SAY = {
+    "hidden-keys-had-a-say": known(
         "Next to hidden scores that are far larger, your rows turn into NaN: hidden keys have a "
         "say, in a softmax that comes before the hiding or in the largest score that is taken off.",
         "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
         "leaves exp(-2000) for the real keys, which is 0, and then 0 is divided by 0. At which "
         "step are hidden keys looked at for the last time?",
-        parts={"hide": _renormalised(0.0)},
+        hide=_renormalised(0.0),
     ),
-    Mistake(
-        "hidden-keys-had-a-say-safely",
+    "hidden-keys-had-a-say-safely": known(
         "Next to hidden scores that are far larger, your rows stay empty: hidden keys have a say, "
         "in a softmax that comes before the hiding or in the largest score that is taken off.",
         "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
         "leaves nothing for the real keys, although they should share 1. That you avoid dividing "
         "by 0 only hides it. At which step are hidden keys looked at for the last time?",
-        parts={"hide": _renormalised(1e-12)},
+        hide=_renormalised(1e-12),
     ),
-    Mistake(
-        "largest-of-hidden-keys",
-        parts={"hide": _largest_of_all(0.0)},
+    "largest-of-hidden-keys": known(
+        hide=_largest_of_all(0.0),
         twin="hidden-keys-had-a-say",
     ),
-    Mistake(
-        "largest-of-hidden-keys-safely",
-        parts={"hide": _largest_of_all(1e-12)},
+    "largest-of-hidden-keys-safely": known(
+        hide=_largest_of_all(1e-12),
         twin="hidden-keys-had-a-say-safely",
     ),
-)
+}
+HAD_A_SAY = read_again(PADDING, HAD_A_SAY)
 
 
 def _only_hidden(scores, valid_lens=None):
@@ -417,120 +379,102 @@ def _in_place(scores, mask, axis):
     return scores.softmax(axis)
 
 
-SOFTMAX = read_again(
-    PADDING,
-    Mistake(
-        "scores-returned",
+SOFTMAX = {
+    "scores-returned": known(
         "You return the scores as they are.",
         "A row of weights adds up to 1 and has zeros for what is hidden. Two things are to be done "
         "with the scores: hide, and share out.",
         wrong=lambda scores, valid_lens=None: scores.clone(),
     ),
-    Mistake(
-        "hidden-and-no-more",
+    "hidden-and-no-more": known(
         "Half of the way: you write low numbers over the scores of hidden keys and return that.",
         "Hidden scores are hidden well. What is still missing makes shares of the scores: numbers "
         "from 0 to 1, and 1 in each row.",
         wrong=_only_hidden,
         shows=_shows_only_hidden,
     ),
-    *LENGTHS,
-    Mistake(
-        "length-0-counts-as-1",
+    **by_id(LENGTHS),
+    "length-0-counts-as-1": known(
         "You turn lengths of 0 into 1.",
         "That keeps NaN away, and makes a query without any real key attend to padding. Its row "
         "has to be zeros.",
-        NOTHING,
-        parts={"see": lambda scores, lens: right_mask(scores, lens.clamp(min=1))},
+        section=NOTHING,
+        see=lambda scores, lens: right_mask(scores, lens.clamp(min=1)),
     ),
-    Mistake(
-        "longest-for-all",
+    "longest-for-all": known(
         "Every row gets the length of the longest.",
         "In a batch some sequences are shorter, and their padding is hidden only if each row is "
         "compared with its own length.",
-        parts={"see": lambda scores, lens: right_mask(scores, lens.max().expand(len(scores)))},
+        see=lambda scores, lens: right_mask(scores, lens.max().expand(len(scores))),
     ),
-    Mistake(
-        "one-length-for-all-queries",
+    "one-length-for-all-queries": known(
         "With one length a query, you use the first for the whole sequence.",
         "Lengths of shape (B, L) are there so that queries of one sequence may see different "
         "numbers of keys, as in causal attention.",
-        NOTHING,
-        parts={
-            "see": lambda scores, lens: right_mask(scores, lens if lens.dim() == 1 else lens[:, 0])
-        },
+        section=NOTHING,
+        see=lambda scores, lens: right_mask(scores, lens if lens.dim() == 1 else lens[:, 0]),
     ),
-    Mistake(
-        "keys-counted-from-the-end",
+    "keys-counted-from-the-end": known(
         "You keep the last keys of each row and hide the first.",
         "Padding stands at the end of a sequence: a length of 2 means that keys 0 and 1 are real.",
-        parts={"see": lambda scores, lens: mask_where(torch.ge)(scores, scores.shape[-1] - lens)},
+        see=lambda scores, lens: mask_where(torch.ge)(scores, scores.shape[-1] - lens),
     ),
-    Mistake(
-        "lengths-of-sequences-only",
+    "lengths-of-sequences-only": known(
         "It works with one length a sequence, and raises with one length a query.",
         "Lengths come as (B,) or as (B, L). Next to scores (B, L, S), which axes of size 1 does "
         "the one need, and which the other?",
-        AXES,
-        parts={"see": lambda s, lens: torch.arange(s.shape[-1]) < lens[:, None, None]},
+        section=AXES,
+        see=lambda s, lens: torch.arange(s.shape[-1]) < lens[:, None, None],
     ),
-    Mistake(
-        "lengths-of-queries-only",
+    "lengths-of-queries-only": known(
         "It works with one length a query, and raises with one length a sequence.",
         "Lengths come as (B,) or as (B, L). A tensor with one axis cannot be indexed as if it had "
         "two: it has to get the axis of queries first.",
-        AXES,
-        parts={"see": lambda s, lens: torch.arange(s.shape[-1]) < lens[:, :, None]},
+        section=AXES,
+        see=lambda s, lens: torch.arange(s.shape[-1]) < lens[:, :, None],
     ),
-    *HIDING,
-    *OTHER_SHARES,
-    Mistake(
-        "masked-scores-1e-9",
-        parts={"hide": filled(1e-9)},
+    **by_id(HIDING),
+    **by_id(OTHER_SHARES),
+    "masked-scores-1e-9": known(
+        hide=filled(1e-9),
         twin="masked-scores-0",
     ),
-    *FILLS,
-    *HAD_A_SAY,
-    Mistake(
-        "zero-times-infinity",
+    **by_id(FILLS),
+    **by_id(HAD_A_SAY),
+    "zero-times-infinity": known(
         "You multiply a mask of zeros and ones by -inf, and 0 times infinity is NaN.",
         "The 0 was meant to leave a score as it is. Look for another way to put a very low number "
         "in some places and leave the others alone.",
-        NOTHING,
-        parts={
-            "hide": lambda s, m, axis: (s + (~m).double() * -math.inf).softmax(axis),
-            "empty": lambda count: math.nan,
-        },
+        section=NOTHING,
+        hide=lambda s, m, axis: (s + (~m).double() * -math.inf).softmax(axis),
+        empty=lambda count: math.nan,
     ),
-    Mistake(
-        "scores-changed-in-place",
+    "scores-changed-in-place": known(
         "You write into the caller's scores: after the call they are gone.",
         "Whoever calls may still need them, for a second mask or a picture. X[...] = and functions "
         "whose names end in _ write into the tensor they are given.",
-        NOTHING,
-        parts={"hide": _in_place},
+        section=NOTHING,
+        hide=_in_place,
     ),
-    Mistake(
-        "softmax-over-the-batch",
+    "softmax-over-the-batch": known(
         "Your softmax runs over the sequences of the batch.",
         "Sequences in a batch have nothing to do with each other. F.softmax without dim takes the "
         "first of three axes. Which one are the keys?",
-        parts={"axis": 0},
+        axis=0,
     ),
-    Mistake(
-        "logarithm-of-the-weights",
+    "logarithm-of-the-weights": known(
         "You return the logarithms of the weights.",
         "They are to be multiplied with values, so they have to be shares: from 0 to 1, and 1 in "
         "all. log_softmax is for losses.",
-        parts={"finish": torch.log},
+        finish=torch.log,
     ),
-)
+}
 
 TASK = Task(
     "02-masked_softmax",
     attention.masked_softmax,
     softmax_cases,
-    mistakes=SOFTMAX,
+    mistakes=read_again(PADDING, SOFTMAX),
     build=build_masked_softmax,
     alone=(
         "one-axis-too-many",

@@ -5,7 +5,16 @@ from functools import partial
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, all_but, read_again, unchanged, without
+from mha_classroom.checks.task import (
+    Case,
+    Task,
+    all_but,
+    by_id,
+    known,
+    read_again,
+    unchanged,
+    without,
+)
 from mha_classroom.tasks.scaled_dot_product.causal_mask import build_mask, causal_mask
 from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
     FILLS,
@@ -25,8 +34,6 @@ from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import 
 )
 from mha_classroom.tasks.scaled_dot_product.scaled_scores import USUAL_SCALES, make_batch
 from mha_course import attention
-
-__all__ = ["TASK"]
 
 
 def mended_attention(queries, keys, values):
@@ -87,139 +94,126 @@ LOUD = (
     *without(OTHER_SHARES, "divided-by-the-sum", "not-divided-by-the-sum", "sigmoid"),
 )
 
-MENDED = read_again(
-    "Hiding the future",
-    Mistake(
-        "next-word-visible",
+MENDED = {
+    "next-word-visible": known(
         "Each word still sees the next one: the weights right of the diagonal are not 0.",
         "It is the very word that a model is to predict. Which diagonal is the first that has to "
         "be hidden?",
-        parts={"see": _triangle(shift=1)},
+        see=_triangle(shift=1),
     ),
-    Mistake(
-        "mask-after-softmax",
+    "mask-after-softmax": known(
         "You hide after the softmax, as the leaky function does: its rows do not sum to 1.",
         "Later words get no weight, but when the softmax divided they were in the sum. Change a "
         "later word, and the earlier outputs move. Dividing once more is no cure where a later "
         "score is far larger than the others.",
-        LEAK,
-        parts={"hide": hidden_after},
+        section=LEAK,
+        hide=hidden_after,
     ),
-    Mistake(
-        "next-word-in-the-sum",
+    "next-word-in-the-sum": known(
         "The weights of later words are 0, but the softmax still divided by a sum with the next "
         "word in it.",
         "You hide twice, and the mask before the softmax is one diagonal too wide. Zeros written "
         "later do not take a word out of the sum.",
-        LEAK,
-        parts={"hide": _next_word_left_in_the_sum},
+        section=LEAK,
+        hide=_next_word_left_in_the_sum,
     ),
-    Mistake(
-        "divided-by-count",
+    "divided-by-count": known(
         "After hiding you divide each row by the number of words that it sees.",
         "The rows are to sum to 1, and what is missing in a row depends on its scores, not only on "
         "how many words are hidden. What should the softmax have seen, so that nothing is missing?",
-        LEAK,
-        parts={"hide": lambda s, m, axis: hidden_after(s, m, axis) / m.sum(axis, keepdim=True)},
+        section=LEAK,
+        hide=lambda s, m, axis: hidden_after(s, m, axis) / m.sum(axis, keepdim=True),
     ),
-    Mistake(
-        "hides-itself-nan",
+    "hides-itself-nan": known(
         "You hide the diagonal too: word 0 has nothing to look at, and its row is NaN.",
         "Word t may see words 0 to t, itself included.",
-        parts={"see": _triangle(shift=-1), "empty": lambda count: math.nan},
+        see=_triangle(shift=-1),
+        empty=lambda count: math.nan,
     ),
-    Mistake(
-        "hides-itself",
+    "hides-itself": known(
         "You hide the diagonal too: no word sees itself, and word 0 gets zeros.",
         "Word t may see words 0 to t, itself included.",
-        parts={"see": _triangle(shift=-1)},
+        see=_triangle(shift=-1),
     ),
-    Mistake(
-        "hides-itself-uniform",
+    "hides-itself-uniform": known(
         "You hide the diagonal too. Word 0 has nothing to look at, its scores are all the same "
         "low number, and so it looks at every later word alike.",
         "Word t may see words 0 to t, itself included.",
-        parts={"see": _triangle(shift=-1), "empty": lambda count: 1 / count},
+        see=_triangle(shift=-1),
+        empty=lambda count: 1 / count,
     ),
-    Mistake(
-        "mask-inverted",
+    "mask-inverted": known(
         "Your words see what comes later and nothing else; the last one has nothing to look at.",
         "The mask is the wrong way round. masked_fill overwrites where its mask is True: is that "
         "where a word may look in your mask, or where it may not?",
-        OPPOSITE,
-        parts={"see": _triangle(turn=torch.logical_not), "empty": lambda count: math.nan},
+        section=OPPOSITE,
+        see=_triangle(turn=torch.logical_not),
+        empty=lambda count: math.nan,
     ),
-    Mistake(
-        "mask-inverted-uniform",
+    "mask-inverted-uniform": known(
         "Your words see what comes later and nothing else; the last one, left with nothing, looks "
         "at all alike.",
         "The mask is the wrong way round. masked_fill overwrites where its mask is True: is that "
         "where a word may look in your mask, or where it may not?",
-        OPPOSITE,
-        parts={"see": _triangle(turn=torch.logical_not), "empty": lambda count: 1 / count},
+        section=OPPOSITE,
+        see=_triangle(turn=torch.logical_not),
+        empty=lambda count: 1 / count,
     ),
-    Mistake(
-        "looks-ahead",
+    "looks-ahead": known(
         "Your words see themselves and what comes later: the triangle is on the wrong side.",
         "Rows are queries, columns keys: word 0, in the first row, may see only itself.",
-        parts={"see": _triangle(turn=lambda mask: mask.T)},
+        see=_triangle(turn=lambda mask: mask.T),
     ),
-    Mistake(
-        "all-visible",
+    "all-visible": known(
         "Nothing is hidden: word 0 sees how the sentence ends.",
         "Causal means that output t depends on words 0 to t and on nothing later.",
-        parts={"see": _triangle(turn=torch.ones_like)},
+        see=_triangle(turn=torch.ones_like),
     ),
-    Mistake(
-        "masked-scores-0",
+    "masked-scores-0": known(
         "You set the scores of later words to 0, and they still get weight.",
         "exp(0) is 1: a score of 0 counts like any other. Which score has an exp of 0?",
-        PADDING,
-        parts={"hide": filled(0.0)},
+        section=PADDING,
+        hide=filled(0.0),
     ),
-    Mistake(
-        "mask-of-ones-added",
+    "mask-of-ones-added": known(
         "You add a mask of ones and zeros to the scores.",
         "That makes what may be seen a little louder and hides nothing. What has to be added to a "
         "score so that its exp is 0?",
-        OPPOSITE,
-        parts={"hide": lambda s, m, axis: (s + m.double()).softmax(axis)},
+        section=OPPOSITE,
+        hide=lambda s, m, axis: (s + m.double()).softmax(axis),
     ),
-    Mistake(
-        "zero-times-infinity",
+    "zero-times-infinity": known(
         "You multiply a mask of zeros and ones by -inf, and 0 times infinity is NaN.",
         "The 0 was meant to leave a score as it is. Look for another way to put a very low number "
         "in some places and leave the others alone.",
-        "Nothing to attend to",
-        parts={"hide": lambda s, m, axis: (s + (~m).double() * -math.inf).softmax(axis)},
+        section="Nothing to attend to",
+        hide=lambda s, m, axis: (s + (~m).double() * -math.inf).softmax(axis),
     ),
-    Mistake(
-        "softmax-over-queries",
+    "softmax-over-queries": known(
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
         "Each word shares out one unit of attention among the words that it may see, so each row "
         "sums to 1.",
-        PADDING,
-        parts={"axis": -2},
+        section=PADDING,
+        axis=-2,
     ),
-    Mistake(
-        "lengths-of-sequences",
+    "lengths-of-sequences": known(
         "You pass the lengths 1, 2, 3 … as one length a sequence, and they are one a query.",
         "Lengths of shape (B,) belong to the sequences of the batch. Those that say how far each "
         "query sees have the shape (B, L).",
-        "A mask with one axis too many, or too few",
-        parts={"see": lambda scores, lens: torch.arange(scores.shape[-1]) < lens[0, :, None, None]},
+        section="A mask with one axis too many, or too few",
+        see=lambda scores, lens: torch.arange(scores.shape[-1]) < lens[0, :, None, None],
     ),
-    *USUAL_SCALES,
-    *RESULTS,
-    *LOUD,
-)
+    **by_id(USUAL_SCALES),
+    **by_id(RESULTS),
+    **by_id(LOUD),
+}
 
 TASK = Task(
     "02-mended_attention",
     mended_attention,
     mending_cases,
     returns=("output", "weights"),
-    mistakes=MENDED,
+    mistakes=read_again("Hiding the future", MENDED),
     build=build_mended,
     alone=(
         *HIDES_OTHERS,

@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again, without
+from mha_classroom.checks.task import Case, Mistake, Task, known, read_again, without
 from mha_classroom.tasks.attention_math.attend import FINISHED as FINISHED_PLAIN
 from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
     FILLS,
@@ -23,8 +23,6 @@ from mha_classroom.tasks.scaled_dot_product.scaled_scores import (
     score_stages,
 )
 from mha_course import attention
-
-__all__ = ["TASK"]
 
 
 def scaled_dot_product_attention(queries, keys, values, valid_lens=None):
@@ -126,97 +124,85 @@ def _unmasked(softmax, raw, scores, weights):
 
 
 # Of `mended_attention` as well.
-RESULTS = read_again(
-    "Put together",
-    Mistake(
-        "output-only",
+RESULTS = {
+    "output-only": known(
         "You return the output alone.",
         "The weights are asked for too: they say which keys each output was made from.",
-        parts={"give": lambda output, weights: output},
+        give=lambda output, weights: output,
     ),
-    Mistake(
-        "weights-only",
+    "weights-only": known(
         "Half of the way: you return the weights alone.",
         "They say how much of each value is wanted. The output is asked for too: what comes of "
         "the values under these weights?",
-        parts={"give": lambda output, weights: weights},
+        give=lambda output, weights: weights,
     ),
-    Mistake(
-        "results-swapped",
+    "results-swapped": known(
         "You return the weights first and the output second.",
         "Whoever calls unpacks them as output, weights.",
-        parts={"give": lambda output, weights: (weights, output)},
+        give=lambda output, weights: (weights, output),
     ),
-    Mistake(
-        "output-of-unmasked-weights",
+    "output-of-unmasked-weights": known(
         "Your weights are right, but the output is not made from them: it still has what they "
         "hide in it.",
         "The output is the weighted sum under the very weights that you return. Is there an "
         "earlier tensor that you multiply with the values?",
-        parts={"used": _unmasked},
+        used=_unmasked,
     ),
-    Mistake(
-        "unmasked-weights-returned",
+    "unmasked-weights-returned": known(
         "Your output is right, but the weights that you return are from before the hiding.",
         "Whoever looks at them would think that hidden words were attended to.",
-        parts={"shown": _unmasked},
+        shown=_unmasked,
     ),
-    Mistake(
-        "unscaled-weights-returned",
+    "unscaled-weights-returned": known(
         "Your output is right, but the weights that you return are those of scores without the "
         "scale.",
         "They would not say which keys the output was made from.",
-        parts={"shown": lambda softmax, raw, scores, weights: softmax(raw)},
+        shown=lambda softmax, raw, scores, weights: softmax(raw),
     ),
-    Mistake(
-        "scores-returned",
+    "scores-returned": known(
         "Your output is right, but in place of the weights you return the scores.",
         "Weights are shares of 1. A score says nothing before the softmax has compared it with the "
         "other scores of its row.",
-        parts={"shown": lambda softmax, raw, scores, weights: scores},
+        shown=lambda softmax, raw, scores, weights: scores,
     ),
-    Mistake(
-        "scaled-after-softmax",
+    "scaled-after-softmax": known(
         "You divide the weights by √d_k, not the scores: rows sum to less than 1.",
         "The softmax has seen the large scores and made its pick. Scaling is to keep it from that.",
-        "What does vanish",
-        parts={"scale": not_scaled, "settle": lambda weights, q: weights / q.shape[-1] ** 0.5},
+        section="What does vanish",
+        scale=not_scaled,
+        settle=lambda weights, q: weights / q.shape[-1] ** 0.5,
     ),
-    Mistake(
-        "softmax-twice",
+    "softmax-twice": known(
         "You take a softmax of the scores, and then a softmax of that.",
         "After the first all numbers lie between 0 and 1, so the second makes nearly equal weights "
         "of them.",
-        parts={"scale": lambda s, q, k, v: (s / q.shape[-1] ** 0.5).softmax(-1)},
+        scale=lambda s, q, k, v: (s / q.shape[-1] ** 0.5).softmax(-1),
     ),
-    Mistake(
-        "weights-transposed",
+    "weights-transposed": known(
         "You turn the weights before you multiply them with the values.",
         "Row i of the weights is for query i and goes along the keys, and each key has its value. "
         "They fit as they are.",
-        parts={"weigh": lambda weights, keys, values: weights.mT @ values},
+        weigh=lambda weights, keys, values: weights.mT @ values,
     ),
-    Mistake(
-        "weights-times-values",
+    "weights-times-values": known(
         "You multiply weights and values entry by entry.",
         "An output is a weighted sum: for each query, over all keys. Which product adds up?",
-        parts={"weigh": lambda weights, keys, values: weights * values},
+        weigh=lambda weights, keys, values: weights * values,
     ),
-    Mistake(
-        "keys-averaged",
+    "keys-averaged": known(
         "You average the keys, not the values.",
         "Keys are what is compared with the query; values are what it takes home.",
-        parts={"weigh": lambda weights, keys, values: weights @ keys},
+        weigh=lambda weights, keys, values: weights @ keys,
     ),
-    Mistake(
-        "queries-and-keys-swapped",
+    "queries-and-keys-swapped": known(
         "Queries and keys have changed places in the product.",
         "Row i is for query i, which shares out its attention along its row. With as many queries "
         "as keys the shape does not tell.",
-        "Scaled scores",
-        parts={"product": lambda q, k: k @ q.mT},
+        section="Scaled scores",
+        product=lambda q, k: k @ q.mT,
     ),
-)
+}
+RESULTS = read_again("Put together", RESULTS)
 
 ATTENTION = (
     *USUAL_SCALES,

@@ -4,11 +4,9 @@ import math
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
-
-__all__ = ["TASK"]
 
 
 def entropy_cases(draw):
@@ -74,153 +72,132 @@ def _logs_with(small):
     return lambda weights: (weights + small).log()
 
 
-ENTROPY = read_again(
-    "How widely a head looks",
-    Mistake(
-        "nan-for-a-weight-of-0",
+ENTROPY = {
+    "nan-for-a-weight-of-0": known(
         "A weight of 0 makes the whole row NaN.",
         "ln 0 is -inf, and 0 · (-inf) is not a number. What does w · ln w come to when w shrinks "
         "to 0? Try .1, .001, .00001.",
-        parts={"logarithm": torch.log},
+        logarithm=torch.log,
     ),
-    Mistake(
-        "nan-made-0",
+    "nan-made-0": known(
         "You replace the NaN after the sum: every row with a weight of 0 gets entropy 0.",
         "By then its other terms are lost, too. It is each single term that needs an answer where "
         "the weight is 0.",
         wrong=lambda weights: torch.nan_to_num(-(weights * weights.log()).sum(dim=-1)),
     ),
-    *(
-        Mistake(
-            f"added-1e-{size}",
+    **{
+        f"added-1e-{size}": known(
             "You add a small number to every weight before the logarithm.",
             "That keeps 0 · ln 0 from becoming NaN, but it moves every other term a little, too, "
             "and with many keys that adds up. 0 · ln 0 needs an answer of its own: which one?",
-            parts={"logarithm": _logs_with(10.0**-size)},
+            logarithm=_logs_with(10.0**-size),
         )
         for size in (9, 10, 8, 6)
-    ),
-    Mistake(
-        "weights-cut-off",
+    },
+    "weights-cut-off": known(
         "You leave very small weights out, or make them larger, and not only those that are 0.",
         "Small weights count as well, each a little. Only 0 itself needs an answer of its own.",
-        parts={"logarithm": lambda weights: weights.clamp(min=1e-6).log()},
+        logarithm=lambda weights: weights.clamp(min=1e-6).log(),
     ),
-    Mistake(
-        "base-2",
+    "base-2": known(
         "You take the logarithm to base 2.",
         "That is entropy in bits. The task asks for the natural logarithm, so that equal weights "
         "on S keys give ln S.",
-        parts={"unit": 1 / math.log(2)},
+        unit=1 / math.log(2),
     ),
-    Mistake(
-        "base-10",
+    "base-10": known(
         "You take the logarithm to base 10.",
         "The task asks for the natural logarithm, so that equal weights on S keys give ln S.",
-        parts={"unit": 1 / math.log(10)},
+        unit=1 / math.log(10),
     ),
-    Mistake(
-        "divided-by-the-largest",
+    "divided-by-the-largest": known(
         "You divide by the largest entropy that is possible, ln S.",
         "That is a good way to compare sentences of unequal length, and the lesson does it "
         "afterwards. The task asks for the entropy itself. (With one key you divide by 0.)",
-        parts={"finish": lambda entropies, weights: entropies / math.log(weights.shape[-1])},
+        finish=lambda entropies, weights: entropies / math.log(weights.shape[-1]),
     ),
-    Mistake(
-        "no-minus-sign",
+    "no-minus-sign": known(
         "Your entropies are negative.",
         "The logarithm of a weight is at most 0. What turns the sum round?",
-        parts={"total": lambda terms: terms.sum(dim=-1)},
+        total=lambda terms: terms.sum(dim=-1),
     ),
-    Mistake(
-        "mean-over-keys",
+    "mean-over-keys": known(
         "You average over the keys where they have to be added up.",
         "Every weight w adds its own w · ln w. Averaged, four equal weights would count as less "
         "than two.",
-        parts={"total": lambda terms: -terms.mean(dim=-1)},
+        total=lambda terms: -terms.mean(dim=-1),
     ),
-    Mistake(
-        "over-the-queries",
+    "over-the-queries": known(
         "You add up down the columns, over the queries.",
         "A row is one query's unit of attention, and the entropy says how widely it is spread. A "
         "column mixes shares of different queries. With L = S no shape shows it.",
-        "Rows ask, columns are asked",
-        parts={"total": lambda terms: -terms.sum(dim=-2)},
+        section="Rows ask, columns are asked",
+        total=lambda terms: -terms.sum(dim=-2),
     ),
-    Mistake(
-        "over-the-whole-table",
+    "over-the-whole-table": known(
         "You add up over the queries as well.",
         "Each query spreads its own attention: one number for each of them.",
-        parts={"total": lambda terms: -terms.sum(dim=(-2, -1))},
+        total=lambda terms: -terms.sum(dim=(-2, -1)),
     ),
-    Mistake(
-        "one-number-in-all",
+    "one-number-in-all": known(
         "You add up everything: one number in all.",
         "Each query of each head spreads its own attention. (Picking with weights[weights > 0] "
         "forgets which row a number is from.)",
-        parts={"total": lambda terms: -terms.sum()},
+        total=lambda terms: -terms.sum(),
     ),
-    Mistake(
-        "axis-kept",
+    "axis-kept": known(
         "Your result has an axis of length 1 at its end.",
         "The numbers are right. The keys are gone, and so is their axis: (..., L).",
-        parts={"total": lambda terms: -terms.sum(dim=-1, keepdim=True)},
+        total=lambda terms: -terms.sum(dim=-1, keepdim=True),
     ),
-    Mistake(
-        "mean-of-the-queries",
+    "mean-of-the-queries": known(
         "You average the entropies of the queries.",
         "That is the next step, and it is the caller's: the task asks for one number for each "
         "query.",
         wrong=lambda weights: torch.special.entr(weights).sum(dim=-1).mean(dim=-1),
     ),
-    Mistake(
-        "number-of-tokens",
+    "number-of-tokens": known(
         "You return exp of the entropy.",
         "That is the number of tokens that would spread as widely, a good way to say it aloud. The "
         "task asks for the entropy itself.",
-        parts={"finish": lambda entropies, weights: entropies.exp()},
+        finish=lambda entropies, weights: entropies.exp(),
     ),
-    Mistake(
-        "weights-forgotten",
+    "weights-forgotten": known(
         "You add up the logarithms, each as often as any other.",
         "A key that gets nothing must count nothing. How much does each logarithm count?",
-        parts={"factor": torch.ones_like},
+        factor=torch.ones_like,
     ),
-    Mistake(
-        "softmax-again",
+    "softmax-again": known(
         "You apply softmax to the weights.",
         "They are weights already: each row sums to 1. A second softmax makes them almost equal, "
         "and every head looks broad.",
-        parts={"before": lambda weights: weights.softmax(dim=-1)},
+        before=lambda weights: weights.softmax(dim=-1),
     ),
-    Mistake(
-        "log-softmax",
+    "log-softmax": known(
         "You take log_softmax of the weights as their logarithm.",
         "log_softmax wants scores. These are weights, and their logarithm is a plain log.",
-        parts={"logarithm": lambda weights: weights.log_softmax(dim=-1)},
+        logarithm=lambda weights: weights.log_softmax(dim=-1),
     ),
-    Mistake(
-        "largest-weight-only",
+    "largest-weight-only": known(
         "Your number depends on the largest weight of the row alone.",
         "Two rows with the same largest weight may spread the rest widely or not at all. The sum "
         "goes over all keys.",
         wrong=lambda weights: -weights.amax(dim=-1).log(),
     ),
-    Mistake(
-        "squares",
+    "squares": known(
         "You subtract the sum of the squares from 1.",
         "That measures spread as well (Gini's index). The task asks for the entropy, with a "
         "logarithm.",
         wrong=lambda weights: 1 - weights.square().sum(dim=-1),
     ),
-)
+}
 
 TASK = Task(
     "07-entropy",
     heads.entropy,
     entropy_cases,
     tolerance=1e-9,  # a small number that is added to every weight shows
-    mistakes=ENTROPY,
+    mistakes=read_again("How widely a head looks", ENTROPY),
     build=build_entropy,
     forbidden=FORBIDDEN,
     number=2,

@@ -4,12 +4,10 @@ import numpy as np
 import torch
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import Case, Mistake, Task, read_again, without
+from mha_classroom.checks.task import Case, Task, by_id, known, read_again, without
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_classroom.tasks.seeing_attention.offset_score import HEADS, PAIRS, build_offset
 from mha_course.explorer import heads
-
-__all__ = ["TASK"]
 
 
 def find_cases(draw):
@@ -117,96 +115,82 @@ def _apart(scores, weights):
     return scores.mean(dim=1).argmax().item(), scores.mean(dim=0).argmax().item()
 
 
-FIND = read_again(
-    HEADS,
-    *without(PAIRS, "divided-by-length-less-offset"),  # that changes no place
-    Mistake(
-        "flat-index",
+FIND = {
+    **by_id(without(PAIRS, "divided-by-length-less-offset")),  # that changes no place
+    "flat-index": known(
         "You return one number: the head's place in the flattened table.",
         "argmax looks at a table as at one long row. Layer and head are the two coordinates of "
         "that place: how many heads are there in a layer, and how many are left over?",
-        parts={"finish": lambda layer, head, scores: layer * scores.shape[1] + head},
+        finish=lambda layer, head, scores: layer * scores.shape[1] + head,
     ),
-    Mistake(
-        "head-before-layer",
+    "head-before-layer": known(
         "You return (head, layer).",
         "The layer comes first, as in the weights. Both are small numbers, and nothing else tells "
         "them apart.",
-        parts={"finish": lambda layer, head, scores: (head, layer)},
+        finish=lambda layer, head, scores: (head, layer),
     ),
-    Mistake(
-        "counted-from-1",
+    "counted-from-1": known(
         "You count layers and heads from 1.",
         "Some papers do. In the course they are counted from 0, so that weights[layer, head] is "
         "the head that was found.",
-        parts={"finish": lambda layer, head, scores: (layer + 1, head + 1)},
+        finish=lambda layer, head, scores: (layer + 1, head + 1),
     ),
-    Mistake(
-        "score-returned-too",
+    "score-returned-too": known(
         "You return the score as well.",
         "It is good to know. The task asks for layer and head.",
-        parts={"finish": lambda layer, head, scores: (layer, head, scores[layer, head])},
+        finish=lambda layer, head, scores: (layer, head, scores[layer, head]),
     ),
-    Mistake(
-        "divided-by-layers",
+    "divided-by-layers": known(
         "You divide the place in the flattened table by the number of layers.",
         "The flat row has all heads of layer 0 first, then all of layer 1. After how many places "
         "does a new layer begin?",
-        parts={"choose": lambda scores, weights: divmod(scores.argmax().item(), len(scores))},
+        choose=lambda scores, weights: divmod(scores.argmax().item(), len(scores)),
     ),
-    Mistake(
-        "divided-by-12",
+    "divided-by-12": known(
         "You divide the place in the flattened table by 12.",
         "The lesson's model has 12 heads in a layer. Another one has another number, and the "
         "weights tell you which.",
-        parts={"choose": lambda scores, weights: divmod(scores.argmax().item(), 12)},
+        choose=lambda scores, weights: divmod(scores.argmax().item(), 12),
     ),
-    Mistake(
-        "smallest-score",
+    "smallest-score": known(
         "You return the head that looks least at this offset.",
         "The task asks for the one with the largest score.",
-        parts={"choose": lambda scores, weights: _place(-scores, weights)},
+        choose=lambda scores, weights: _place(-scores, weights),
     ),
-    Mistake(
-        "heads-averaged-first",
+    "heads-averaged-first": known(
         "You choose the layer by the average of its heads, and then the best head in it.",
         "One sharp head among broad ones disappears in the average. The largest of all scores is "
         "asked for, wherever it is.",
-        parts={"choose": _average_layer},
+        choose=_average_layer,
     ),
-    Mistake(
-        "layers-averaged-first",
+    "layers-averaged-first": known(
         "You choose the head's number by its average over the layers, and then the best layer.",
         "Head 2 of one layer has nothing to do with head 2 of another. The largest of all scores "
         "is asked for, wherever it is.",
-        parts={"choose": _average_head},
+        choose=_average_head,
     ),
-    Mistake(
-        "layer-and-head-apart",
+    "layer-and-head-apart": known(
         "You choose layer and head one without the other, each by an average.",
         "The best layer on average and the best number on average need not meet in a good head. "
         "The largest of all scores is asked for.",
-        parts={"choose": _apart},
+        choose=_apart,
     ),
-    Mistake(
-        "first-layer-only",
+    "first-layer-only": known(
         "You look in layer 0 only.",
         "The head may be in any layer.",
-        parts={"choose": lambda scores, weights: (0, scores[0].argmax().item())},
+        choose=lambda scores, weights: (0, scores[0].argmax().item()),
     ),
-    Mistake(
-        "last-layer-only",
+    "last-layer-only": known(
         "You look in the last layer only.",
         "The head may be in any layer.",
-        parts={"choose": lambda scores, weights: (len(scores) - 1, scores[-1].argmax().item())},
+        choose=lambda scores, weights: (len(scores) - 1, scores[-1].argmax().item()),
     ),
-    Mistake(
-        "best-head-of-each-layer",
+    "best-head-of-each-layer": known(
         "You return the best head of every layer.",
         "One of them is the best of all.",
         wrong=lambda weights, offset: build_offset()(weights, offset).argmax(dim=1),
     ),
-)
+}
 
 TASK = Task(
     "07-find_head",
@@ -214,7 +198,7 @@ TASK = Task(
     find_cases,
     examine=examine_find,
     returns=("the layer", "the head"),
-    mistakes=FIND,
+    mistakes=read_again(HEADS, FIND),
     build=build_find,
     uses=("07-offset_score",),
     forbidden=FORBIDDEN,

@@ -7,11 +7,9 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again, unchanged
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.runs import run_attended
 from mha_course.explorer import heads
-
-__all__ = ["TASK"]
 
 
 def attended_cases(draw):
@@ -202,201 +200,171 @@ def _without_special(weights, tokens, k=3):
     return kept[:k]
 
 
-ATTENDED = read_again(
-    "The tokens that a head looks at",
-    Mistake(
-        "averaged-over-keys",
+ATTENDED = {
+    "averaged-over-keys": known(
         "You average along the rows, over the keys.",
         "A row sums to 1, so every one of your averages is 1 / L and says nothing about the head. "
         "How much a key gets is spread over all the rows.",
-        ROWS,
-        parts={"strength": lambda weights: weights.mean(dim=1)},
+        section=ROWS,
+        strength=lambda weights: weights.mean(dim=1),
         shows=_means_of_rows,
     ),
-    Mistake(
-        "added-not-averaged",
+    "added-not-averaged": known(
         "You add the weights that a key gets up, and your numbers go above 1.",
         "The order is right. The task asks for the mean over the queries, so that a long sentence "
         "and a short one can be compared.",
-        parts={"strength": lambda weights: weights.sum(dim=0)},
+        strength=lambda weights: weights.sum(dim=0),
     ),
-    Mistake(
-        "largest-weight-of-a-key",
+    "largest-weight-of-a-key": known(
         "You rank the keys by the largest weight that any query gives them.",
         "One query is enough for that. The task asks what all the queries give, on average.",
-        parts={"strength": lambda weights: weights.amax(dim=0)},
+        strength=lambda weights: weights.amax(dim=0),
     ),
-    Mistake(
-        "attention-to-itself",
+    "attention-to-itself": known(
         "You read the diagonal: what each token gives to itself.",
         "All the queries may look at a token, not only the token itself.",
-        ROWS,
-        parts={"strength": lambda weights: weights.diagonal()},
+        section=ROWS,
+        strength=lambda weights: weights.diagonal(),
     ),
-    Mistake(
-        "first-query-only",
+    "first-query-only": known(
         "You look at the first row: what the first token attends to.",
         "Every token asks. The task asks for the mean over all of them.",
-        ROWS,
-        parts={"strength": lambda weights: weights[0]},
+        section=ROWS,
+        strength=lambda weights: weights[0],
     ),
-    Mistake(
-        "last-query-only",
+    "last-query-only": known(
         "You look at the last row: what the last token attends to.",
         "Every token asks. The task asks for the mean over all of them.",
-        ROWS,
-        parts={"strength": lambda weights: weights[-1]},
+        section=ROWS,
+        strength=lambda weights: weights[-1],
     ),
-    Mistake(
-        "votes-counted",
+    "votes-counted": known(
         "You count how many queries have their largest weight on each token.",
         "Then a weight of .9 counts as much as one of .3, and a second place counts nothing. The "
         "task asks for the mean of the weights.",
-        parts={"strength": _votes},
+        strength=_votes,
     ),
-    Mistake(
-        "smallest-first",
+    "smallest-first": known(
         "Your list begins with the tokens that get least.",
         "Sorting goes up unless it is told otherwise.",
-        parts={"order": lambda means: means.argsort(stable=True).tolist()},
+        order=lambda means: means.argsort(stable=True).tolist(),
     ),
-    Mistake(
-        "later-one-first",
+    "later-one-first": known(
         "Of tokens with equal means your list has the later one first.",
         "That is what comes of sorting upwards and turning the list round: the equal ones are "
         "turned round, too.",
-        parts={"order": lambda means: means.argsort(stable=True).tolist()[::-1]},
+        order=lambda means: means.argsort(stable=True).tolist()[::-1],
     ),
-    Mistake(
-        "best-ones-upwards",
+    "best-ones-upwards": known(
         "You have the right tokens in the wrong order: the largest stands last.",
         "Sorting goes up, so the last ones are the largest, and the largest of all is at the end.",
         wrong=lambda w, tokens, k=3: build_attended()(w, tokens, k)[::-1],
     ),
-    Mistake(
-        "order-of-the-sentence",
+    "order-of-the-sentence": known(
         "You have the right tokens, in the order of the sentence.",
         "The list is a ranking: the token that gets most comes first.",
-        parts={"take": lambda positions, k: sorted(positions[:k])},
+        take=lambda positions, k: sorted(positions[:k]),
     ),
-    Mistake(
-        "k-ignored",
+    "k-ignored": known(
         "You return all tokens, whatever k is.",
         "The task asks for k of them.",
-        parts={"take": lambda positions, k: positions},
+        take=lambda positions, k: positions,
     ),
-    Mistake(
-        "always-3",
+    "always-3": known(
         "You return 3 tokens, whatever k is.",
         "3 is what k is if the caller says nothing. Callers may say something.",
-        parts={"take": lambda positions, k: positions[:3]},
+        take=lambda positions, k: positions[:3],
     ),
-    Mistake(
-        "first-k-tokens",
+    "first-k-tokens": known(
         "You sort only the first k tokens of the sentence.",
         "Any token may be among those that get most: rank them all before you cut.",
         wrong=lambda w, tokens, k=3: build_attended()(w[:, :k], tokens, k),
     ),
-    Mistake(
-        "one-too-few",
+    "one-too-few": known(
         "You return one token less than k.",
         "A slice ends before its second number; from place 0 on, how many places does yours hold?",
-        parts={"take": lambda positions, k: positions[: k - 1]},
+        take=lambda positions, k: positions[: k - 1],
     ),
-    Mistake(
-        "one-too-many",
+    "one-too-many": known(
         "You return one token more than k.",
         "A slice ends before its second number; from place 0 on, how many places does yours hold?",
-        parts={"take": lambda positions, k: positions[: k + 1]},
+        take=lambda positions, k: positions[: k + 1],
     ),
-    Mistake(
-        "topk",
+    "topk": known(
         "You take the k largest with topk.",
         "It insists on k entries and fails where there are fewer tokens. And of equal ones it may "
         "return any; the task asks for the earlier first.",
         wrong=_topk,
     ),
-    Mistake(
-        "position-instead-of-token",
+    "position-instead-of-token": known(
         "You return where the token stands instead of the token.",
         "A position means nothing without the sentence. The caller gave you the tokens.",
-        parts={"pair": lambda tokens, position, number: (position, number)},
+        pair=lambda tokens, position, number: (position, number),
     ),
-    Mistake(
-        "pairs-turned-round",
+    "pairs-turned-round": known(
         "Your pairs are (mean weight, token).",
         "The token comes first. (With the number first a plain sort works, and that is perhaps "
         "why.)",
-        parts={"pair": lambda tokens, position, number: (number, tokens[position])},
+        pair=lambda tokens, position, number: (number, tokens[position]),
     ),
-    Mistake(
-        "tokens-alone",
+    "tokens-alone": known(
         "You return the tokens without their mean weights.",
         "Without the number nobody can tell a head that parks from one that spreads: first of a "
         "close race, or of none?",
-        parts={"pair": lambda tokens, position, number: tokens[position]},
+        pair=lambda tokens, position, number: tokens[position],
     ),
-    Mistake(
-        "numbers-alone",
+    "numbers-alone": known(
         "You return the mean weights without the tokens.",
         "The reader wants to know who gets them.",
-        parts={"pair": lambda tokens, position, number: number},
+        pair=lambda tokens, position, number: number,
     ),
-    Mistake(
-        "rounded",
+    "rounded": known(
         "You round the mean weights.",
         "Round what you print, not what you return: whoever goes on with it needs the digits.",
-        parts={"number": lambda number: round(float(number), 2)},
+        number=lambda number: round(float(number), 2),
     ),
-    Mistake(
-        "rounded-to-4-digits",
+    "rounded-to-4-digits": known(
         "You round the mean weights.",
         "Round what you print, not what you return: whoever goes on with it needs the digits.",
-        parts={"number": lambda number: round(float(number), 4)},
+        number=lambda number: round(float(number), 4),
     ),
-    Mistake(
-        "equals-anyhow",
+    "equals-anyhow": known(
         "Tokens with equal means come in any order.",
         "topk and argsort promise nothing about equal ones, and a sort of pairs goes on with the "
         "second of the pair. The earlier place comes first.",
         wrong=lambda weights, tokens, k=3: _topk(weights, tokens, min(k, len(tokens))),
         shows=_equals_anyhow,
     ),
-    Mistake(
-        "same-words-added-up",
+    "same-words-added-up": known(
         "You add up what the same word gets at different places.",
         'A head looks at positions, and each is an entry of its own: the first "the" and the '
         "second are two keys with two values.",
         wrong=_collected(lambda old, new: old + new),
     ),
-    Mistake(
-        "same-words-overwritten",
+    "same-words-overwritten": known(
         "Where a word stands twice, the later place takes the other's entry.",
         "That is what a dict does with a key that it has already. Each position is an entry of "
         "its own.",
         wrong=_collected(lambda old, new: new),
     ),
-    Mistake(
-        "same-words-once",
+    "same-words-once": known(
         "Where a word stands twice, only its first place is looked at.",
         "tokens.index(word) always finds the first. Each position is an entry of its own.",
         wrong=_collected(lambda old, new: old),
     ),
-    Mistake(
-        "same-words-same-number",
+    "same-words-same-number": known(
         "Where a word stands twice, both entries have the number of its first place.",
         "tokens.index(word) always finds the first. The entries are right, and each needs the mean "
         "of its own position.",
         wrong=_by_index,
     ),
-    Mistake(
-        "special-tokens-left-out",
+    "special-tokens-left-out": known(
         "You leave [CLS] and [SEP] out.",
         "They are keys like any other, and this model gives one of them more than all words "
         "together. The task asks for what the head does, not for what we would like it to do.",
         wrong=_without_special,
     ),
-)
+}
 
 FORBIDDEN = ("mha_course.explorer.heads",)
 
@@ -408,7 +376,7 @@ TASK = Task(
     examine=examine_attended,
     returns=("the list of tokens", "the list of mean weights"),
     tolerance=1e-6,
-    mistakes=ATTENDED,
+    mistakes=read_again("The tokens that a head looks at", ATTENDED),
     build=build_attended,
     forbidden=FORBIDDEN,
     number=1,

@@ -3,11 +3,9 @@
 import torch
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
-
-__all__ = ["TASK"]
 
 
 def offset_cases(draw):
@@ -96,149 +94,129 @@ def _votes(weights, offset):
 
 
 # What is wrong about the pairs that are looked at, in `find_head` as well.
-PAIRS = read_again(
-    OFFSETS,
-    Mistake(
-        "sign-turned",
+PAIRS = {
+    "sign-turned": known(
         "You look on the other side: at offset -1, at the token after. (Or rows and columns have "
         "changed places, which comes to the same.)",
         "The key of query i is i + offset. At offset -1 query 5 asks key 4: in which row is that, "
         "and in which column?",
-        "Rows ask, columns are asked",
-        parts={"shift": lambda offset: -offset},
+        section="Rows ask, columns are asked",
+        shift=lambda offset: -offset,
     ),
-    Mistake(
-        "offset-ignored",
+    "offset-ignored": known(
         "You look at offset 0, whatever the offset is.",
         "That is how much each token looks at itself: the main diagonal. The pairs that are asked "
         "for lie beside it.",
-        parts={"shift": lambda offset: 0},
+        shift=lambda offset: 0,
     ),
-    Mistake(
-        "always-before",
+    "always-before": known(
         "You look at the token before, whatever the offset is.",
         "The offset says how far away the key is, and on which side.",
-        parts={"shift": lambda offset: -1},
+        shift=lambda offset: -1,
     ),
-    Mistake(
-        "one-too-far-right",
+    "one-too-far-right": known(
         "Your keys stand one place further right than they should: i + offset + 1.",
         "Offset 0 is the token itself. Is it in your code, too?",
-        parts={"shift": lambda offset: offset + 1},
+        shift=lambda offset: offset + 1,
     ),
-    Mistake(
-        "one-too-far-left",
+    "one-too-far-left": known(
         "Your keys stand one place further left than they should: i + offset - 1.",
         "Offset 0 is the token itself. Is it in your code, too?",
-        parts={"shift": lambda offset: offset - 1},
+        shift=lambda offset: offset - 1,
     ),
-    Mistake(
-        "distance-only",
+    "distance-only": known(
         "You take the offset without its sign: before and after become the same.",
         "A head that looks back and one that looks ahead are two kinds of head. The sign tells "
         "them apart.",
-        parts={"shift": abs},
+        shift=abs,
     ),
-    Mistake(
-        "wrapped-around",
+    "wrapped-around": known(
         "Your pairs go round the end: the first token's key at offset -1 is the last token.",
         "That is what roll does, or a remainder. The first token has no token before it; that "
         "query is left out.",
-        parts={"pick": _wrapped},
+        pick=_wrapped,
     ),
-    Mistake(
-        "index-past-the-end",
+    "index-past-the-end": known(
         "You ask for the key i + offset of every query i, also where there is none.",
         "Below 0 Python counts from the end, without a word: index -1 is the last token. Past the "
         "end it raises an error. Which queries have such a key?",
-        parts={"pick": _indexed},
+        pick=_indexed,
     ),
-    Mistake(
-        "negative-index",
+    "negative-index": known(
         "You leave out the queries whose key would be past the end, but not those whose key would "
         "be before the beginning.",
         "Below 0 Python counts from the end, without a word: index -1 is the last token. Which "
         "queries have a key at offset -1?",
-        parts={"pick": _cut_at_the_end},
+        pick=_cut_at_the_end,
     ),
-    Mistake(
-        "diagonal-of-the-first-axes",
+    "diagonal-of-the-first-axes": known(
         "You take the diagonal of the first two axes.",
         "diagonal does that unless it is told which axes. For one head, (L, L), it is right; with "
         "heads and layers in front it is not queries and keys that it pairs up.",
-        parts={"pick": lambda weights, offset: weights.diagonal(offset)},
+        pick=lambda weights, offset: weights.diagonal(offset),
     ),
-    Mistake(
-        "votes-counted",
+    "votes-counted": known(
         "You count the queries whose largest weight is at this offset.",
         "That is how Voita et al. call a head positional, and a good question. The task asks for "
         "the mean weight, in which a weight of .9 counts more than one of .3.",
-        parts={"pick": _votes},
+        pick=_votes,
     ),
-    Mistake(
-        "one-position-for-all",
+    "one-position-for-all": known(
         "You average over all queries first and look at one position then.",
         "The key that is asked for moves along with the query: query 5 asks key 4, query 6 asks "
         "key 5. Once the queries are averaged, that cannot be seen any more.",
-        parts={"pick": lambda weights, offset: weights.mean(dim=-2)[..., [offset]]},
+        pick=lambda weights, offset: weights.mean(dim=-2)[..., [offset]],
     ),
-    Mistake(
-        "largest-pair",
+    "largest-pair": known(
         "You take the largest weight at this offset.",
         "One pair of tokens is enough for that. The mean says what the head does as a rule.",
-        parts={"average": lambda picked, length, offset: picked.amax(dim=-1)},
+        average=lambda picked, length, offset: picked.amax(dim=-1),
     ),
-    Mistake(
-        "divided-by-length-less-offset",
+    "divided-by-length-less-offset": known(
         "You divide by L - offset.",
         "That is the number of pairs for an offset to the right. How many are there at offset -1, "
         "and what does L - (-1) give?",
-        parts={"average": lambda picked, length, offset: picked.sum(dim=-1) / (length - offset)},
+        average=lambda picked, length, offset: picked.sum(dim=-1) / (length - offset),
     ),
-)
+}
+PAIRS = read_again(OFFSETS, PAIRS)
 
-OFFSET = read_again(
-    OFFSETS,
-    *PAIRS,
-    Mistake(
-        "rows-and-columns-swapped",
+OFFSET = {
+    **by_id(PAIRS),
+    "rows-and-columns-swapped": known(
         wrong=lambda weights, offset: build_offset()(weights.mT, offset),
         twin="sign-turned",
     ),
-    Mistake(
-        "divided-by-length",
+    "divided-by-length": known(
         "You divide by L, as if every query had such a key.",
         "The first token has no token before it. A head that always looks there would get less "
         "than 1, and the shorter the sentence, the less.",
-        parts={"average": lambda picked, length, offset: picked.sum(dim=-1) / length},
+        average=lambda picked, length, offset: picked.sum(dim=-1) / length,
     ),
-    Mistake(
-        "added-not-averaged",
+    "added-not-averaged": known(
         "You add the weights up, and your scores go above 1.",
         "A long sentence has more pairs. The mean over them can be compared.",
-        parts={"average": lambda picked, length, offset: picked.sum(dim=-1)},
+        average=lambda picked, length, offset: picked.sum(dim=-1),
     ),
-    Mistake(
-        "heads-averaged",
+    "heads-averaged": known(
         "You average over everything: one number in all.",
         "Each head gets a score of its own; (..., L, L) becomes (...).",
-        HEADS,
-        parts={"finish": lambda scores: scores.mean()},
+        section=HEADS,
+        finish=lambda scores: scores.mean(),
     ),
-    Mistake(
-        "pairs-not-averaged",
+    "pairs-not-averaged": known(
         "You return the weight of every pair.",
         "They are the right ones. The task asks for their mean.",
-        parts={"average": lambda picked, length, offset: picked},
+        average=lambda picked, length, offset: picked,
     ),
-)
+}
 
 TASK = Task(
     "07-offset_score",
     heads.offset_score,
     offset_cases,
     examine=examine_offset,
-    mistakes=OFFSET,
+    mistakes=read_again(OFFSETS, OFFSET),
     build=build_offset,
     forbidden=FORBIDDEN,
     number=3,

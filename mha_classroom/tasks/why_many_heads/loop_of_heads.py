@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.why_many_heads.one_head import (
     MODULES,
     SHARED,
@@ -10,8 +10,6 @@ from mha_classroom.tasks.why_many_heads.one_head import (
     head_stages,
     one_head,
 )
-
-__all__ = ["TASK"]
 
 
 def loop_of_heads(X, W_q, W_k, W_v, W_o):
@@ -112,162 +110,135 @@ def _slices_of_words(X, W_q, W_k, W_v, W_o):
     return torch.cat(heads, -1) @ W_o
 
 
-JOINING = read_again(
-    "Joining them, wrongly",
-    Mistake(
-        "heads-end-to-end",
+JOINING = {
+    "heads-end-to-end": known(
         "Your heads are laid end to end, along the batch (as torch.cat does when it is told no "
         "axis) or along the words: what meets W_o is as wide as one head.",
         "W_o has H · d_v rows, so it waits for all heads side by side. Sequences and words stay "
         "as many as they are: which axis has to grow?",
-        parts={"join": lambda heads, W_o: torch.cat(_each(heads)) @ W_o},
+        join=lambda heads, W_o: torch.cat(_each(heads)) @ W_o,
     ),
-    Mistake(
-        "heads-along-the-words",
-        parts={"join": lambda heads, W_o: torch.cat(_each(heads), 1) @ W_o},
+    "heads-along-the-words": known(
+        join=lambda heads, W_o: torch.cat(_each(heads), 1) @ W_o,
         twin="heads-end-to-end",
     ),
-    Mistake(
-        "heads-summed",
+    "heads-summed": known(
         "What meets W_o is as wide as one head: you add the heads up before (or average them), or "
         "W_o meets one of them alone.",
         "W_o has H · d_v rows, so it waits for all heads side by side. Added up, heads cannot be "
         "told apart: dogs and cats in one mixture again.",
-        SUM_OF_HEADS,
-        parts={"join": lambda heads, W_o: heads.sum(1) @ W_o},
+        section=SUM_OF_HEADS,
+        join=lambda heads, W_o: heads.sum(1) @ W_o,
     ),
-    Mistake(
-        "heads-summed-through-first-rows",
+    "heads-summed-through-first-rows": known(
         "You add the heads up, and the sum meets the first d_v rows of W_o.",
         "Those are the rows of head 0. Added up, heads cannot be told apart, and the other rows "
         "are there for the other heads.",
-        SUM_OF_HEADS,
-        parts={"join": lambda heads, W_o: heads.sum(1) @ W_o[: heads.shape[-1]]},
+        section=SUM_OF_HEADS,
+        join=lambda heads, W_o: heads.sum(1) @ W_o[: heads.shape[-1]],
     ),
-    Mistake(
-        "heads-summed-without-W_o",
+    "heads-summed-without-W_o": known(
         "You return the sum of the heads.",
         "Added up, heads cannot be told apart. They stand side by side, and W_o, which you do not "
         "use, decides what becomes of each.",
-        parts={"join": lambda heads, W_o: heads.sum(1)},
+        join=lambda heads, W_o: heads.sum(1),
     ),
-    Mistake(
-        "heads-stacked",
+    "heads-stacked": known(
         "You stack the heads on an axis of their own, and W_o meets one head at a time.",
         "W_o has H · d_v rows: the heads have to share the last axis.",
-        parts={"join": lambda heads, W_o: torch.stack(_each(heads)) @ W_o},
+        join=lambda heads, W_o: torch.stack(_each(heads)) @ W_o,
     ),
-    Mistake(
-        "no-output-projection",
+    "no-output-projection": known(
         "You return the heads side by side: W_o is not used.",
         "It mixes what the heads bring, and brings it back to the width of a word.",
-        LOOP_OF_HEADS,
-        parts={"join": lambda heads, W_o: heads.transpose(1, 2).flatten(2)},
+        section=LOOP_OF_HEADS,
+        join=lambda heads, W_o: heads.transpose(1, 2).flatten(2),
     ),
-    Mistake(
-        "W_o-transposed",
+    "W_o-transposed": known(
         "You multiply by the transpose of W_o.",
         "W_o is (H · d_v, d_model): its rows belong to the heads, and nothing has to be turned.",
-        LOOP_OF_HEADS,
-        parts={"join": lambda heads, W_o: heads.transpose(1, 2).flatten(2) @ W_o.T},
+        section=LOOP_OF_HEADS,
+        join=lambda heads, W_o: heads.transpose(1, 2).flatten(2) @ W_o.T,
     ),
-    Mistake(
-        "merge-interleaved",
+    "merge-interleaved": known(
         "Your heads take turns: feature 0 of every head, then feature 1.",
         "The first rows of W_o belong to head 0 alone. All its features come first.",
-        parts={"join": lambda heads, W_o: heads.permute(0, 2, 3, 1).flatten(2) @ W_o},
+        join=lambda heads, W_o: heads.permute(0, 2, 3, 1).flatten(2) @ W_o,
     ),
-    Mistake(
-        "merge-without-transpose",
+    "merge-without-transpose": known(
         "You reshape (B, H, L, d_v) straight to the output: a row holds several words of one head.",
         "reshape deals numbers out as they lie in memory. A row needs one word of every head.",
-        parts={"join": lambda heads, W_o: heads.reshape(*heads[:, 0].shape[:2], -1) @ W_o},
+        join=lambda heads, W_o: heads.reshape(*heads[:, 0].shape[:2], -1) @ W_o,
     ),
-    Mistake(
-        "stacked-and-reshaped",
+    "stacked-and-reshaped": known(
         "You stack the heads first and reshape: sequences, words and heads are mixed up.",
         "reshape deals numbers out as they lie in memory, all of head 0 before head 1. A row needs "
         "one word of every head.",
-        parts={
-            "join": lambda heads, W_o: (
-                torch.stack(_each(heads)).reshape(*heads[:, 0].shape[:2], -1) @ W_o
-            )
-        },
+        join=lambda heads, W_o: torch.stack(_each(heads)).reshape(*heads[:, 0].shape[:2], -1) @ W_o,
     ),
-    Mistake(
-        "heads-reversed",
+    "heads-reversed": known(
         "Your heads stand in reverse order, the last one first.",
         "Each head has to meet its own rows of W_o, and those of head 0 come first.",
-        SUM_OF_HEADS,
-        parts={"join": lambda heads, W_o: _join(heads.flip(1), W_o)},
+        section=SUM_OF_HEADS,
+        join=lambda heads, W_o: _join(heads.flip(1), W_o),
     ),
-    Mistake(
-        "last-head-only",
+    "last-head-only": known(
         "Only the last head arrives in your output.",
         "Is something overwritten in each round of the loop? Every head has something to add.",
-        SUM_OF_HEADS,
-        parts={
-            "join": lambda heads, W_o: heads[:, -1] @ W_o[(heads.shape[1] - 1) * heads.shape[3] :]
-        },
+        section=SUM_OF_HEADS,
+        join=lambda heads, W_o: heads[:, -1] @ W_o[(heads.shape[1] - 1) * heads.shape[3] :],
     ),
-    Mistake(
-        "heads-averaged",
+    "heads-averaged": known(
         "Your output is divided by the number of heads.",
         "The heads' parts of the output are added, not averaged.",
-        SUM_OF_HEADS,
-        parts={"join": lambda heads, W_o: _join(heads, W_o) / heads.shape[1]},
+        section=SUM_OF_HEADS,
+        join=lambda heads, W_o: _join(heads, W_o) / heads.shape[1],
     ),
-    Mistake(
-        "matrices-of-head-0",
+    "matrices-of-head-0": known(
         "All your heads use the matrices of head 0.",
         "Then they look at the same words and bring the same numbers. What differs from head to "
         "head?",
-        LOOP_OF_HEADS,
-        parts={"pick": lambda W: W[:1].expand(len(W), -1, -1)},
+        section=LOOP_OF_HEADS,
+        pick=lambda W: W[:1].expand(len(W), -1, -1),
     ),
-    Mistake(
-        "matrices-cut-on-the-wrong-axis",
+    "matrices-cut-on-the-wrong-axis": known(
         "You take the matrices of head h from the second axis.",
         "W_q is (H, d_model, d_k). Which axis counts the heads?",
-        LOOP_OF_HEADS,
-        _cut_on_axis_1,
+        section=LOOP_OF_HEADS,
+        wrong=_cut_on_axis_1,
     ),
-    Mistake(
-        "loop-over-the-wrong-axis",
+    "loop-over-the-wrong-axis": known(
         "Your loop does not run over the heads: it has as many rounds as a word has features.",
         "W_q is (H, d_model, d_k). Which axis counts the heads, and what does len(W_q) say?",
-        LOOP_OF_HEADS,
-        _loop_over_features,
+        section=LOOP_OF_HEADS,
+        wrong=_loop_over_features,
     ),
-    Mistake(
-        "input-split",
+    "input-split": known(
         "You cut the words into H pieces and give each head one piece.",
         "Every head sees the whole word. What is narrow is what it makes of it.",
-        NARROW,
-        _slices_of_words,
+        section=NARROW,
+        wrong=_slices_of_words,
     ),
-    Mistake(
-        "softmax-over-heads",
+    "softmax-over-heads": known(
         "Your softmax runs over the heads.",
         "Heads do not compete. In each head, each word shares out one unit of attention.",
-        LOOP_OF_HEADS,
-        parts={"softmax": lambda scores, W_q: scores.softmax(1)},
+        section=LOOP_OF_HEADS,
+        softmax=lambda scores, W_q: scores.softmax(1),
     ),
-    Mistake(
-        "scaled-by-all-heads",
+    "scaled-by-all-heads": known(
         "You divide the scores by the square root of H · d_k, the width of all heads together.",
         "The scale follows from the vectors that meet in a score, and these are one head's.",
-        NARROW,
-        parts={"scale": lambda scores, X, W_q, W_v: scores / (len(W_q) * W_q.shape[-1]) ** 0.5},
+        section=NARROW,
+        scale=lambda scores, X, W_q, W_v: scores / (len(W_q) * W_q.shape[-1]) ** 0.5,
     ),
-    Mistake(
-        "residual-added",
+    "residual-added": known(
         "You add the words to the output.",
         "A transformer layer does so afterwards. Multi-head attention itself does not.",
-        LOOP_OF_HEADS,
-        parts={"after": lambda output, X: output + X},
+        section=LOOP_OF_HEADS,
+        after=lambda output, X: output + X,
     ),
-)
+}
+JOINING = read_again("Joining them, wrongly", JOINING)
 
 TASK = Task(
     "03-loop_of_heads",

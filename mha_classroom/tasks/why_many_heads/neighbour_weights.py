@@ -5,11 +5,9 @@ import math
 import torch
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, all_but, by_id, known, read_again
 from mha_classroom.tasks.why_many_heads.runs import MANY, run_neighbours
 from mha_course.attention import scaled_dot_product_attention
-
-__all__ = ["TASK"]
 
 
 def neighbour_weights(num_features, num_positions):
@@ -281,206 +279,177 @@ def _positions(W_v, d):
 
 
 # Looked for alone, all of them.
-SHAPES = read_again(
-    LOOP_OF_HEADS,
-    Mistake(
-        "out-before-in",
+SHAPES = {
+    "out-before-in": known(
         "Your matrices are (out, in), as nn.Linear keeps them.",
         "The lesson multiplies X @ W: which size of W has to meet the width of a word?",
-        "The package version",
-        parts={"change": lambda weights, d: tuple(W.mT for W in weights)},
+        section="The package version",
+        change=lambda weights, d: tuple(W.mT for W in weights),
     ),
-    Mistake(
-        "heads-on-the-last-axis",
+    "heads-on-the-last-axis": known(
         "The two heads are on the last axis of your tensors.",
         "Each head takes its matrix with W_q[h], so the heads come first.",
-        parts={"change": lambda weights, d: tuple(W.permute(1, 2, 0) for W in weights)},
+        change=lambda weights, d: tuple(W.permute(1, 2, 0) for W in weights),
     ),
-    Mistake(
-        "one-W_v-for-both",
+    "one-W_v-for-both": known(
         "You return one W_v for both heads.",
         "It may hold the same numbers for both. Each head still takes its own matrix, W_v[h].",
-        parts={"change": lambda weights, d: (*weights[:2], weights[2][0])},
+        change=lambda weights, d: (*weights[:2], weights[2][0]),
     ),
-    Mistake(
-        "one-head-only",
+    "one-head-only": known(
         "Your matrices are those of a single head.",
         "Two heads are asked for, each with matrices of its own: the first axis has size 2.",
-        parts={"change": lambda weights, d: tuple(W[0] for W in weights)},
+        change=lambda weights, d: tuple(W[0] for W in weights),
     ),
-    Mistake(
-        "whole-numbers",
+    "whole-numbers": known(
         "Your tensors hold whole numbers.",
         "Contents are fractions, and PyTorch does not multiply the two kinds.",
-        STANDS,
-        parts={"change": lambda weights, d: tuple(W.nan_to_num().long() for W in weights)},
+        section=STANDS,
+        change=lambda weights, d: tuple(W.nan_to_num().long() for W in weights),
     ),
-)
+}
+SHAPES = read_again(LOOP_OF_HEADS, SHAPES)
 
-NEIGHBOURS = read_again(
-    STANDS,
-    Mistake(
-        "heads-swapped",
+NEIGHBOURS = {
+    "heads-swapped": known(
         "Head 0 brings the word after, head 1 the word before.",
         "Have the two heads changed places, or queries and keys? Row i of the scores belongs to "
         "the word that asks; is the large number left or right of the diagonal?",
-        parts={"looks": ((1,), (-1,))},
+        looks=((1,), (-1,)),
     ),
-    Mistake(
-        "queries-and-keys-swapped",
-        parts={"change": lambda weights, d: (weights[1], weights[0], weights[2])},
+    "queries-and-keys-swapped": known(
+        change=lambda weights, d: (weights[1], weights[0], weights[2]),
         twin="heads-swapped",
     ),
-    Mistake(
-        "heads-swapped-on-a-ring",
+    "heads-swapped-on-a-ring": known(
         "Head 0 brings the word after, head 1 the word before. (Your positions form a ring, which "
         "is allowed: after the last comes the first.)",
         "Did you roll the wrong way, or the wrong side? Rolled keys and rolled queries move the "
         "large score to opposite sides.",
-        parts={"change": _ring},
+        change=_ring,
     ),
-    Mistake(
-        "both-look-back",
+    "both-look-back": known(
         "Both heads bring the word before.",
         "One head does that. The second has matrices of its own, so that it can look elsewhere.",
-        LOOP_OF_HEADS,
-        parts={"looks": ((-1,), (-1,))},
+        section=LOOP_OF_HEADS,
+        looks=((-1,), (-1,)),
     ),
-    Mistake(
-        "both-look-ahead",
+    "both-look-ahead": known(
         "Both heads bring the word after.",
         "One head does that. The first has matrices of its own, so that it can look elsewhere.",
-        LOOP_OF_HEADS,
-        parts={"looks": ((1,), (1,))},
+        section=LOOP_OF_HEADS,
+        looks=((1,), (1,)),
     ),
-    Mistake(
-        "each-word-itself",
+    "each-word-itself": known(
         "Every word looks at itself.",
         "The query of word i asks for place i. Whom should it ask for?",
-        parts={"looks": ((0,), (0,))},
+        looks=((0,), (0,)),
     ),
-    Mistake(
-        "two-steps",
+    "two-steps": known(
         "Your heads look two words away.",
         "Are queries and keys both shifted? One of them can say where a word stands.",
-        parts={"looks": ((-2,), (2,))},
+        looks=((-2,), (2,)),
     ),
-    Mistake(
-        "both-neighbours-in-each-head",
+    "both-neighbours-in-each-head": known(
         "Each of your heads looks at both neighbours, half and half.",
         "Their contents arrive as one mixture, and who was before and who after is lost. That is "
         "why there are two heads.",
-        LOOP_OF_HEADS,
-        parts={"looks": ((-1, 1), (-1, 1))},
+        section=LOOP_OF_HEADS,
+        looks=((-1, 1), (-1, 1)),
     ),
-    Mistake(
-        "nobody-asked-for",
+    "nobody-asked-for": known(
         "All scores are 0, so every word gets the average of all.",
         "A score is a query times a key. Are W_q and W_k both filled, in the rows that a position "
         "meets?",
-        parts={"looks": ((), ())},
+        looks=((), ()),
     ),
-    Mistake(
-        "second-head-empty",
+    "second-head-empty": known(
         "Head 1 looks at all words alike: its scores are 0.",
         "Head 0 is done. A head makes its weights from its own W_q and W_k.",
-        LOOP_OF_HEADS,
-        parts={"looks": ((-1,), ())},
+        section=LOOP_OF_HEADS,
+        looks=((-1,), ()),
     ),
-    Mistake(
-        "ends-forgotten",
+    "ends-forgotten": known(
         "The first and the last word ask for nobody, in either head.",
         "Each of them lacks one neighbour only. In which head does the first word have one?",
-        parts={"change": _ends_forgotten},
+        change=_ends_forgotten,
     ),
-    Mistake(
-        "positions-in-the-wrong-rows",
+    "positions-in-the-wrong-rows": known(
         "Where your heads look is decided by the contents of the words: queries and keys are made "
         "from features that should not reach them.",
         "A word is its content first, its position after it. Which rows of W_q and W_k does the "
         "position meet in X @ W?",
-        parts={"change": lambda weights, d: tuple(W.roll(-d, 1) for W in weights)},
+        change=lambda weights, d: tuple(W.roll(-d, 1) for W in weights),
     ),
-    Mistake(
-        "contents-in-scores",
+    "contents-in-scores": known(
         "Your queries and keys hold the content as well as the position.",
         "Contents then add to the scores, and words that are alike draw each other's attention. "
         "What is a place asked for by?",
-        parts={"change": _with_contents},
+        change=_with_contents,
     ),
-    Mistake(
-        "strength-too-small",
+    "strength-too-small": known(
         "Your heads look at the right words, but too weakly.",
         "Softmax turns a lead of g into e^g times the weight: a lead of 1 is a factor of 2.72. "
         "How large a lead does 99 % take, against all the other words?",
-        parts={"strength": lambda L: 1.0},
+        strength=lambda L: 1.0,
     ),
-    Mistake(
-        "root-of-d_k-forgotten",
+    "root-of-d_k-forgotten": known(
         "Your heads look at the right words, but too weakly: the lead would be enough if the "
         "softmax got the scores as they are.",
         "On the way there scores are divided. By what? The lead that counts is what is left of it.",
-        parts={"strength": lambda L: math.log(99 * (L - 1))},
+        strength=lambda L: math.log(99 * (L - 1)),
     ),
-    *(
-        Mistake(
-            f"firm-up-to-{positions}-positions",
+    **{
+        f"firm-up-to-{positions}-positions": known(
             f"Your heads look at the right words, firmly with up to {positions} positions, too "
             "weakly with more.",
             "The more words compete, the larger a lead it takes, and what it is divided by may "
             "grow too. How large must the lead be for 19 positions?",
-            STANDS,
-            parts={"strength": _always(strength)},
+            section=STANDS,
+            strength=_always(strength),
         )
         for positions, strength in FIRM_UP_TO.items()
-    ),
-    Mistake(
-        "sign-turned",
+    },
+    "sign-turned": known(
         "Your heads look at every word but the right one.",
         "The score that should lead is the only one below 0. What sign has your strength?",
-        parts={"strength": lambda L: -100.0},
+        strength=lambda L: -100.0,
     ),
-    Mistake(
-        "infinite-strength",
+    "infinite-strength": known(
         "You take inf for the strength.",
         "Most features of a word are 0, and inf · 0 is not a number. How large a lead is enough?",
-        parts={"strength": lambda L: math.inf},
+        strength=lambda L: math.inf,
     ),
-    Mistake(
-        "values-empty",
+    "values-empty": known(
         "Your heads bring zeros: W_v is empty.",
         "They look at the right words. W_v says what is brought from there.",
-        "One head, with matrices of its own",
-        parts={"fill": lambda W_v, d: None},
+        section="One head, with matrices of its own",
+        fill=lambda W_v, d: None,
     ),
-    Mistake(
-        "values-of-positions",
+    "values-of-positions": known(
         "Your heads bring the position of the word that they look at, not its content.",
         "The value is what a word hands over. Which rows of W_v meet the content?",
-        parts={"fill": _positions},
+        fill=_positions,
     ),
-    Mistake(
-        "values-all-ones",
+    "values-all-ones": known(
         "Your W_v is all ones: each number that a head brings is the sum of a whole word.",
         "Each feature of the content has to arrive in its own place, without the others.",
-        parts={"fill": lambda W_v, d: W_v.fill_(1)},
+        fill=lambda W_v, d: W_v.fill_(1),
     ),
-    Mistake(
-        "values-of-head-0-only",
+    "values-of-head-0-only": known(
         "Head 1 brings zeros: its W_v is empty.",
         "Each head has a W_v of its own.",
-        LOOP_OF_HEADS,
-        parts={"fill": lambda W_v, d: _copy_content(W_v[:1], d)},
+        section=LOOP_OF_HEADS,
+        fill=lambda W_v, d: _copy_content(W_v[:1], d),
     ),
-    Mistake(
-        "values-multiplied",
+    "values-multiplied": known(
         "Your heads bring the right content, multiplied.",
         "The strength belongs to the scores, where it makes a head look firmly. What is brought "
         "should arrive as it was.",
-        parts={"fill": lambda W_v, d: _copy_content(W_v, d) or W_v.mul_(100)},
+        fill=lambda W_v, d: _copy_content(W_v, d) or W_v.mul_(100),
     ),
-    *SHAPES,
-)
+    **by_id(SHAPES),
+}
 
 TASK = Task(
     "03-neighbour_weights",
@@ -489,7 +458,7 @@ TASK = Task(
     run=run_neighbours,
     examine=examine_neighbours,
     returns=("weight_before", "copied_before", "weight_after", "copied_after"),
-    mistakes=NEIGHBOURS,
+    mistakes=read_again(STANDS, NEIGHBOURS),
     build=build_neighbours,
     alone=(
         "heads-swapped-on-a-ring",

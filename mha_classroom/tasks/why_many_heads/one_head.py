@@ -2,11 +2,9 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again
+from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import LIBRARY
 from mha_course.attention import scaled_dot_product_attention
-
-__all__ = ["TASK"]
 
 
 def one_head(X, W_q, W_k, W_v):
@@ -94,193 +92,164 @@ def _causal(scores, W_q):
 
 
 # Of `loop_of_heads` as well.
-SHARED = read_again(
-    ONE,
-    Mistake(
-        "not-scaled",
+SHARED = {
+    "not-scaled": known(
         "You do not scale the scores.",
         "Their spread grows with the width of queries and keys, and softmax then puts nearly all "
         "the weight on one word (lesson 2).",
-        parts={"scale": lambda scores, X, W_q, W_v: scores},
+        scale=lambda scores, X, W_q, W_v: scores,
     ),
-    Mistake(
-        "divided-by-width",
+    "divided-by-width": known(
         "You divide the scores by the whole width of a query: by d_k, or by its root twice.",
         "The spread of a score is the root of that width, and dividing by more makes all weights "
         "nearly equal (lesson 2). Does a function that you call scale already?",
-        parts={"scale": lambda scores, X, W_q, W_v: scores / W_q.shape[-1]},
+        scale=lambda scores, X, W_q, W_v: scores / W_q.shape[-1],
     ),
-    Mistake(
-        "scaled-by-d_model",
+    "scaled-by-d_model": known(
         "You divide the scores by the square root of d_model, the width of a word.",
         "The scale follows from the vectors that meet in a score. How many numbers have they?",
-        parts={"scale": lambda scores, X, W_q, W_v: scores / X.shape[-1] ** 0.5},
+        scale=lambda scores, X, W_q, W_v: scores / X.shape[-1] ** 0.5,
     ),
-    Mistake(
-        "scaled-by-d_v",
+    "scaled-by-d_v": known(
         "You divide the scores by the square root of d_v, the width of the values.",
         "Values take no part in a score. Which two vectors meet there, and how many numbers have "
         "they?",
-        parts={"scale": lambda scores, X, W_q, W_v: scores / W_v.shape[-1] ** 0.5},
+        scale=lambda scores, X, W_q, W_v: scores / W_v.shape[-1] ** 0.5,
     ),
-    Mistake(
-        "scaled-by-words",
+    "scaled-by-words": known(
         "You divide the scores by the square root of the number of words.",
         "How far scores spread depends on how many products are added in one score, not on how "
         "many scores there are.",
-        parts={"scale": lambda scores, X, W_q, W_v: scores / X.shape[-2] ** 0.5},
+        scale=lambda scores, X, W_q, W_v: scores / X.shape[-2] ** 0.5,
     ),
-    Mistake(
-        "multiplied-by-root",
+    "multiplied-by-root": known(
         "You multiply the scores by the square root of d_k.",
         "Scores spread too far as they are. The scale is there to bring them closer together.",
-        parts={"scale": lambda scores, X, W_q, W_v: scores * W_q.shape[-1] ** 0.5},
+        scale=lambda scores, X, W_q, W_v: scores * W_q.shape[-1] ** 0.5,
     ),
-    Mistake(
-        "scaled-after-softmax",
+    "scaled-after-softmax": known(
         "You scale the weights, after the softmax.",
         "Then a row no longer sums to 1, and the softmax has seen the wide scores already.",
-        parts={
-            "scale": lambda scores, X, W_q, W_v: scores,
-            "softmax": lambda scores, W_q: scores.softmax(-1) / W_q.shape[-1] ** 0.5,
-        },
+        scale=lambda scores, X, W_q, W_v: scores,
+        softmax=lambda scores, W_q: scores.softmax(-1) / W_q.shape[-1] ** 0.5,
     ),
-    Mistake(
-        "softmax-over-queries",
+    "softmax-over-queries": known(
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
         "Each word shares out one unit of attention among the words that it looks at, so each row "
         "sums to 1.",
-        parts={"softmax": lambda scores, W_q: scores.softmax(-2)},
+        softmax=lambda scores, W_q: scores.softmax(-2),
     ),
-    Mistake(
-        "softmax-over-batch",
+    "softmax-over-batch": known(
         "Your softmax runs over the sequences of the batch.",
         "Sequences share a batch to be fast, nothing else: no number of one may change another.",
-        parts={"softmax": lambda scores, W_q: scores.softmax(0)},
+        softmax=lambda scores, W_q: scores.softmax(0),
     ),
-    Mistake(
-        "sigmoid",
+    "sigmoid": known(
         "You take the sigmoid of the scores.",
         "It looks at each score alone. What a head returns is an average, so the weights of a row "
         "have to sum to 1.",
-        parts={"softmax": lambda scores, W_q: scores.sigmoid()},
+        softmax=lambda scores, W_q: scores.sigmoid(),
     ),
-    Mistake(
-        "no-softmax",
+    "no-softmax": known(
         "You use the scores as weights: there is no softmax.",
         "Scores may be negative and of any size. An average needs weights that are positive and "
         "sum to 1.",
-        parts={"softmax": lambda scores, W_q: scores},
+        softmax=lambda scores, W_q: scores,
     ),
-    Mistake(
-        "plain-normalisation",
+    "plain-normalisation": known(
         "You divide each score by the sum of its row, without the exponential.",
         "Scores may be negative: such a sum can be 0, and weights negative or huge.",
-        parts={"softmax": lambda scores, W_q: scores / scores.sum(-1, keepdim=True)},
+        softmax=lambda scores, W_q: scores / scores.sum(-1, keepdim=True),
     ),
-    Mistake(
-        "future-hidden",
+    "future-hidden": known(
         "You hide the words that come later.",
         "That is for models that write text. Here every word may look at all of them.",
-        parts={"softmax": _causal},
+        softmax=_causal,
     ),
-    Mistake(
-        "weights-transposed",
+    "weights-transposed": known(
         "Your weights are right, and you multiply the values by their transpose.",
         "Row i of the weights says what word i takes from the others. Turned over, it says what "
         "the others take from word i.",
-        parts={"finish": lambda weights, v: weights.mT @ v},
+        finish=lambda weights, v: weights.mT @ v,
     ),
-    Mistake(
-        "queries-and-keys-swapped",
+    "queries-and-keys-swapped": known(
         "Queries and keys have changed places.",
         "A query says whom I ask for, a key where I stand. The word that asks owns the row of "
         "weights.",
-        STANDS,
-        parts={"project": lambda X, W_q, W_k, W_v: (X @ W_k, X @ W_q, X @ W_v)},
+        section=STANDS,
+        project=lambda X, W_q, W_k, W_v: (X @ W_k, X @ W_q, X @ W_v),
     ),
-    Mistake(
-        "keys-from-W_q",
+    "keys-from-W_q": known(
         "Your keys are made with W_q, like the queries: W_k changes nothing.",
         "Then scores are symmetric: cats would look at dogs exactly as much as dogs at cats.",
-        STANDS,
-        parts={"project": lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_q, X @ W_v)},
+        section=STANDS,
+        project=lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_q, X @ W_v),
     ),
-    Mistake(
-        "values-not-projected",
+    "values-not-projected": known(
         "You average the words themselves: W_v is not used.",
         "What a word is found by and what it hands over are different things, each with a matrix.",
-        parts={"project": lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_k, X)},
+        project=lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_k, X),
     ),
-)
+}
+SHARED = read_again(ONE, SHARED)
 
-HEAD = SHARED + read_again(
-    ONE,
-    Mistake(
-        "nothing-projected",
+HEAD = {
+    "nothing-projected": known(
         "The words attend to each other as they are: none of the three matrices is used.",
         "Without its matrices every head would make the same weights.",
-        parts={"project": lambda X, W_q, W_k, W_v: (X, X, X)},
+        project=lambda X, W_q, W_k, W_v: (X, X, X),
     ),
-    Mistake(
-        "softmax-overflows",
+    "softmax-overflows": known(
         "Your exponentials overflow when scores are in the thousands, and inf / inf is NaN.",
         "Only differences between scores matter to a softmax. What can be taken away from a whole "
         "row before the exponential?",
-        parts={"softmax": lambda scores, W_q: scores.exp() / scores.exp().sum(-1, keepdim=True)},
+        softmax=lambda scores, W_q: scores.exp() / scores.exp().sum(-1, keepdim=True),
     ),
-    Mistake(
-        "weights-returned-too",
+    "weights-returned-too": known(
         "You return the output and the weights.",
         "The task asks for the output alone. Heads are joined later, and weights cannot be.",
-        parts={"finish": lambda weights, v: (weights @ v, weights)},
+        finish=lambda weights, v: (weights @ v, weights),
     ),
-    Mistake(
-        "weights-only",
+    "weights-only": known(
         "You return the weights.",
         "They say where a head looks. The output is what it brings from there: (B, L, d_v).",
-        parts={"finish": lambda weights, v: weights},
+        finish=lambda weights, v: weights,
     ),
-    Mistake(
-        "values-from-W_k",
+    "values-from-W_k": known(
         "Your values are made with W_k, like the keys: W_v changes nothing.",
         "What a word is found by and what it hands over are different things, each with a matrix.",
         wrong=build_head(project=lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_k, X @ W_k)),
     ),
-    Mistake(
-        "matrices-transposed",
+    "matrices-transposed": known(
         "You multiply by the transposes of the matrices.",
         "nn.Linear keeps (out, in) and has to be turned. These are (in, out): which of their sizes "
         "meets the width of a word?",
         wrong=lambda X, W_q, W_k, W_v: build_head()(X, W_q.T, W_k.T, W_v.T),
     ),
-    Mistake(
-        "matrix-on-the-left",
+    "matrix-on-the-left": known(
         "You multiply by the matrix from the left.",
         "Each row of X is a word, and it is the words that are projected. What does a matrix on "
         "the left mix?",
         wrong=lambda X, W_q, W_k, W_v: build_head()(W_q @ X, W_q, W_k, W_v),
     ),
-    Mistake(
-        "keys-not-turned",
+    "keys-not-turned": known(
         "You multiply queries by keys as they stand, both (B, L, d_k).",
         "A score is one query times one key: the two axes that are summed over have to meet, and "
         "these are the features.",
         wrong=build_head(match=lambda q, k: q @ k),
     ),
-    Mistake(
-        "keys-turned-with-T",
+    "keys-turned-with-T": known(
         "You turn the keys with .T, and it turns all three axes: the batch goes to the end.",
         "Each sequence has its own matrix of scores. Only words and features change places.",
         wrong=build_head(match=lambda q, k: q @ k.permute(2, 1, 0)),
     ),
-    Mistake(
-        "attention-across-the-batch",
+    "attention-across-the-batch": known(
         "Your words attend to the words at the same place in other sequences.",
         "The first axis is the batch. Some libraries put words first, and no shape complains.",
         wrong=lambda X, *W: build_head()(X.transpose(0, 1), *W).transpose(0, 1),
     ),
-)
+}
+HEAD = SHARED + read_again(ONE, HEAD)
 
 MODULES = ("mha_course.multihead.MultiHeadAttention", "d2l.torch.MultiHeadAttention", *LIBRARY)
 

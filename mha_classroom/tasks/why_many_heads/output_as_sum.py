@@ -2,9 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
-
-__all__ = ["TASK"]
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 
 def output_as_sum(heads, W_o):
@@ -60,137 +58,117 @@ def _width_from_batch(heads, W_o):
 
 WRONGLY = "Joining them, wrongly"
 
-SUM = read_again(
-    "The output is a sum",
-    Mistake(
-        "first-rows-for-all",
+SUM = {
+    "first-rows-for-all": known(
         "Every head writes through the first d_v rows of W_o.",
         "That equals adding the heads up first, and then nobody can tell them apart. Where do the "
         "rows of head h start?",
-        parts={"rows": lambda W_o, h, H, d_v: W_o[:d_v]},
+        rows=lambda W_o, h, H, d_v: W_o[:d_v],
     ),
-    Mistake(
-        "merge-interleaved",
+    "merge-interleaved": known(
         "Head h gets the rows h, h + H, h + 2H and so on.",
         "The rows of a head are neighbours, since its features stand side by side.",
-        WRONGLY,
-        parts={"rows": lambda W_o, h, H, d_v: W_o[h::H]},
+        section=WRONGLY,
+        rows=lambda W_o, h, H, d_v: W_o[h::H],
     ),
-    Mistake(
-        "rows-start-at-h",
+    "rows-start-at-h": known(
         "The rows of head h start at row h.",
         "Each head before it owns d_v rows. With d_v = 2, which rows are left for head 3?",
-        parts={"rows": lambda W_o, h, H, d_v: W_o[h : h + d_v]},
+        rows=lambda W_o, h, H, d_v: W_o[h : h + d_v],
     ),
-    Mistake(
-        "pieces-of-H-rows",
+    "pieces-of-H-rows": known(
         "You cut W_o into pieces of H rows.",
         "A head is d_v wide, so its piece has d_v rows, and there are H pieces. split wants to "
         "know how long a piece is, chunk how many there are.",
-        parts={"rows": lambda W_o, h, H, d_v: W_o.chunk(d_v)[min(h, d_v - 1)]},
+        rows=lambda W_o, h, H, d_v: W_o.chunk(d_v)[min(h, d_v - 1)],
     ),
-    Mistake(
-        "last-row-left-out",
+    "last-row-left-out": known(
         "Your piece of W_o lacks the last row of the head.",
         "In Python the end of a slice is not part of it: how many rows does 0:d_v take?",
-        parts={"rows": lambda W_o, h, H, d_v: W_o[h * d_v : (h + 1) * d_v - 1]},
+        rows=lambda W_o, h, H, d_v: W_o[h * d_v : (h + 1) * d_v - 1],
     ),
-    Mistake(
-        "columns-for-rows",
+    "columns-for-rows": known(
         "You cut W_o into columns.",
         "Its columns are the features of the output, and every head writes into all of them. "
         "The rows belong to the heads.",
-        parts={"rows": lambda W_o, h, H, d_v: W_o[:, h * d_v : (h + 1) * d_v]},
+        rows=lambda W_o, h, H, d_v: W_o[:, h * d_v : (h + 1) * d_v],
     ),
-    Mistake(
-        "whole-W_o-for-each-head",
+    "whole-W_o-for-each-head": known(
         "Numbers as wide as one head meet the whole W_o.",
         "W_o has H · d_v rows, a head d_v numbers a word. Added up or one by one, heads stay that "
         "narrow: they meet their own rows only.",
-        parts={"rows": lambda W_o, h, H, d_v: W_o},
+        rows=lambda W_o, h, H, d_v: W_o,
     ),
-    Mistake(
-        "heads-summed",
+    "heads-summed": known(
         wrong=lambda heads, W_o: heads.sum(0) @ W_o,
         twin="whole-W_o-for-each-head",
     ),
-    Mistake(
-        "heads-reversed",
+    "heads-reversed": known(
         "The last head meets the first rows of W_o.",
         "Heads may be added in any order, as long as each keeps its own rows.",
-        parts={"order": lambda heads: heads.flip(0)},
+        order=lambda heads: heads.flip(0),
     ),
-    Mistake(
-        "head-0-for-all",
+    "head-0-for-all": known(
         "Head 0 meets the rows of every head, and the other heads nothing.",
         "The rows of W_o follow h in your loop. Does the head follow it too?",
-        parts={"order": lambda heads: heads[:1].expand_as(heads)},
+        order=lambda heads: heads[:1].expand_as(heads),
     ),
-    Mistake(
-        "width-from-the-wrong-axis",
+    "width-from-the-wrong-axis": known(
         "You take the width of a head from the axis that counts the sequences.",
         "heads is (H, B, L, d_v): the width is the size of the last axis. Where B and d_v are "
         "equal nobody notices.",
         wrong=_width_from_batch,
     ),
-    Mistake(
-        "W_o-transposed",
+    "W_o-transposed": known(
         "You multiply by the transpose of W_o.",
         "W_o is (H · d_v, d_model): its rows belong to the heads, and nothing has to be turned.",
         wrong=lambda heads, W_o: torch.cat(list(heads), -1) @ W_o.T,
     ),
-    Mistake(
-        "heads-averaged",
+    "heads-averaged": known(
         "You average the terms.",
         "Side by side times W_o is their sum. The mean is H times too small.",
-        parts={"combine": lambda terms: terms.mean(0)},
+        combine=lambda terms: terms.mean(0),
     ),
-    Mistake(
-        "last-head-only",
+    "last-head-only": known(
         "Only the last head arrives in your output.",
         "Is something overwritten in each round of the loop? What was there before has to stay.",
-        parts={"combine": lambda terms: terms[-1]},
+        combine=lambda terms: terms[-1],
     ),
-    Mistake(
-        "first-head-only",
+    "first-head-only": known(
         "Only head 0 arrives in your output.",
         "Does a `return` stand inside the loop? It ends it in the first round.",
-        parts={"combine": lambda terms: terms[0]},
+        combine=lambda terms: terms[0],
     ),
-    Mistake(
-        "terms-not-added",
+    "terms-not-added": known(
         "You return the terms, one for each head.",
         "Each is right. The output is a single (B, L, d_model).",
-        parts={"combine": lambda terms: terms},
+        combine=lambda terms: terms,
     ),
-    Mistake(
-        "terms-side-by-side",
+    "terms-side-by-side": known(
         "You put the terms side by side.",
         "Each is as wide as the output already: past their own rows of W_o, heads are added.",
-        parts={"combine": lambda terms: torch.cat(list(terms), -1)},
+        combine=lambda terms: torch.cat(list(terms), -1),
     ),
-    Mistake(
-        "summed-over-the-batch",
+    "summed-over-the-batch": known(
         "You add up the sequences instead of the heads.",
         "heads is (H, B, L, d_v): which axis counts the heads?",
-        parts={"combine": lambda terms: terms.sum(1)},
+        combine=lambda terms: terms.sum(1),
     ),
-    Mistake(
-        "merge-without-transpose",
+    "merge-without-transpose": known(
         "You reshape (H, B, L, d_v) to (B, L, H · d_v): a row holds several words of one head.",
         "reshape deals numbers out as they lie in memory, all of head 0 before head 1. A row needs "
         "one word of every head.",
-        WRONGLY,
-        lambda heads, W_o: heads.reshape(*heads.shape[1:3], -1) @ W_o,
+        section=WRONGLY,
+        wrong=lambda heads, W_o: heads.reshape(*heads.shape[1:3], -1) @ W_o,
     ),
-)
+}
 
 TASK = Task(
     "03-output_as_sum",
     output_as_sum,
     sum_cases,
     returns=("the output",),
-    mistakes=SUM,
+    mistakes=read_again("The output is a sum", SUM),
     build=build_sum,
     stages=sum_stages,
     number=3,

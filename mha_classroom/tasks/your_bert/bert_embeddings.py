@@ -6,7 +6,7 @@ from torch import nn
 from mha_classroom.checks.examining import equal, is_floats, total
 from mha_classroom.checks.modules import judged, plan_of
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     EVAL,
     STILL,
@@ -16,8 +16,6 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
 )
 from mha_classroom.tasks.your_bert.runs import TABLES, run_embeddings
 from mha_course import bert
-
-__all__ = ["TASK"]
 
 
 def embedding_cases(draw):
@@ -167,221 +165,170 @@ class _ConcatenatedAndNormalised(_Concatenated):
         return drop(self, self.norm(super().forward(input_ids, token_type_ids)))
 
 
-EMBEDDINGS = read_again(
-    "From ids to vectors",
-    Mistake(
-        "positions-forgotten",
+EMBEDDINGS = {
+    "positions-forgotten": known(
         "The positions are not in your sum.",
         "Without them a word has one vector wherever it stands, and attention knows no order.",
-        parts={"position": lambda self, ids: 0},
+        position=lambda self, ids: 0,
     ),
-    Mistake(
-        "positions-from-1",
+    "positions-from-1": known(
         "You count positions from 1.",
         "The first row of the table is for the first word, and Python calls it 0.",
-        parts={"position": lambda self, ids: self.positions(_places(ids) + 1)},
+        position=lambda self, ids: self.positions(_places(ids) + 1),
     ),
-    Mistake(
-        "positions-by-word",
+    "positions-by-word": known(
         "You look positions up by the ids of the words.",
         "An id says which word it is. The position says where it stands: 0, 1, 2, …, the same in "
         "every text.",
-        parts={"position": lambda self, ids: self.positions(ids)},
+        position=lambda self, ids: self.positions(ids),
     ),
-    Mistake(
-        "positions-by-text",
+    "positions-by-text": known(
         "Your positions count the texts of the batch, not the words of a text.",
         "All texts of a batch begin at position 0. Which axis of input_ids runs along a text?",
-        parts={"position": lambda self, ids: self.positions(torch.arange(len(ids)))[:, None]},
+        position=lambda self, ids: self.positions(torch.arange(len(ids)))[:, None],
     ),
-    Mistake(
-        "positions-run-on",
+    "positions-run-on": known(
         "Your positions go on from one text of the batch to the next.",
         "Each text begins at position 0, whatever it is read together with.",
-        parts={
-            "position": lambda self, ids: self.positions(torch.arange(ids.numel()).view(ids.shape))
-        },
+        position=lambda self, ids: self.positions(torch.arange(ids.numel()).view(ids.shape)),
     ),
-    Mistake(
-        "positions-backwards",
+    "positions-backwards": known(
         "You count positions from the end of the text.",
         "The first word stands at position 0.",
-        parts={"position": lambda self, ids: self.positions(_places(ids).flip(0))},
+        position=lambda self, ids: self.positions(_places(ids).flip(0)),
     ),
-    Mistake(
-        "padding-not-counted",
+    "padding-not-counted": known(
         "Your positions count only ids other than 0.",
         "Some other models do that. In BERT a position is the place in the text, padding or not; "
         "the mask is what hides padding, later.",
-        parts={
-            "position": lambda self, ids: self.positions(((ids != 0).cumsum(1) - 1).clamp(min=0))
-        },
+        position=lambda self, ids: self.positions(((ids != 0).cumsum(1) - 1).clamp(min=0)),
     ),
-    Mistake(
-        "one-position-for-all",
+    "one-position-for-all": known(
         "Every word gets the vector of position 0.",
         "Position 0 is the first word's. The table has a row for each place.",
-        parts={"position": lambda self, ids: self.positions(torch.zeros_like(ids))},
+        position=lambda self, ids: self.positions(torch.zeros_like(ids)),
     ),
-    Mistake(
-        "segments-forgotten",
+    "segments-forgotten": known(
         "The segments are not in your sum.",
         "Even where there is one segment only, its vector belongs to the sum: the model was "
         "trained with it.",
-        parts={"segment": lambda self, ids, kinds: 0},
+        segment=lambda self, ids, kinds: 0,
     ),
-    Mistake(
-        "segments-only-if-given",
+    "segments-only-if-given": known(
         "Without token_type_ids you add no segment at all.",
         "None means that all words are of segment 0, and row 0 of the table is not zero.",
-        parts={"segment": lambda self, ids, kinds: 0 if kinds is None else self.segments(kinds)},
+        segment=lambda self, ids, kinds: 0 if kinds is None else self.segments(kinds),
     ),
-    Mistake(
-        "segments-always-0",
+    "segments-always-0": known(
         "You take segment 0 for every word, also where token_type_ids says otherwise.",
         "token_type_ids is None or gives the segment of each word. When it is given, it counts.",
-        parts={"segment": lambda self, ids, kinds: self.segments(torch.zeros_like(ids))},
+        segment=lambda self, ids, kinds: self.segments(torch.zeros_like(ids)),
     ),
-    Mistake(
-        "segment-1-by-default",
+    "segment-1-by-default": known(
         "Without token_type_ids you take segment 1.",
         "None means that all words are of the first segment, and counting begins at 0.",
-        parts={
-            "segment": lambda self, ids, kinds: self.segments(
-                torch.ones_like(ids) if kinds is None else kinds
-            )
-        },
+        segment=lambda self, ids, kinds: self.segments(
+            torch.ones_like(ids) if kinds is None else kinds
+        ),
     ),
-    Mistake(
-        "words-forgotten",
+    "words-forgotten": known(
         "The words' own vectors are not in your sum.",
         "Word, position and segment: three tables, and the word is what the text is about.",
-        parts={"word": lambda self, ids: torch.zeros_like(self.words(ids))},
+        word=lambda self, ids: torch.zeros_like(self.words(ids)),
     ),
-    Mistake(
-        "padding-zeroed",
+    "padding-zeroed": known(
         "Where the id is 0 you put zeros in place of the word's vector.",
         "Row 0 of the table may hold numbers, as a trained model's does, and it is read like any "
         "other.",
-        parts={"word": lambda self, ids: self.words(ids) * (ids != 0)[..., None]},
+        word=lambda self, ids: self.words(ids) * (ids != 0)[..., None],
     ),
-    Mistake(
-        "averaged",
+    "averaged": known(
         "You take the mean of the three vectors, not their sum.",
         "A norm makes that almost the same, but for its eps: a third of the sum has a ninth of "
         "the variance. The model was trained with the sum.",
-        parts={"join": lambda self, *parts: sum(parts) / 3},
+        join=lambda self, *parts: sum(parts) / 3,
     ),
-    Mistake(
-        "multiplied",
+    "multiplied": known(
         "You multiply the three vectors.",
         "They are added: each of them moves the word's vector a little.",
-        parts={"join": lambda self, words, positions, segments: words * positions * segments},
+        join=lambda self, words, positions, segments: words * positions * segments,
     ),
-    Mistake(
-        "concatenated",
+    "concatenated": known(
         "You put the three vectors side by side.",
         "Then each word is three times as wide as the layers expect. They are added, number by "
         "number.",
         wrong=_Concatenated,
     ),
-    Mistake(
-        "concatenated-and-normalised",
+    "concatenated-and-normalised": known(
         "You put the three vectors side by side, and the norm does not fit the result.",
         "The norm is for hidden_size numbers a word. The three are added, number by number.",
         wrong=_ConcatenatedAndNormalised,
     ),
-    Mistake(
-        "no-norm",
+    "no-norm": known(
         "Your result is the sum, not normalised.",
         "The layers expect words of mean 0 and variance 1, scaled and shifted by what the norm "
         "has learnt.",
-        parts={"normalise": lambda self, Y: Y},
+        normalise=lambda self, Y: Y,
     ),
-    Mistake(
-        "norm-before-the-sum",
+    "norm-before-the-sum": known(
         "You normalise the words' vectors and add the rest afterwards.",
         "There is one norm, and it comes after the sum of all three.",
-        parts={
-            "word": lambda self, ids: self.norm(self.words(ids)),
-            "normalise": lambda self, Y: Y,
-        },
+        word=lambda self, ids: self.norm(self.words(ids)),
+        normalise=lambda self, Y: Y,
     ),
-    Mistake(
-        "each-normalised",
+    "each-normalised": known(
         "You normalise each of the three vectors and add the results.",
         "There is one norm, and it comes after the sum.",
-        parts={
-            "join": lambda self, *parts: sum(self.norm(part) for part in parts),
-            "normalise": lambda self, Y: Y,
-        },
+        join=lambda self, *parts: sum(self.norm(part) for part in parts),
+        normalise=lambda self, Y: Y,
     ),
-    Mistake(
-        "norm-before-segments",
+    "norm-before-segments": known(
         "You add the segment after the norm.",
         "There is one norm, and it comes after the sum of all three.",
-        parts={
-            "join": lambda self, words, positions, segments: (
-                self.norm(words + positions) + segments
-            ),
-            "normalise": lambda self, Y: Y,
-        },
+        join=lambda self, words, positions, segments: self.norm(words + positions) + segments,
+        normalise=lambda self, Y: Y,
     ),
-    Mistake(
-        "norm-before-positions",
+    "norm-before-positions": known(
         "You add the position after the norm.",
         "There is one norm, and it comes after the sum of all three.",
-        parts={
-            "join": lambda self, words, positions, segments: (
-                self.norm(words + segments) + positions
-            ),
-            "normalise": lambda self, Y: Y,
-        },
+        join=lambda self, words, positions, segments: self.norm(words + segments) + positions,
+        normalise=lambda self, Y: Y,
     ),
-    Mistake(
-        "default-eps",
+    "default-eps": known(
         "Your norm has PyTorch's own eps, not the config's.",
         "nn.LayerNorm takes 1e-5 unless it is told another. Where a word's numbers hardly vary, "
         "it shows.",
-        parts={"eps": lambda config: 1e-5},
+        eps=lambda config: 1e-5,
     ),
-    Mistake(
-        "no-dropout",
+    "no-dropout": known(
         "hidden_dropout_prob has no effect while training.",
         "With that probability a number of the result is dropped.",
-        parts={"drop": lambda self, Y: Y},
+        drop=lambda self, Y: Y,
     ),
-    Mistake(
-        "dropout-in-eval",
+    "dropout-in-eval": known(
         "Numbers are dropped in eval mode too.",
         "A function drops whenever it is told to. The module knows whether it is training.",
-        parts={"drop": lambda self, Y: nn.functional.dropout(Y, self.rate, True)},
+        drop=lambda self, Y: nn.functional.dropout(Y, self.rate, True),
     ),
-    Mistake(
-        "other-probability",
+    "other-probability": known(
         "You drop with attention_probs_dropout_prob.",
         "That one is for attention weights. Hidden states have a probability of their own.",
-        parts={"rate": lambda config: config.attention_probs_dropout_prob},
+        rate=lambda config: config.attention_probs_dropout_prob,
     ),
-    Mistake(
-        "dropout-before-the-norm",
+    "dropout-before-the-norm": known(
         "You drop before the norm.",
         "The norm would then hide how much was dropped. In BERT's embeddings dropout comes last.",
-        parts={
-            "normalise": lambda self, Y: self.norm(drop(self, Y)),
-            "drop": lambda self, Y: Y,
-        },
+        normalise=lambda self, Y: self.norm(drop(self, Y)),
+        drop=lambda self, Y: Y,
     ),
-    Mistake(
-        "not-scaled-up",
+    "not-scaled-up": known(
         "Numbers are dropped in training, and the others stay as they were.",
         "Then a word is smaller in training than in eval mode. What is kept is divided by 1 - p, "
         "as nn.Dropout does.",
-        parts={
-            "drop": lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y
-        },
+        drop=lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y,
     ),
-)
+}
+EMBEDDINGS = read_again("From ids to vectors", EMBEDDINGS)
 
 TASK = Task(
     "12-BertEmbeddings",

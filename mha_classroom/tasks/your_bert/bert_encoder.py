@@ -5,19 +5,9 @@ from torch import nn
 
 from mha_classroom.checks.examining import is_floats, total
 from mha_classroom.checks.modules import Call, all_reached, judged
-from mha_classroom.checks.task import (
-    AnswerError,
-    Case,
-    Mistake,
-    Task,
-    all_but,
-    read_again,
-    unchanged,
-)
+from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again, unchanged
 from mha_classroom.tasks.bert_attention.bert_self_attention import padding_mask
 from mha_classroom.tasks.your_bert.runs import run_encoder, unlike
-
-__all__ = ["TASK"]
 
 
 def encoder_cases(draw):
@@ -109,177 +99,145 @@ class _LastLayerTwice(build_encoder()):
         return [*states, self.layers[-1](states[-1], mask)]
 
 
-ENCODER = read_again(
-    "A stack of your layers",
-    Mistake(
-        "one-layer-reused",
+ENCODER = {
+    "one-layer-reused": known(
         "Your list holds one layer, many times over.",
         "Multiplying a list repeats the object in it. Each layer has weights of its own, so each "
         "has to be made by a call of its own.",
-        parts={"make": lambda config, layer: [layer(config)] * config.num_hidden_layers},
+        make=lambda config, layer: [layer(config)] * config.num_hidden_layers,
     ),
-    Mistake(
-        "layer-not-called",
+    "layer-not-called": known(
         "You put `layer` itself into the list.",
         "It makes a layer when it is called with the config, and is none itself.",
-        parts={"make": lambda config, layer: [layer] * config.num_hidden_layers},
+        make=lambda config, layer: [layer] * config.num_hidden_layers,
     ),
-    Mistake(
-        "one-layer-only",
+    "one-layer-only": known(
         "You make one layer.",
         "The config says how many there are: num_hidden_layers.",
-        parts={"make": lambda config, layer: [layer(config)]},
+        make=lambda config, layer: [layer(config)],
     ),
-    Mistake(
-        "one-layer-too-many",
+    "one-layer-too-many": known(
         "You make one layer more than num_hidden_layers.",
         "There is one hidden state more than layers, because X counts as one. The layers are as "
         "many as the config says.",
-        parts={
-            "make": lambda config, layer: [
-                layer(config) for _ in range(config.num_hidden_layers + 1)
-            ]
-        },
+        make=lambda config, layer: [layer(config) for _ in range(config.num_hidden_layers + 1)],
     ),
-    Mistake(
-        "python-list",
+    "python-list": known(
         "You keep the layers in an ordinary list, and PyTorch does not see them.",
         "Their parameters are not the module's then: they would not be loaded, trained or moved. "
         "nn.ModuleList is a list that registers what it holds.",
-        parts={"keep": list},
+        keep=list,
     ),
-    Mistake(
-        "sequential-called",
+    "sequential-called": known(
         "You keep the layers in nn.Sequential and call it as a whole.",
         "It passes one argument from layer to layer, so the mask gets lost or does not fit; and "
         "what each layer returns remains inside.",
         wrong=_as_a_whole(lambda self, X, mask=None: [X, self.layers(X)]),
     ),
-    Mistake(
-        "sequential-called-with-mask",
+    "sequential-called-with-mask": known(
         "You keep the layers in nn.Sequential and call it as a whole, with X and the mask.",
         "It takes one argument and passes it from layer to layer, so it refuses the mask; and what "
         "each layer returns would remain inside.",
         wrong=_as_a_whole(lambda self, X, mask=None: self.layers(X, mask)),
     ),
-    Mistake(
-        "mask-first-layer-only",
+    "mask-first-layer-only": known(
         "The mask reaches the first layer only.",
         "A layer forgets it: whatever is padding for one layer is padding for the next, too.",
-        parts={"mask_of": _only(lambda number, count: number == 0)},
+        mask_of=_only(lambda number, count: number == 0),
     ),
-    Mistake(
-        "mask-last-layer-only",
+    "mask-last-layer-only": known(
         "The mask reaches the last layer only.",
         "By then words have heard of padding. Every layer needs the mask.",
-        parts={"mask_of": _only(lambda number, count: number == count - 1)},
+        mask_of=_only(lambda number, count: number == count - 1),
     ),
-    Mistake(
-        "mask-not-in-the-first",
+    "mask-not-in-the-first": known(
         "The first layer gets no mask.",
         "Every layer needs it, and the first is where padding would enter.",
-        parts={"mask_of": _only(lambda number, count: number > 0)},
+        mask_of=_only(lambda number, count: number > 0),
     ),
-    Mistake(
-        "mask-not-passed",
+    "mask-not-passed": known(
         "The mask does not reach the layers.",
         "Your forward takes it, and so does each layer. Left out, it is None, and padding is read "
         "like words.",
-        parts={"mask_of": lambda mask, number, count: None},
+        mask_of=lambda mask, number, count: None,
     ),
-    Mistake(
-        "mask-added-up",
+    "mask-added-up": known(
         "The mask grows from layer to layer.",
         "It is the same for every layer: do not add to it on the way.",
-        parts={
-            "mask_of": lambda mask, number, count: None if mask is None else mask * (number + 1)
-        },
+        mask_of=lambda mask, number, count: None if mask is None else mask * (number + 1),
     ),
-    Mistake(
-        "every-layer-gets-x",
+    "every-layer-gets-x": known(
         "Every layer is given X.",
         "The layers stand in a row: each takes what the one before returned.",
-        parts={"feed": lambda X, states: states[0]},
+        feed=lambda X, states: states[0],
     ),
-    Mistake(
-        "layers-backwards",
+    "layers-backwards": known(
         "You run the layers from the last to the first.",
         "Layer 0 is the one that takes X.",
-        parts={"order": lambda layers: list(layers)[::-1]},
+        order=lambda layers: list(layers)[::-1],
     ),
-    Mistake(
-        "first-layer-again",
+    "first-layer-again": known(
         "Your loop runs layer 0 every time.",
         "Each turn of the loop belongs to another layer.",
-        parts={"order": lambda layers: [layers[0]] * len(layers)},
+        order=lambda layers: [layers[0]] * len(layers),
     ),
-    Mistake(
-        "last-layer-skipped",
+    "last-layer-skipped": known(
         "Your loop ends one layer early.",
         "All num_hidden_layers of them take part.",
-        parts={"order": lambda layers: list(layers)[:-1]},
+        order=lambda layers: list(layers)[:-1],
     ),
-    Mistake(
-        "x-left-out",
+    "x-left-out": known(
         "X is not in your list.",
         "The list has num_hidden_layers + 1 hidden states. The first is what went into layer 0.",
-        parts={"collect": lambda states: states[1:]},
+        collect=lambda states: states[1:],
     ),
-    Mistake(
-        "last-left-out",
-        parts={"collect": lambda states: states[:-1]},
+    "last-left-out": known(
+        collect=lambda states: states[:-1],
         twin="last-layer-skipped",
     ),
-    Mistake(
-        "only-the-last",
+    "only-the-last": known(
         "You return the last hidden state alone.",
         "The task asks for a list of all of them, X first.",
-        parts={"collect": lambda states: states[-1]},
+        collect=lambda states: states[-1],
     ),
-    Mistake(
-        "in-one-tensor",
+    "in-one-tensor": known(
         "You return the hidden states as one tensor.",
         "The numbers may be right; the task asks for a list of tensors.",
-        parts={"collect": torch.stack},
+        collect=torch.stack,
     ),
-    Mistake(
-        "last-first",
+    "last-first": known(
         "Your list begins with the last hidden state.",
         "It begins with X and follows the layers.",
-        parts={"collect": lambda states: states[::-1]},
+        collect=lambda states: states[::-1],
     ),
-    Mistake(
-        "x-twice",
+    "x-twice": known(
         "X stands in your list twice.",
         "Once before the first layer. After each layer, what that layer returns.",
-        parts={"collect": lambda states: [states[0], *states]},
+        collect=lambda states: [states[0], *states],
     ),
-    Mistake(
-        "last-twice",
+    "last-twice": known(
         "The last hidden state stands in your list twice.",
         "Each hidden state belongs into it once: X, and what each layer returns.",
-        parts={"collect": lambda states: [*states, states[-1]]},
+        collect=lambda states: [*states, states[-1]],
     ),
-    Mistake(
-        "last-layer-twice",
+    "last-layer-twice": known(
         "The last layer runs twice.",
         "Each layer has its turn once: X, and one more hidden state for each layer.",
         wrong=_LastLayerTwice,
     ),
-    Mistake(
-        "residual-added",
+    "residual-added": known(
         "You add what went into a layer to what it returns.",
         "The residuals are inside the layer, before its norms.",
-        parts={"after": lambda new, old: new + old},
+        after=lambda new, old: new + old,
     ),
-    Mistake(
-        "detached",
+    "detached": known(
         "No gradient gets through your list of hidden states.",
         "detach, .data and no_grad cut the path back to the weights. A stack that is to be "
         "trained needs it.",
-        parts={"collect": lambda states: [X.detach() for X in states]},
+        collect=lambda states: [X.detach() for X in states],
     ),
-)
+}
+ENCODER = read_again("A stack of your layers", ENCODER)
 
 TASK = Task(
     "12-BertEncoder",

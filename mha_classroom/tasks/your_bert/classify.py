@@ -4,12 +4,10 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, plain_number
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again, unchanged
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.your_bert.runs import run_classify
 from mha_classroom.tasks.your_bert.search import unit
 from mha_course import sentences
-
-__all__ = ["TASK"]
 
 
 def classify_cases(draw):
@@ -171,18 +169,15 @@ def _equals_anyhow(inputs, value):
     return bool((own > table.amax(1) - 1e-9).all())
 
 
-NEAREST = read_again(
-    "A classifier from eight examples a class",
-    Mistake(
-        "examples-not-normalised",
+NEAREST = {
+    "examples-not-normalised": known(
         "You take the mean of the examples as they are, long ones and short ones.",
         "A long example then decides where the mean points. Each example is to have the same say: "
         "length 1 first, then the mean.",
-        parts={"scaled": unchanged},
+        scaled=unchanged,
     ),
-    *(
-        Mistake(
-            id,
+    **{
+        id: known(
             "You cut the examples into equal parts, one for each label.",
             "In the lesson each label has eight examples, one after the other. Here they may be "
             "mixed, and one label may have more than another: only labels says whose each is.",
@@ -192,69 +187,59 @@ NEAREST = read_again(
             ("examples-reshaped", lambda X, count: X.reshape(count, -1, X.shape[1])),
             ("examples-unflattened", lambda X, count: X.unflatten(0, (count, -1))),
         )
-    ),
-    Mistake(
-        "nearest-example",
+    },
+    "nearest-example": known(
         "You take the label of the single example that is most like the vector.",
         "That is another classifier (nearest neighbour), led astray by one odd example. Asked for "
         "is the mean of each label's examples.",
         wrong=_by_example(lambda row, labels: labels[int(row.argmax())]),
     ),
-    Mistake(
-        "vote-of-three",
+    "vote-of-three": known(
         "You let the three nearest examples vote.",
         "That is another classifier (nearest neighbours). Asked for is the mean of each label's "
         "examples.",
         wrong=_by_example(_vote),
     ),
-    Mistake(
-        "sums-of-cosines",
+    "sums-of-cosines": known(
         "You add up: a label with more examples gets more.",
         "How many examples a label has is chance. The mean's direction is what counts.",
         wrong=_by_example(_totals),
     ),
-    Mistake(
-        "dot-product-with-the-mean",
+    "dot-product-with-the-mean": known(
         "You compare by dot product, and the means have different lengths. (The mean of the "
         "cosines with a label's examples comes to the same.)",
         "The mean of vectors that disagree is short, and would lose for that reason alone. Where "
         "it points is what counts.",
-        parts={"compare": lambda vectors, means: vectors @ means.T},
+        compare=lambda vectors, means: vectors @ means.T,
     ),
-    Mistake(
-        "distance-from-the-mean",
+    "distance-from-the-mean": known(
         "You take the mean that is nearest by distance.",
         "A vector's length and a mean's length both change a distance. Compared is where they "
         "point: the cosine.",
-        parts={"compare": _distances},
+        compare=_distances,
     ),
-    Mistake(
-        "distance-of-unit-vectors",
+    "distance-of-unit-vectors": known(
         "You bring the vectors to length 1 and take the mean that is nearest by distance.",
         "The means are shorter than 1, some more than others, and the distance feels that. The "
         "cosine does not.",
-        parts={"compare": lambda vectors, means: _distances(unit(vectors), means)},
+        compare=lambda vectors, means: _distances(unit(vectors), means),
     ),
-    Mistake(
-        "farthest",
+    "farthest": known(
         "You return the label that fits least.",
         "The largest cosine was asked for.",
-        parts={"choose": lambda table: table.argmin(1).tolist()},
+        choose=lambda table: table.argmin(1).tolist(),
     ),
-    Mistake(
-        "sign-lost",
+    "sign-lost": known(
         "You take the cosines without their sign.",
         "A mean that points the opposite way fits worst of all.",
-        parts={"compare": lambda vectors, means: _cosine(vectors, means).abs()},
+        compare=lambda vectors, means: _cosine(vectors, means).abs(),
     ),
-    Mistake(
-        "label-numbers",
+    "label-numbers": known(
         "You return the label's number, not the label.",
         "The caller's labels may be words. What comes back is one of them.",
-        parts={"say": lambda names, place: place},
+        say=lambda names, place: place,
     ),
-    Mistake(
-        "label-by-example-number",
+    "label-by-example-number": known(
         "You use the number of a mean to look into the list of labels, which has an entry for each "
         "example.",
         "Mean 1 is not example 1. Keep a list of the labels, each once, beside the means.",
@@ -262,8 +247,7 @@ NEAREST = read_again(
             say=lambda names, place: labels[place]
         )(vectors, examples, labels),
     ),
-    Mistake(
-        "wrong-axis",
+    "wrong-axis": known(
         "You look for the best vector of each label, not for the best label of each vector.",
         "The table of cosines has a row for each vector here and a column for each label. One "
         "answer a vector was asked for.",
@@ -274,74 +258,62 @@ NEAREST = read_again(
             .tolist()
         ],
     ),
-    Mistake(
-        "one-for-all",
+    "one-for-all": known(
         "You return the same label for every vector.",
         "Each vector is compared for itself.",
-        parts={"choose": lambda table: [int(table.mean(0).argmax())] * len(table)},
+        choose=lambda table: [int(table.mean(0).argmax())] * len(table),
     ),
-    Mistake(
-        "first-example-only",
+    "first-example-only": known(
         "You use the first example of each label only.",
         "All of them belong in the mean.",
-        parts={"join": lambda own: own[0]},
+        join=lambda own: own[0],
     ),
-    Mistake(
-        "last-example-only",
+    "last-example-only": known(
         "You use the last example of each label only.",
         "A dict keeps the last value for a key, and each example overwrites the one before. All of "
         "them belong in the mean.",
-        parts={"join": lambda own: own[-1]},
+        join=lambda own: own[-1],
     ),
-    Mistake(
-        "median",
+    "median": known(
         "You take the median of a label's examples, feature by feature.",
         "The mean was asked for.",
-        parts={"join": lambda own: own.median(0).values},
+        join=lambda own: own.median(0).values,
     ),
-    Mistake(
-        "largest",
+    "largest": known(
         "You take the largest number of each feature.",
         "The mean was asked for.",
-        parts={"join": lambda own: own.amax(0)},
+        join=lambda own: own.amax(0),
     ),
-    Mistake(
-        "last-of-equals",
+    "last-of-equals": known(
         "Of labels that fit equally well you take the one that comes last.",
         "The first to be seen in `labels` was asked for: >= in place of > makes the difference in "
         "a loop.",
-        parts={"choose": lambda table: (table.shape[1] - 1 - table.flip(1).argmax(1)).tolist()},
+        choose=lambda table: (table.shape[1] - 1 - table.flip(1).argmax(1)).tolist(),
     ),
-    Mistake(
-        "sorted-labels",
+    "sorted-labels": known(
         "You sort the labels, or put them into a set, and among equals their order decides.",
         "Of labels that fit equally well the first to be seen in `labels` was asked for. A set "
         "keeps no order; dict.fromkeys does.",
-        parts={"kinds": lambda labels: sorted(set(labels))},
+        kinds=lambda labels: sorted(set(labels)),
     ),
-    Mistake(
-        "equals-anyhow",
+    "equals-anyhow": known(
         "Of labels that fit equally well you take any.",
         "The first to be seen in `labels` was asked for. A set keeps no order; dict.fromkeys does.",
         wrong=build_nearest(kinds=lambda labels: sorted(set(labels), reverse=True)),
         shows=_equals_anyhow,
     ),
-    Mistake(
-        "pairs-returned",
+    "pairs-returned": known(
         "You return pairs of a label and something else.",
         "A list of labels was asked for, one for each vector.",
-        parts={"finish": lambda found: [(label, 0.0) for label in found]},
+        finish=lambda found: [(label, 0.0) for label in found],
     ),
-    Mistake(
-        "tensor-returned",
+    "tensor-returned": known(
         "You return a tensor of label numbers.",
         "The caller's labels may be words. Asked for is a list of them.",
-        parts={
-            "say": lambda names, place: place,
-            "finish": torch.tensor,
-        },
+        say=lambda names, place: place,
+        finish=torch.tensor,
     ),
-)
+}
 
 TASK = Task(
     "12-classify",
@@ -349,7 +321,7 @@ TASK = Task(
     classify_cases,
     run=run_classify,
     examine=examine_classify,
-    mistakes=NEAREST,
+    mistakes=read_again("A classifier from eight examples a class", NEAREST),
     build=build_nearest,
     forbidden=("mha_course.sentences.classify",),
     number=6,

@@ -6,10 +6,9 @@ import torch
 from torch import nn
 
 from mha_classroom.checks.examining import equal, total
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, all_but, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again
 from mha_classroom.tasks.your_bert.runs import BEFORE, model_of, run_loading
 
-__all__ = ["TASK"]
 SMALL = {"words.weight": (3, 2), "norm.weight": (2,), "norm.bias": (2,)}
 LAYER = {"W.weight": (5, 5), "W.bias": (5,), "W_1.weight": (3, 5), "W_1.bias": (3,)}
 
@@ -275,25 +274,21 @@ def _turn_square(parameter, X):
     _put(parameter, X.T if X.dim() == 2 and X.shape[0] == X.shape[1] else X)
 
 
-STRICT = read_again(
-    "Every weight in its place",
-    Mistake(
-        "library-error",
+STRICT = {
+    "library-error": known(
         "You call load_state_dict and leave the error to it: it raises a RuntimeError.",
         "Its text names everything, but it copies what fits before it raises. A ValueError was "
         "asked for, and a model that is as it was.",
         wrong=lambda model, state_dict: model.load_state_dict(state_dict),
     ),
-    Mistake(
-        "strict-false",
+    "strict-false": known(
         "What is missing or unknown is passed over in silence, and the rest is copied "
         "(strict=False does that).",
         "A model with one layer untouched runs like any other, and its results are nonsense. "
         "Whatever has no partner has to be named.",
         wrong=lambda model, state_dict: model.load_state_dict(state_dict, strict=False) and None,
     ),
-    Mistake(
-        "nothing-refused",
+    "nothing-refused": known(
         "You copy what has a partner of the same shape and pass over the rest in silence.",
         "A model with one layer untouched runs like any other, and its results are nonsense. "
         "Whatever is missing, unknown or misshapen has to be named.",
@@ -306,174 +301,145 @@ STRICT = read_again(
             },
         ),
     ),
-    Mistake(
-        "missing-not-named",
+    "missing-not-named": known(
         "Weights of the model that state_dict lacks are not reported.",
         "Going through state_dict shows what is unknown. What is missing shows only to someone "
         "who goes through the model's own names.",
-        parts={"missing": lambda own, given: []},
+        missing=lambda own, given: [],
     ),
-    Mistake(
-        "unknown-not-named",
+    "unknown-not-named": known(
         "Weights that the model does not have are not reported.",
         "Going through the model's names shows what is missing. What is left over shows only to "
         "someone who goes through state_dict.",
-        parts={"unknown": lambda own, given: []},
+        unknown=lambda own, given: [],
     ),
-    Mistake(
-        "misshapen-not-named",
+    "misshapen-not-named": known(
         "You do not compare shapes before you copy.",
         "copy_ takes some wrong shapes without a word (a single row is spread over all rows), and "
         "at others it raises when half is copied.",
-        parts={"misshapen": lambda own, given: []},
+        misshapen=lambda own, given: [],
     ),
-    Mistake(
-        "shapes-left-to-the-library",
+    "shapes-left-to-the-library": known(
         "You compare the names, and load_state_dict finds the wrong shapes.",
         "By then it has copied what fits, and its error is a RuntimeError. Shapes have to be "
         "compared before anything is copied.",
         wrong=_only_names,
     ),
-    Mistake(
-        "numbers-counted",
+    "numbers-counted": known(
         "You compare how many numbers there are, not the shapes.",
         "A matrix and its transpose have as many numbers.",
-        parts={
-            "misshapen": _by_number_count,
-            "put": lambda parameter, X: _put(parameter, X.reshape(parameter.shape)),
-        },
+        misshapen=_by_number_count,
+        put=lambda parameter, X: _put(parameter, X.reshape(parameter.shape)),
     ),
-    Mistake(
-        "spread-out",
+    "spread-out": known(
         "Shapes that can be broadcast pass as fitting.",
         "A bias of one number would be written into all places. A weight fits if its shape is the "
         "same.",
-        parts={"misshapen": _by_broadcasting},
+        misshapen=_by_broadcasting,
     ),
-    Mistake(
-        "turned-to-fit",
+    "turned-to-fit": known(
         "A matrix that fits when it is transposed passes as fitting.",
         "Whether it is transposed cannot be seen where it is square. What has another shape is "
         "reported, not guessed at.",
-        parts={
-            "misshapen": _turned_to_fit,
-            "put": lambda parameter, X: _put(parameter, X if X.shape == parameter.shape else X.t()),
-        },
+        misshapen=_turned_to_fit,
+        put=lambda parameter, X: _put(parameter, X if X.shape == parameter.shape else X.t()),
     ),
-    Mistake(
-        "first-only",
+    "first-only": known(
         "You raise at the first weight that does not fit, and name that one alone.",
         "Someone who mends a file wants the whole list. Collect first, raise afterwards.",
-        parts={"text": lambda missing, unknown, misshapen: [*missing, *unknown, *misshapen][0]},
+        text=lambda missing, unknown, misshapen: [*missing, *unknown, *misshapen][0],
     ),
-    Mistake(
-        "kind-by-kind",
+    "kind-by-kind": known(
         "You raise for one kind of fault before you have looked for the next.",
         "The text has to name all three kinds at once. Collect first, raise afterwards.",
         wrong=_kind_by_kind,
     ),
-    Mistake(
-        "counted-not-named",
+    "counted-not-named": known(
         "You say how many weights do not fit, not which.",
         "“3 are missing” leaves the search to the reader. The names are known: write them down.",
-        parts={
-            "text": lambda missing, unknown, misshapen: (
-                f"{len(missing)} missing, {len(unknown)} unknown, {len(misshapen)} misshapen"
-            )
-        },
+        text=lambda missing, unknown, misshapen: (
+            f"{len(missing)} missing, {len(unknown)} unknown, {len(misshapen)} misshapen"
+        ),
     ),
-    Mistake(
-        "copied-before-raising",
+    "copied-before-raising": known(
         "You copy what fits before you raise. (So does load_state_dict, if you leave the looking "
         "to it and only change its error.)",
         "A model is left behind that is half new, half old. Look at everything first, then copy.",
         wrong=_while_copying,
     ),
-    Mistake(
-        "told-not-raised",
+    "told-not-raised": known(
         "You find what does not fit and print or return it.",
         "A program that goes on will not read it. `raise ValueError(text)` stops it.",
         wrong=_told_not_raised,
     ),
-    Mistake(
-        "key-error",
+    "key-error": known(
         "You raise a KeyError.",
         "The task asks for a ValueError: the names are one thing that can be wrong, the shapes "
         "another.",
-        parts={"error": KeyError},
+        error=KeyError,
     ),
-    Mistake(
-        "runtime-error",
+    "runtime-error": known(
         "You raise a RuntimeError.",
         "It is what load_state_dict raises. The task asks for a ValueError.",
-        parts={"error": RuntimeError},
+        error=RuntimeError,
     ),
-    Mistake(
-        "assertion",
+    "assertion": known(
         "You refuse with an assert.",
         "Assertions are for what cannot happen, and python -O leaves them out. For bad input, "
         "raise a ValueError.",
-        parts={"error": AssertionError},
+        error=AssertionError,
     ),
-    Mistake(
-        "by-order",
+    "by-order": known(
         "You copy in the order in which the weights stand.",
         "A file may have them in another order. The name says where a weight belongs.",
-        parts={"match": lambda own, given: dict(zip(own, given.values(), strict=False))},
+        match=lambda own, given: dict(zip(own, given.values(), strict=False)),
     ),
-    Mistake(
-        "square-turned",
+    "square-turned": known(
         "You transpose the square matrices.",
         "Both sides keep a matrix as (out, in). With a square one no shape gives it away.",
-        parts={"put": _turn_square},
+        put=_turn_square,
     ),
-    Mistake(
-        "nothing-arrives",
+    "nothing-arrives": known(
         "After your function the model holds the numbers that it had before.",
         "An assignment to a name, such as `parameter = X`, makes the name mean another tensor; the "
         "model keeps the old one. Write into the tensor that is there.",
-        parts={"put": lambda parameter, X: None},
+        put=lambda parameter, X: None,
     ),
-    Mistake(
-        "parameters-replaced",
+    "parameters-replaced": known(
         "You put new parameters in the place of the model's own.",
         "Whoever holds the old ones, an optimizer for instance, holds something that the model no "
         "longer uses. Write the numbers into the parameters that are there.",
         wrong=_replaced,
     ),
-    Mistake(
-        "memory-shared",
+    "memory-shared": known(
         "You make the model use the very memory of state_dict.",
         "With `.data = X` two owners write into one tensor: training the model would change the "
         "weights in state_dict. Copy the numbers.",
-        parts={"put": _shared},
+        put=_shared,
     ),
-    Mistake(
-        "dtype-of-the-file",
+    "dtype-of-the-file": known(
         "Your parameters take the dtype of state_dict.",
         "A file in float32 would turn a float64 model into one of two dtypes. `copy_` converts.",
-        parts={"put": lambda parameter, X: setattr(parameter, "data", X.clone())},
+        put=lambda parameter, X: setattr(parameter, "data", X.clone()),
     ),
-    Mistake(
-        "state-dict-emptied",
+    "state-dict-emptied": known(
         "The state_dict that you are given is no longer what it was.",
         "pop and del take its entries away, and the caller still needs them. Make a new dict or "
         "set if you want to cross things off.",
-        parts={"finish": lambda model, given: given.clear()},
+        finish=lambda model, given: given.clear(),
     ),
-    Mistake(
-        "frozen",
+    "frozen": known(
         "Afterwards the parameters have requires_grad=False.",
         "`with torch.no_grad():` around the copying is enough; it changes nothing for later.",
-        parts={"finish": lambda model, given: model.requires_grad_(False)},
+        finish=lambda model, given: model.requires_grad_(False),
     ),
-    Mistake(
-        "eval-mode",
+    "eval-mode": known(
         "You switch the model to eval mode.",
         "That is for the caller to decide. Loading changes numbers and nothing else.",
-        parts={"finish": lambda model, given: model.eval()},
+        finish=lambda model, given: model.eval(),
     ),
-)
+}
+STRICT = read_again("Every weight in its place", STRICT)
 
 TASK = Task(
     "12-load_weights",

@@ -2,10 +2,8 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_course import sentences
-
-__all__ = ["TASK"]
 
 
 def mean_cases(draw):
@@ -80,61 +78,51 @@ def _in_place(hidden, attention_mask):
     return hidden.sum(1) / attention_mask.sum(1, keepdim=True)
 
 
-MEAN = read_again(
-    "One vector for a text",
-    Mistake(
-        "padding-counted",
+MEAN = {
+    "padding-counted": known(
         "You average over all places, padding included.",
         "Then a text's vector depends on how long its neighbours in the batch are. Only words "
         "count, in the sum and in the number.",
         wrong=lambda hidden, attention_mask: hidden.mean(1),
     ),
-    Mistake(
-        "padding-in-the-sum",
+    "padding-in-the-sum": known(
         "You divide by the number of words, and the sum has padding in it.",
         "The hidden states of padding are not zero: the layers compute something there, too.",
-        parts={"words": lambda hidden, mask: hidden},
+        words=lambda hidden, mask: hidden,
     ),
-    Mistake(
-        "divided-by-length",
+    "divided-by-length": known(
         "You leave padding out of the sum and divide by L.",
         "L is the length of the longest text. The shorter a text, the shorter its vector would be. "
         "How many words does each text have?",
-        parts={"count": lambda mask, hidden: hidden.shape[1]},
+        count=lambda mask, hidden: hidden.shape[1],
     ),
-    Mistake(
-        "divided-by-batch",
+    "divided-by-batch": known(
         "You divide by the number of texts.",
         "The mean is over the words of one text. How many words does each text have?",
-        parts={"count": lambda mask, hidden: len(hidden)},
+        count=lambda mask, hidden: len(hidden),
     ),
-    Mistake(
-        "divided-by-all-words",
+    "divided-by-all-words": known(
         "You divide by the number of words in the whole batch.",
         "Each text has a number of its own. Along which axis of attention_mask is it found?",
-        parts={"count": lambda mask, hidden: mask.sum()},
+        count=lambda mask, hidden: mask.sum(),
     ),
-    Mistake(
-        "divided-by-longest",
+    "divided-by-longest": known(
         "You divide by the number of words of the longest text.",
         "Each text has a number of its own.",
-        parts={"count": lambda mask, hidden: mask.sum(1).max()},
+        count=lambda mask, hidden: mask.sum(1).max(),
     ),
-    Mistake(
-        "not-divided",
+    "not-divided": known(
         "You return the sum of the words.",
         "A mean is the sum divided by how many there are, so that long and short texts can be "
         "compared.",
-        parts={"count": lambda mask, hidden: 1},
+        count=lambda mask, hidden: 1,
     ),
-    Mistake(
-        "divided-by-root",
+    "divided-by-root": known(
         "You divide by the root of the number of words.",
         "That is done for variances. A mean divides by the number itself.",
-        parts={"count": lambda mask, hidden: mask.sum(1, keepdim=True) ** 0.5},
+        count=lambda mask, hidden: mask.sum(1, keepdim=True) ** 0.5,
     ),
-    Mistake(
-        "divided-whole",
+    "divided-whole": known(
         "You divide with //, which rounds down.",
         "The mask counts in whole numbers, the hidden states are fractions: / is the division "
         "for them.",
@@ -142,144 +130,122 @@ MEAN = read_again(
             (hidden * attention_mask[..., None]).sum(1) // attention_mask.sum(1, keepdim=True)
         ),
     ),
-    Mistake(
-        "first-place-only",
+    "first-place-only": known(
         "You take the vector at the first place.",
         "That is [CLS], which some models are trained to use. This task asks for the mean of all "
         "words.",
         wrong=lambda hidden, attention_mask: hidden[:, 0],
     ),
-    Mistake(
-        "first-word-only",
+    "first-word-only": known(
         "You take the first word of each text that is not padding.",
         "This task asks for the mean of all words.",
         wrong=_loop(lambda words: words[0]),
     ),
-    Mistake(
-        "last-word-only",
+    "last-word-only": known(
         "You take the last word of each text.",
         "This task asks for the mean of all words.",
         wrong=_loop(lambda words: words[-1]),
     ),
-    Mistake(
-        "largest",
+    "largest": known(
         "You take the largest number of each feature.",
         "That is another way to pool. This task asks for the mean.",
         wrong=_loop(lambda words: words.amax(0)),
     ),
-    Mistake(
-        "largest-with-padding",
+    "largest-with-padding": known(
         "You take the largest number of each feature, padding included.",
         "This task asks for the mean, and of words only.",
         wrong=lambda hidden, attention_mask: hidden.amax(1),
     ),
-    Mistake(
-        "median",
+    "median": known(
         "You take the median of each feature.",
         "This task asks for the mean.",
         wrong=_loop(lambda words: words.median(0).values),
     ),
-    Mistake(
-        "only-between-the-ends",
+    "only-between-the-ends": known(
         "You leave out the first and the last word of each text.",
         "[CLS] and [SEP] count like words here: attention_mask has a 1 for them. (Of a text of one "
         "word nothing is left, and the mean of nothing is NaN.)",
         wrong=_loop(lambda words: words[1:-1].mean(0)),
     ),
-    Mistake(
-        "mask-beside-features",
+    "mask-beside-features": known(
         "Your mask meets the features, not the words.",
         "(B, L) has to reach (B, L, D) with its L on the middle axis. As many words as features, "
         "and nothing would warn you.",
-        parts={"words": lambda hidden, mask: hidden * mask[:, None, :]},
+        words=lambda hidden, mask: hidden * mask[:, None, :],
     ),
-    Mistake(
-        "mask-without-axis",
+    "mask-without-axis": known(
         "You multiply (B, L, D) by the mask (B, L) as it is.",
         "Axes are matched from the back: B meets L, and L meets D. The mask needs one more axis. "
         "Where?",
-        parts={"words": lambda hidden, mask: hidden * mask},
+        words=lambda hidden, mask: hidden * mask,
     ),
-    Mistake(
-        "count-without-axis",
+    "count-without-axis": known(
         "You divide (B, D) by the counts (B,) as they are.",
         "Axes are matched from the back, so the counts meet the features. They need one more axis.",
-        parts={"count": lambda mask, hidden: mask.sum(1)},
+        count=lambda mask, hidden: mask.sum(1),
     ),
-    Mistake(
-        "mask-inverted",
+    "mask-inverted": known(
         "You average over the padding.",
         "In attention_mask 1 is a word and 0 is padding.",
-        parts={"visible": lambda mask: 1 - mask},
+        visible=lambda mask: 1 - mask,
     ),
-    Mistake(
-        "over-features",
+    "over-features": known(
         "You take the mean of each word's features.",
         "(B, D) was asked for: the words' axis goes, the features stay.",
         wrong=lambda hidden, attention_mask: (hidden * attention_mask[..., None]).mean(2),
     ),
-    Mistake(
-        "over-texts",
+    "over-texts": known(
         "You add over the texts of the batch.",
         "(B, D) was asked for: the words' axis goes, the texts stay apart.",
-        parts={"total": lambda words: words.sum(0)},
+        total=lambda words: words.sum(0),
     ),
-    Mistake(
-        "unit-length",
+    "unit-length": known(
         "You bring the mean to length 1.",
         "The course's embed does that afterwards. This task asks for the mean as it is.",
-        parts={"finish": lambda pooled: pooled / pooled.norm(dim=1, keepdim=True)},
+        finish=lambda pooled: pooled / pooled.norm(dim=1, keepdim=True),
     ),
-    Mistake(
-        "one-added-to-the-count",
+    "one-added-to-the-count": known(
         "Your number of words is one too large.",
         "Was it meant against division by 0? Each text has a word here.",
-        parts={"count": lambda mask, hidden: mask.sum(1, keepdim=True) + 1},
+        count=lambda mask, hidden: mask.sum(1, keepdim=True) + 1,
     ),
-    Mistake(
-        "ends-left-out",
+    "ends-left-out": known(
         "You leave out the first and the last word of each text.",
         "[CLS] and [SEP] count like words here: attention_mask has a 1 for them.",
-        parts={"visible": _without_ends},
+        visible=_without_ends,
     ),
-    Mistake(
-        "padding-assumed-at-the-end",
+    "padding-assumed-at-the-end": known(
         "You count the words of each text and take as many from the beginning.",
         "That is right only where all padding stands at the end. attention_mask says of each "
         "place by itself whether there is a word.",
-        parts={
-            "visible": lambda mask: (torch.arange(mask.shape[1]) < mask.sum(1, keepdim=True)).long()
-        },
+        visible=lambda mask: (torch.arange(mask.shape[1]) < mask.sum(1, keepdim=True)).long(),
     ),
-    Mistake(
-        "words-of-all-texts",
+    "words-of-all-texts": known(
         "You average over the words of all texts together.",
         "(B, D) was asked for. Picking with hidden[attention_mask == 1] forgets which text a word "
         "is from.",
         wrong=lambda hidden, attention_mask: hidden[attention_mask == 1].mean(0),
     ),
-    Mistake(
-        "words-not-added",
+    "words-not-added": known(
         "You return the words, each divided by how many there are.",
         "(B, D) was asked for: one vector a text. They have to be added up.",
         wrong=lambda hidden, attention_mask: (
             hidden * attention_mask[..., None] / attention_mask.sum(1)[:, None, None]
         ),
     ),
-    Mistake(
-        "changed-in-place",
+    "changed-in-place": known(
         "You set the padding of the given hidden states to 0.",
         "The result may be right, and the caller's hidden states are not what they were.",
         wrong=_in_place,
     ),
-)
+}
 
 TASK = Task(
     "12-mean_pool",
     sentences.mean_pool,
     mean_cases,
     returns=("the mean",),
-    mistakes=MEAN,
+    mistakes=read_again("One vector for a text", MEAN),
     build=build_mean,
     stages=mean_stages,
     forbidden=("mha_course.sentences.mean_pool",),

@@ -6,11 +6,9 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, plain_number
-from mha_classroom.checks.task import AnswerError, Case, Mistake, Task, read_again, unchanged
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import floats_of
 from mha_course import sentences
-
-__all__ = ["TASK"]
 
 
 def search_cases(draw):
@@ -164,229 +162,189 @@ def _read(inputs):
     return len(pairs), torch.tensor(indices), torch.tensor(cosines, dtype=torch.float64)
 
 
-SEARCH = read_again(
-    "Search by meaning",
-    Mistake(
-        "dot-product",
+SEARCH = {
+    "dot-product": known(
         "Your numbers are dot products, not cosines.",
         "A long vector then wins by its length alone. The cosine divides by both lengths and looks "
         "only at where the vectors point.",
-        parts={"score": lambda query, documents: documents @ query},
+        score=lambda query, documents: documents @ query,
     ),
-    Mistake(
-        "query-not-normalised",
+    "query-not-normalised": known(
         "You divide by the documents' lengths, not by the query's.",
         "The order is right, since the query's length is the same for all. The numbers are not "
         "cosines: they can exceed 1.",
-        parts={"score": lambda query, documents: unit(documents) @ query},
+        score=lambda query, documents: unit(documents) @ query,
     ),
-    Mistake(
-        "documents-not-normalised",
+    "documents-not-normalised": known(
         "You divide by the query's length, not by the documents'.",
         "A long document then wins by its length alone.",
-        parts={"score": lambda query, documents: documents @ unit(query)},
+        score=lambda query, documents: documents @ unit(query),
     ),
-    Mistake(
-        "normalised-over-documents",
+    "normalised-over-documents": known(
         "You bring the columns to length 1: each feature over all documents.",
         "It is each document that has to have length 1. Which axis of (N, D) runs along one?",
-        parts={"score": lambda query, documents: (documents / documents.norm(dim=0)) @ unit(query)},
+        score=lambda query, documents: (documents / documents.norm(dim=0)) @ unit(query),
     ),
-    Mistake(
-        "divided-by-one-length",
+    "divided-by-one-length": known(
         "You divide by the length of all documents together.",
         "Each document has a length of its own.",
-        parts={"score": lambda query, documents: (documents / documents.norm()) @ unit(query)},
+        score=lambda query, documents: (documents / documents.norm()) @ unit(query),
     ),
-    Mistake(
-        "lengths-squared",
+    "lengths-squared": known(
         "You divide by the squares of the lengths.",
         "The length is the root of the sum of squares.",
-        parts={
-            "score": lambda query, documents: (
-                documents @ query / (documents.square().sum(1) * query.square().sum())
-            )
-        },
+        score=lambda query, documents: (
+            documents @ query / (documents.square().sum(1) * query.square().sum())
+        ),
     ),
-    Mistake(
-        "distances",
+    "distances": known(
         "You return distances, the smallest first.",
         "A distance grows with the vectors' lengths. Asked for is the cosine, and its largest "
         "values come first.",
         wrong=_by_distance,
     ),
-    Mistake(
-        "distances-negated",
+    "distances-negated": known(
         "Your numbers are distances with a minus sign.",
         "The nearest comes first, and yet a distance grows with the vectors' lengths. Asked for is "
         "the cosine.",
-        parts={"score": lambda query, documents: -(documents - query).norm(dim=1)},
+        score=lambda query, documents: -(documents - query).norm(dim=1),
     ),
-    Mistake(
-        "ordered-by-distance",
+    "ordered-by-distance": known(
         "Your numbers are cosines, and the order is by distance.",
         "The two agree only where all vectors have one length. Order by the cosines.",
         wrong=_ordered_by(lambda query, documents: -(documents - query).norm(dim=1)),
     ),
-    Mistake(
-        "ordered-by-dot-product",
+    "ordered-by-dot-product": known(
         "Your numbers are cosines, and the order is by dot product.",
         "A long vector then wins by its length alone. Order by the cosines.",
         wrong=_ordered_by(lambda query, documents: documents @ query),
     ),
-    Mistake(
-        "angles",
+    "angles": known(
         "Your numbers are angles.",
         "The cosine of the angle was asked for, which comes without acos.",
-        parts={
-            "score": lambda query, documents: (unit(documents) @ unit(query)).clamp(-1, 1).acos(),
-            "rank": lambda scores: -scores,
-        },
+        score=lambda query, documents: (unit(documents) @ unit(query)).clamp(-1, 1).acos(),
+        rank=lambda scores: -scores,
     ),
-    Mistake(
-        "one-minus-cosine",
+    "one-minus-cosine": known(
         "Your numbers are 1 minus the cosine.",
         "Some libraries call that the cosine distance. Asked for is the cosine itself, 1 for the "
         "same direction.",
-        parts={
-            "score": lambda query, documents: 1 - unit(documents) @ unit(query),
-            "rank": lambda scores: -scores,
-        },
+        score=lambda query, documents: 1 - unit(documents) @ unit(query),
+        rank=lambda scores: -scores,
     ),
-    Mistake(
-        "sign-lost",
+    "sign-lost": known(
         "You take the cosines without their sign.",
         "A document that points the opposite way has cosine -1, and is the last to be found.",
-        parts={"score": lambda query, documents: (unit(documents) @ unit(query)).abs()},
+        score=lambda query, documents: (unit(documents) @ unit(query)).abs(),
     ),
-    Mistake(
-        "ordered-without-sign",
+    "ordered-without-sign": known(
         "You order the cosines by their size without the sign.",
         "A document that points the opposite way has cosine -1, and is the last to be found.",
-        parts={"rank": torch.abs},
+        rank=torch.abs,
     ),
-    Mistake(
-        "worst-first",
+    "worst-first": known(
         "You begin with the smallest cosine.",
         "argsort and sorted go upwards unless they are told otherwise. The most similar document "
         "comes first.",
-        parts={"order": lambda scores: scores.argsort(stable=True).tolist()},
+        order=lambda scores: scores.argsort(stable=True).tolist(),
     ),
-    Mistake(
-        "best-last",
+    "best-last": known(
         "You return the right k documents, the best one last.",
         "The best comes first.",
-        parts={"take": lambda indices, k: indices[:k][::-1]},
+        take=lambda indices, k: indices[:k][::-1],
     ),
-    Mistake(
-        "in-order-of-documents",
+    "in-order-of-documents": known(
         "You return the right k in the order in which they stand among the documents.",
         "The best comes first.",
-        parts={"take": lambda indices, k: sorted(indices[:k])},
+        take=lambda indices, k: sorted(indices[:k]),
     ),
-    Mistake(
-        "not-sorted",
+    "not-sorted": known(
         "You return the first k documents as they stand.",
         "The k best were asked for, the best one first.",
-        parts={"order": lambda scores: list(range(len(scores)))},
+        order=lambda scores: list(range(len(scores))),
     ),
-    Mistake(
-        "last-of-equals-first",
+    "last-of-equals-first": known(
         "Of documents with the same cosine you put the later one first.",
         "Turning a sorted list round turns equal ones round, too. The earlier one was asked for: "
         "argsort has an argument for keeping their order.",
-        parts={"order": _last_of_equals},
+        order=_last_of_equals,
     ),
-    Mistake(
-        "equals-anyhow",
+    "equals-anyhow": known(
         "Documents with the same cosine come in any order.",
         "topk and argsort promise nothing about equal ones, unless a sort is asked to be stable. "
         "The earlier one comes first.",
         wrong=lambda query, documents, k=3: _topk(query, documents, min(k, len(documents))),
         shows=_equals_anyhow,
     ),
-    Mistake(
-        "topk-past-the-end",
+    "topk-past-the-end": known(
         "topk ends in an error where there are fewer than k documents.",
         "Then all of them are returned. (Nor does topk promise anything about equal ones, and "
         "there the earlier was asked for.)",
         wrong=_topk,
     ),
-    Mistake(
-        "past-the-end",
+    "past-the-end": known(
         "Where there are fewer than k documents your function ends in an error.",
         "Then all of them are returned. A slice [:k] stops at the end by itself.",
-        parts={"take": lambda indices, k: [indices[place] for place in range(k)]},
+        take=lambda indices, k: [indices[place] for place in range(k)],
     ),
-    Mistake(
-        "k-ignored",
+    "k-ignored": known(
         "You return all documents, whatever k is.",
         "k says how many were asked for.",
-        parts={"take": lambda indices, k: indices},
+        take=lambda indices, k: indices,
     ),
-    Mistake(
-        "always-3",
+    "always-3": known(
         "You return 3 documents, whatever k is.",
         "3 is what k is when nobody says otherwise.",
-        parts={"take": lambda indices, k: indices[:3]},
+        take=lambda indices, k: indices[:3],
     ),
-    Mistake(
-        "best-only",
+    "best-only": known(
         "You return one document, whatever k is.",
         "k says how many were asked for.",
-        parts={"take": lambda indices, k: indices[:1]},
+        take=lambda indices, k: indices[:1],
     ),
-    Mistake(
-        "one-too-many",
+    "one-too-many": known(
         "You return one document more than was asked for.",
         "A slice [:k] has k entries, 0 to k - 1.",
-        parts={"take": lambda indices, k: indices[: k + 1]},
+        take=lambda indices, k: indices[: k + 1],
     ),
-    Mistake(
-        "best-skipped",
+    "best-skipped": known(
         "You leave out the best document.",
         "Counting begins at 0. (Where the query itself is among the documents one skips it; here "
         "it is not.)",
-        parts={"take": lambda indices, k: indices[1 : k + 1]},
+        take=lambda indices, k: indices[1 : k + 1],
     ),
-    Mistake(
-        "counted-from-1",
+    "counted-from-1": known(
         "You count documents from 1.",
         "documents[index] has to be the one that was found, and Python counts from 0.",
-        parts={"pair": lambda index, cosine: (index + 1, cosine)},
+        pair=lambda index, cosine: (index + 1, cosine),
     ),
-    Mistake(
-        "rank-for-index",
+    "rank-for-index": known(
         "Your index is the place in the sorted list: 0, 1, 2 and so on.",
         "It should say which of the documents it is. After sorting, who remembers where each "
         "cosine came from?",
         wrong=_numbered_in_order,
     ),
-    Mistake(
-        "cosine-first",
+    "cosine-first": known(
         "Your pairs begin with the cosine.",
         "The index comes first.",
-        parts={"pair": lambda index, cosine: (cosine, index)},
+        pair=lambda index, cosine: (cosine, index),
     ),
-    Mistake(
-        "indices-only",
+    "indices-only": known(
         "You return the indices without their cosines.",
         "A list of pairs was asked for, index and cosine.",
-        parts={"pair": lambda index, cosine: index},
+        pair=lambda index, cosine: index,
     ),
-    Mistake(
-        "cosines-only",
+    "cosines-only": known(
         "You return the cosines without saying which documents they belong to.",
         "A list of pairs was asked for, index and cosine.",
-        parts={"pair": lambda index, cosine: cosine},
+        pair=lambda index, cosine: cosine,
     ),
-    Mistake(
-        "rounded",
+    "rounded": known(
         "You round the cosines.",
         "Rounding is for printing. The numbers are wanted as they are.",
-        parts={"pair": lambda index, cosine: (index, round(cosine, 2))},
+        pair=lambda index, cosine: (index, round(cosine, 2)),
     ),
-)
+}
 
 TASK = Task(
     "12-search",
@@ -394,7 +352,7 @@ TASK = Task(
     search_cases,
     examine=examine_search,
     returns=("the number of pairs", "indices", "cosines"),
-    mistakes=SEARCH,
+    mistakes=read_again("Search by meaning", SEARCH),
     build=build_search,
     stages=search_stages,
     forbidden=("mha_course.sentences.search",),
