@@ -91,7 +91,8 @@ def samples():
         kinds += [WRONG[task_id], RIGHT[task_id]]
         for answers in kinds:
             listed = [item for item in answers.items() if item[0] not in RANDOM]
-            yield task_id, *random.Random(number).choice(listed)
+            if listed:  # a task may begin with its known mistakes alone
+                yield task_id, *random.Random(number).choice(listed)
 
 
 def in_turn(samples):
