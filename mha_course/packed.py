@@ -3,7 +3,7 @@
 from torch import nn
 
 from mha_course.attention import check_dropout, check_projectable, check_rank
-from mha_course.multihead import MultiHeadAttention, attend, check_heads, merge_heads, split_heads
+from mha_course.multihead import MultiHeadAttention, attend, check_heads
 
 __all__ = ["PackedMultiHeadAttention"]
 
@@ -35,10 +35,10 @@ class PackedMultiHeadAttention(nn.Module):
         """Project once and split into three times as many heads; see the class for shapes."""
         check_rank(X, 3, "(B, L, num_hiddens)")
         check_projectable(self.W_qkv, X, "X")
-        heads = split_heads(self.W_qkv(X), 3 * self.num_heads)  # (B, 3 * H, L, d)
-        q, k, v = heads.chunk(3, dim=1)  # (B, H, L, d) each
+        qkv = self.W_qkv(X).unflatten(-1, (3 * self.num_heads, -1))  # (B, L, 3 * H, d)
+        q, k, v = qkv.transpose(1, 2).chunk(3, dim=1)  # (B, H, L, d) each
         output, weights = attend(q, k, v, valid_lens, mask, self.dropout, need_weights)
-        output = self.W_o(merge_heads(output))  # (B, L, num_hiddens)
+        output = self.W_o(output.transpose(1, 2).flatten(2))  # (B, L, num_hiddens)
         return (output, weights) if need_weights else output
 
     @classmethod
