@@ -1,5 +1,6 @@
 """What holds for every notebook of the course: structure, limits, and the unsolved exercises."""
 
+import math
 import re
 import statistics
 from pathlib import Path
@@ -117,6 +118,33 @@ def test_a_lesson_says_what_it_is_for_and_where_it_leads(path):
     assert f"{number}.1" in text
     for part in ("| symbol |", "## Check yourself", "## What to remember", "*Sources:*"):
         assert part in text, part
+
+
+@lessons
+def test_a_lesson_takes_the_minutes_that_it_says(path):
+    """A minute for a hundred words and for each cell that is run, rounded up to five."""
+    words = sum(len(text.split()) for text in sentences(path))
+    minutes = words / 100 + len(code_cells(path))
+    said = re.findall(r"(?:About|about) (\d+) minutes", sentences(path)[0])
+    assert said == [str(5 * math.ceil(minutes / 5))], (words, len(code_cells(path)))
+
+
+@lessons
+def test_a_lesson_opens_with_a_drawing_of_its_own_sizes(path):
+    outputs = [output for cell in code_cells(path)[:3] for output in cell.outputs]
+    drawn = [
+        o.data["text/html"] for o in outputs if "<svg" in o.get("data", {}).get("text/html", "")
+    ]
+    assert drawn, "no drawing in the first cells"
+    table = re.findall(r"^\| *([^|]+?) *\|(.*)\|$", "\n".join(sentences(path)), re.MULTILINE)
+    sizes = {}
+    for symbols, row in table:
+        for symbol in symbols.split(", "):
+            sizes.setdefault(symbol, re.findall(r"\d+", row.replace(",", "")))
+    for svg in drawn:
+        for pair in re.search('data-sizes="([^"]*)"', svg)[1].split():
+            symbol, size = pair.split("=")
+            assert size in sizes.get(symbol, []), f"{pair} is not in the table of notation"
 
 
 @exercises
