@@ -54,7 +54,7 @@ def reset(root, word):
 def serve(root, args=()):
     """Open JupyterLab on root/work until it is stopped; `args` go to `jupyter lab`."""
     if find_spec("jupyterlab") is None:
-        raise CourseError("JupyterLab is not installed. `mha-course doctor` says how to mend it.")
+        raise CourseError("JupyterLab is not installed. `mha-course doctor` says how to fix it.")
     from jupyterlab.labapp import main
 
     trust(root)
