@@ -232,7 +232,7 @@ TASK = Task(
     "01-additive_scores",
     additive_scores,
     additive_cases,
-    mistakes=read_again("The other score", ADDITIVE),
+    mistakes=read_again("Additive attention", ADDITIVE),
     build=build_additive,
     stages=additive_stages,
     forbidden=("mha_course.attention.AdditiveAttention", "d2l.torch.AdditiveAttention"),

@@ -99,9 +99,9 @@ def build_attend(
 
 
 build_attention = partial(build_attend, score=lambda queries, keys: queries @ keys.mT)
-LOOKUP = 'Who is "it"?'
-ATTENDING = "Attend"
-AVERAGE = "An average, and never more"
+LOOKUP = "Query, key and value"
+ATTENDING = "Attention with one query"
+AVERAGE = "The output is an average of the values"
 
 # Of `attend` and `attention`.
 BOTH = {
