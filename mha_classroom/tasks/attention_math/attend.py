@@ -145,7 +145,7 @@ BOTH = {
         combine=lambda w, v: w,
     ),
     "weighed-but-not-added": known(
-        "You weigh the values and return them all.",
+        "You multiply each value by its weight and return them all.",
         "Each value has its share now. What a query brings back is one mixture of them.",
         combine=lambda w, v: w[..., None] * (v[:, None] if v.dim() == 3 else v),
     ),

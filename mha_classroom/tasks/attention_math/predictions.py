@@ -1,4 +1,4 @@
-"""Task 1.5, predictions: three numbers, foretold."""
+"""Task 1.5, predictions: three numbers, predicted."""
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 
