@@ -24,6 +24,7 @@ executed = pytest.mark.parametrize(
     "path", LESSONS + SOLUTIONS, ids=lambda p: f"{p.parent.name}/{p.stem}"
 )
 lessons = pytest.mark.parametrize("path", LESSONS[1:], ids=lambda p: p.stem)
+drawn = pytest.mark.parametrize("path", LESSONS, ids=lambda p: p.stem)
 exercises = pytest.mark.parametrize("path", EXERCISES, ids=lambda p: p.stem)
 
 
@@ -129,7 +130,7 @@ def test_a_lesson_takes_the_minutes_that_it_says(path):
     assert said == [str(5 * math.ceil(minutes / 5))], (words, len(code_cells(path)))
 
 
-@lessons
+@drawn
 def test_a_lesson_opens_with_a_drawing_of_its_own_sizes(path):
     outputs = [output for cell in code_cells(path)[:3] for output in cell.outputs]
     drawn = [
@@ -214,8 +215,13 @@ def test_in_the_solution_every_check_passes(path):
             assert shown.startswith("✓ "), cell.source
 
 
+def minutes_of(path):
+    return re.search(r"[Aa]bout (\d+) minutes", sentences(path)[0])[1]
+
+
 def test_start_page_and_readme_list_the_lessons():
-    for file, folder in ((LESSONS[0], ""), (ROOT / "README.md", "notebooks/")):
-        text = "\n".join(sentences(file)) if file.suffix == ".ipynb" else file.read_text("utf-8")
-        for lesson in LESSONS[1:]:
-            assert f"({folder}{lesson.name})" in text
+    start, readme = "\n".join(sentences(LESSONS[0])), (ROOT / "README.md").read_text("utf-8")
+    for lesson, exercise in zip(LESSONS[1:], EXERCISES, strict=True):
+        times = f"{minutes_of(lesson)} + {minutes_of(exercise)}"
+        assert re.search(rf"\({lesson.name}\) .*\| {re.escape(times)} \|", start), times
+        assert re.search(rf"\(notebooks/{lesson.name}\) .*\| {re.escape(times)} \|", readme), times
