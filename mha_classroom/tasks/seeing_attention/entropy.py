@@ -131,7 +131,7 @@ ENTROPY = {
         "You add up down the columns, over the queries.",
         "A row is one query's unit of attention, and the entropy says how widely it is spread. A "
         "column mixes shares of different queries. With L = S no shape shows it.",
-        section="Rows ask, columns are asked",
+        section="Rows are queries, columns are keys",
         total=lambda terms: -terms.sum(dim=-2),
     ),
     "over-the-whole-table": known(

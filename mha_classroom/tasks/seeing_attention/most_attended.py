@@ -142,7 +142,7 @@ def build_attended(
     return most_attended
 
 
-ROWS = "Rows ask, columns are asked"
+ROWS = "Rows are queries, columns are keys"
 
 
 def _means_of_rows(inputs, value):

@@ -65,7 +65,7 @@ def build_offset(
 
 
 OFFSETS = "The token before"
-HEADS = "Seventy-two heads at once"
+HEADS = "The token before"
 
 
 def _wrapped(weights, offset):
@@ -100,7 +100,7 @@ PAIRS = {
         "changed places, which comes to the same.)",
         "The key of query i is i + offset. At offset -1 query 5 asks key 4: in which row is that, "
         "and in which column?",
-        section="Rows ask, columns are asked",
+        section="Rows are queries, columns are keys",
         shift=lambda offset: -offset,
     ),
     "offset-ignored": known(
