@@ -1,4 +1,4 @@
-"""The texts of lesson 12: what the lesson says of them holds."""
+"""The texts of lessons 7 and 12: what the lessons say of them holds."""
 
 import re
 from itertools import chain
@@ -8,6 +8,7 @@ import pytest
 from mha_course import texts
 
 ALL = [
+    *(text for text, _, _ in texts.TAGGED),
     *chain.from_iterable(texts.PAIRS),
     *texts.PASSAGES,
     *(query for query, _ in texts.QUERIES),
@@ -66,3 +67,17 @@ def test_pairs_share_words_where_the_lesson_says_so():
         assert len(known & set(words(other))) > len(known & set(words(meaning)))
     exact = [sorted(words(row[0])) == sorted(words(row[2])) for row in texts.PAIRS]
     assert [place for place, same in enumerate(exact) if same] == [0, 4, 5, 7]
+
+
+@pytest.mark.parametrize(("text", "determiners", "objects"), texts.TAGGED)
+def test_the_tags_of_a_sentence_name_its_words(text, determiners, objects):
+    at = dict(enumerate(words(text), start=1))
+    assert {at[place] for place, _ in determiners} == set(at.values()) & {"the", "a", "an"}
+    assert all(place < noun and at[noun] not in ("the", "a", "an") for place, noun in determiners)
+    [(noun, verb)] = objects
+    assert verb < noun and noun in dict(determiners).values()
+
+
+def test_there_are_ten_tagged_sentences_with_21_determiners():
+    assert len(texts.TAGGED) == 10
+    assert sum(len(determiners) for _, determiners, _ in texts.TAGGED) == 21

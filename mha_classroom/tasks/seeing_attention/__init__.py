@@ -1,1 +1,1 @@
-"""Lesson 07: attended tokens, entropy, how far a head looks, the head that looks back."""
+"""Lesson 07: attended tokens, entropy, offsets, heads with a role, and what they bring."""

@@ -118,7 +118,7 @@ ENTROPY = {
     ),
     "no-minus-sign": known(
         "Your entropies are negative.",
-        "The logarithm of a weight is at most 0. What turns the sum round?",
+        "The logarithm of a weight is at most 0. What is missing in front of the sum?",
         total=lambda terms: terms.sum(dim=-1),
     ),
     "mean-over-keys": known(
@@ -131,7 +131,7 @@ ENTROPY = {
         "You add up down the columns, over the queries.",
         "A row is one query's unit of attention, and the entropy says how widely it is spread. A "
         "column mixes shares of different queries. With L = S no shape shows it.",
-        section="Rows ask, columns are asked",
+        section="Rows are queries, columns are keys",
         total=lambda terms: -terms.sum(dim=-2),
     ),
     "over-the-whole-table": known(
@@ -152,13 +152,13 @@ ENTROPY = {
     ),
     "mean-of-the-queries": known(
         "You average the entropies of the queries.",
-        "That is the next step, and it is the caller's: the task asks for one number for each "
+        "That is a next step, which the caller can do. The task asks for one number for each "
         "query.",
         wrong=lambda weights: torch.special.entr(weights).sum(dim=-1).mean(dim=-1),
     ),
     "number-of-tokens": known(
         "You return exp of the entropy.",
-        "That is the number of tokens that would spread as widely, a good way to say it aloud. The "
+        "That is the number of equal weights that spread as widely. The "
         "task asks for the entropy itself.",
         finish=lambda entropies, weights: entropies.exp(),
     ),

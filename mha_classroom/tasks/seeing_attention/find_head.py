@@ -170,7 +170,7 @@ FIND = {
         choose=_average_head,
     ),
     "layer-and-head-apart": known(
-        "You choose layer and head one without the other, each by an average.",
+        "You choose the layer and the head separately, each by an average.",
         "The best layer on average and the best number on average need not meet in a good head. "
         "The largest of all scores is asked for.",
         choose=_apart,

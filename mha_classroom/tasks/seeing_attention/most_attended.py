@@ -142,7 +142,7 @@ def build_attended(
     return most_attended
 
 
-ROWS = "Rows ask, columns are asked"
+ROWS = "Rows are queries, columns are keys"
 
 
 def _means_of_rows(inputs, value):
@@ -228,13 +228,13 @@ ATTENDED = {
     ),
     "first-query-only": known(
         "You look at the first row: what the first token attends to.",
-        "Every token asks. The task asks for the mean over all of them.",
+        "Every token is a query. The task asks for the mean over all of them.",
         section=ROWS,
         strength=lambda weights: weights[0],
     ),
     "last-query-only": known(
         "You look at the last row: what the last token attends to.",
-        "Every token asks. The task asks for the mean over all of them.",
+        "Every token is a query. The task asks for the mean over all of them.",
         section=ROWS,
         strength=lambda weights: weights[-1],
     ),
@@ -246,18 +246,18 @@ ATTENDED = {
     ),
     "smallest-first": known(
         "Your list begins with the tokens that get least.",
-        "Sorting goes up unless it is told otherwise.",
+        "A sort begins with the smallest unless you say otherwise.",
         order=lambda means: means.argsort(stable=True).tolist(),
     ),
     "later-one-first": known(
         "Of tokens with equal means your list has the later one first.",
-        "That is what comes of sorting upwards and turning the list round: the equal ones are "
-        "turned round, too.",
+        "This happens if you sort upwards and reverse the list: the equal ones are reversed, too.",
         order=lambda means: means.argsort(stable=True).tolist()[::-1],
     ),
     "best-ones-upwards": known(
         "You have the right tokens in the wrong order: the largest stands last.",
-        "Sorting goes up, so the last ones are the largest, and the largest of all is at the end.",
+        "A sort begins with the smallest. So the k largest are the last ones, and the largest of "
+        "all is at the end.",
         wrong=lambda w, tokens, k=3: build_attended()(w, tokens, k)[::-1],
     ),
     "order-of-the-sentence": known(
@@ -272,7 +272,7 @@ ATTENDED = {
     ),
     "always-3": known(
         "You return 3 tokens, whatever k is.",
-        "3 is what k is if the caller says nothing. Callers may say something.",
+        "3 is only the default. The caller may ask for another number.",
         take=lambda positions, k: positions[:3],
     ),
     "first-k-tokens": known(
@@ -282,12 +282,12 @@ ATTENDED = {
     ),
     "one-too-few": known(
         "You return one token less than k.",
-        "A slice ends before its second number; from place 0 on, how many places does yours hold?",
+        "A slice ends before its second number. How many places does yours hold, from place 0 on?",
         take=lambda positions, k: positions[: k - 1],
     ),
     "one-too-many": known(
         "You return one token more than k.",
-        "A slice ends before its second number; from place 0 on, how many places does yours hold?",
+        "A slice ends before its second number. How many places does yours hold, from place 0 on?",
         take=lambda positions, k: positions[: k + 1],
     ),
     "topk": known(
@@ -309,8 +309,8 @@ ATTENDED = {
     ),
     "tokens-alone": known(
         "You return the tokens without their mean weights.",
-        "Without the number nobody can tell a head that parks from one that spreads: first of a "
-        "close race, or of none?",
+        "Without the numbers nobody can see whether the first token gets nearly everything or "
+        "hardly more than the second.",
         pair=lambda tokens, position, number: tokens[position],
     ),
     "numbers-alone": known(
@@ -360,8 +360,9 @@ ATTENDED = {
     ),
     "special-tokens-left-out": known(
         "You leave [CLS] and [SEP] out.",
-        "They are keys like any other, and this model gives one of them more than all words "
-        "together. The task asks for what the head does, not for what we would like it to do.",
+        "They are keys like any other, and in a short sentence many heads of this model give "
+        "[CLS] more than all words together. The task asks for what the head does, not for what "
+        "we would like it to do.",
         wrong=_without_special,
     ),
 }

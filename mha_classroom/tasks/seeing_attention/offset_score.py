@@ -65,7 +65,7 @@ def build_offset(
 
 
 OFFSETS = "The token before"
-HEADS = "Seventy-two heads at once"
+HEADS = "The token before"
 
 
 def _wrapped(weights, offset):
@@ -100,7 +100,7 @@ PAIRS = {
         "changed places, which comes to the same.)",
         "The key of query i is i + offset. At offset -1 query 5 asks key 4: in which row is that, "
         "and in which column?",
-        section="Rows ask, columns are asked",
+        section="Rows are queries, columns are keys",
         shift=lambda offset: -offset,
     ),
     "offset-ignored": known(
@@ -138,15 +138,15 @@ PAIRS = {
     ),
     "index-past-the-end": known(
         "You ask for the key i + offset of every query i, also where there is none.",
-        "Below 0 Python counts from the end, without a word: index -1 is the last token. Past the "
-        "end it raises an error. Which queries have such a key?",
+        "A negative index counts from the end, and Python does not complain: index -1 is the last "
+        "token. Past the end it raises an error. Which queries have such a key?",
         pick=_indexed,
     ),
     "negative-index": known(
         "You leave out the queries whose key would be past the end, but not those whose key would "
         "be before the beginning.",
-        "Below 0 Python counts from the end, without a word: index -1 is the last token. Which "
-        "queries have a key at offset -1?",
+        "A negative index counts from the end, and Python does not complain: index -1 is the last "
+        "token. Which queries have a key at offset -1?",
         pick=_cut_at_the_end,
     ),
     "diagonal-of-the-first-axes": known(
@@ -157,7 +157,7 @@ PAIRS = {
     ),
     "votes-counted": known(
         "You count the queries whose largest weight is at this offset.",
-        "That is how Voita et al. call a head positional, and a good question. The task asks for "
+        "By this count Voita et al. call a head positional. The task asks for "
         "the mean weight, in which a weight of .9 counts more than one of .3.",
         pick=_votes,
     ),

@@ -214,6 +214,218 @@ def find_with(score, choose=lambda scores: divmod(scores.argmax().item(), scores
     return lambda weights, offset: choose(score(weights, offset))
 
 
+def steady_head(weights, lens, offset, at_least):
+    """Right, by loops over plain numbers."""
+    best, place = -1.0, None
+    for layer in range(weights.shape[1]):
+        for head in range(weights.shape[2]):
+            scores = []
+            for text, used in zip(weights[:, layer, head].tolist(), lens.tolist(), strict=True):
+                picked = [text[i][i + offset] for i in range(used) if 0 <= i + offset < used]
+                if picked:
+                    scores.append(sum(picked) / len(picked))
+            if scores and min(scores) >= at_least and sum(scores) > best:
+                best, place = sum(scores), (layer, head)
+    return place
+
+
+def steady_by_mask(weights, lens, offset, at_least):
+    places = torch.arange(weights.shape[-1])
+    line = places[None] - places[:, None] == offset  # (L, L)
+    inside = places < lens[:, None]  # (B, L)
+    mask = line & inside[:, :, None] & inside[:, None]  # (B, L, L)
+    counts = mask.sum(dim=(1, 2))  # (B,)
+    used = counts > 0
+    if not used.any():
+        return None
+    sums = torch.einsum("bnhij,bij->bnh", weights[used], mask[used].to(weights.dtype))
+    scores = sums / counts[used, None, None]
+    passing = torch.where(scores.amin(0) >= at_least, scores.mean(0), -1.0)
+    if passing.max() < 0:
+        return None
+    return list(torch.unravel_index(passing.argmax(), passing.shape))
+
+
+def steady_by_sort(weights, lens, offset, at_least):
+    """The heads from the best on, until one passes."""
+    texts = [w[..., :n, :n] for w, n in zip(weights, lens.tolist(), strict=True) if n > abs(offset)]
+    if not texts:
+        return None
+    scores = torch.stack([offset_by_mask(text, offset) for text in texts]).flatten(1)
+    for place in scores.mean(0).argsort(descending=True).tolist():
+        if all(score >= at_least for score in scores[:, place].tolist()):
+            return np.array(divmod(place, weights.shape[2]))
+    return None
+
+
+def steady_with(change):
+    return lambda weights, lens, offset, at_least: steady_head(
+        *change(weights, lens, offset, at_least)
+    )
+
+
+def steady_without_none(weights, lens, offset, at_least):
+    place = steady_head(weights, lens, offset, at_least)
+    if place is None:
+        raise ValueError("no head passes")
+    return place
+
+
+def steady_and_zeroes(weights, lens, offset, at_least):
+    for text, used in zip(weights, lens.tolist(), strict=True):
+        text[..., used:, :] = 0
+        text[..., used:] = 0
+    return steady_head(weights, lens, offset, at_least)
+
+
+def steady_by_products(weights, lens, offset, at_least):
+    """The geometric mean in place of the mean."""
+    best, place = -1.0, None
+    for layer in range(weights.shape[1]):
+        for head in range(weights.shape[2]):
+            texts = zip(weights[:, layer, head], lens.tolist(), strict=True)
+            kept = [text[:used, :used] for text, used in texts if used > abs(offset)]
+            scores = [text.diagonal(offset).mean().item() for text in kept]
+            if scores and min(scores) >= at_least and math.prod(scores) > best:
+                best, place = math.prod(scores), (layer, head)
+    return place
+
+
+def beyond_offset(weights, pairs):
+    """Right, by a table of what is tagged."""
+    length = weights.shape[-1]
+    tagged = torch.zeros(length, length, dtype=torch.bool)
+    for query, key in pairs:
+        tagged[query, key] = True
+    scores = torch.zeros_like(weights[..., 0, 0])
+    for query, key in pairs:
+        line = torch.ones(length, length).diag().diag().roll(key - query, 1).bool()
+        line &= torch.ones(length, length, dtype=torch.bool).triu(key - query).tril(key - query)
+        others = line & ~tagged
+        scores = scores + weights[..., query, key] - weights[..., others].mean(-1)
+    return scores / len(pairs)
+
+
+def beyond_by_nan(weights, pairs):
+    untagged = weights.clone()
+    for query, key in pairs:
+        untagged[..., query, key] = torch.nan
+    gains = []
+    for query, key in pairs:
+        habit = untagged.diagonal(key - query, -2, -1).nanmean(-1)
+        gains.append(weights[..., query, key] - habit)
+    return sum(gains) / len(gains)
+
+
+def beyond_by_lists(weights, pairs):
+    if weights.dim() > 2:
+        return torch.stack([beyond_by_lists(head, pairs) for head in weights])
+    rows, total = weights.tolist(), []
+    for query, key in pairs:
+        offset = key - query
+        picked = [
+            rows[i][i + offset]
+            for i in range(len(rows))
+            if 0 <= i + offset < len(rows) and (i, i + offset) not in pairs
+        ]
+        total.append(rows[query][key] - sum(picked) / len(picked))
+    return torch.tensor(sum(total) / len(total), dtype=weights.dtype)
+
+
+def beyond_two_means(weights, pairs):
+    """The mean of the weights less the mean of the baselines, each for itself."""
+    queries, keys = torch.tensor(pairs).T
+    given = weights[..., queries, keys].mean(-1)
+    return given - (given - beyond_by_nan(weights, pairs))
+
+
+def beyond_and_sorts(weights, pairs):
+    pairs.sort(reverse=True)
+    return beyond_offset(weights, pairs)
+
+
+def beyond_median(weights, pairs):
+    gains = [beyond_offset_of(weights, pair, pairs) for pair in pairs]
+    return torch.stack(gains).median(dim=0).values
+
+
+def beyond_offset_of(weights, pair, pairs):
+    untagged = weights.clone()
+    for query, key in pairs:
+        untagged[..., query, key] = torch.nan
+    return weights[..., pair[0], pair[1]] - untagged.diagonal(pair[1] - pair[0], -2, -1).nanmean(-1)
+
+
+def beyond_nearest(weights, pairs):
+    """Against the same distance, without its sign."""
+    length = weights.shape[-1]
+    gains = []
+    for query, key in pairs:
+        distance = abs(key - query)
+        both = [
+            weights[..., i, j]
+            for i in range(length)
+            for j in range(length)
+            if abs(i - j) == distance and (i, j) not in pairs
+        ]
+        gains.append(weights[..., query, key] - torch.stack(both).mean(0))
+    return torch.stack(gains).mean(0)
+
+
+def shares_by_loop(weights, values, W_o):
+    batch, heads, queries, keys = weights.shape
+    width = values.shape[-1]
+    shares = torch.zeros_like(weights)
+    for b in range(batch):
+        for i in range(queries):
+            parts = {}
+            for h in range(heads):
+                matrix = W_o[:, h * width : (h + 1) * width]
+                for j in range(keys):
+                    parts[h, j] = weights[b, h, i, j] * (matrix @ values[b, h, j])
+            output = sum(parts.values())
+            for (h, j), part in parts.items():
+                shares[b, h, i, j] = part @ output / (output @ output)
+    return shares
+
+
+def shares_by_einsum(weights, values, W_o):
+    matrices = W_o.reshape(len(W_o), weights.shape[1], -1)
+    output = torch.einsum("bhij,bhjv,dhv->bid", weights, values, matrices)
+    scaled = output / output.square().sum(-1, keepdim=True)
+    return torch.einsum("bhij,bhjv,dhv,bid->bhij", weights, values, matrices, scaled)
+
+
+def shares_back(weights, values, W_o):
+    """The direction of the output is sent back through W_o, and meets the values there."""
+    heads, queries = weights.shape[1], weights.shape[2]
+    joined = (weights @ values).transpose(1, 2).flatten(2)  # (B, L, H d_v)
+    output = joined @ W_o.T
+    back = output @ W_o / (output * output).sum(-1, keepdim=True)  # (B, L, H d_v)
+    back = back.view(len(weights), queries, heads, -1).transpose(1, 2)
+    return weights * (back @ values.mT)
+
+
+def shares_by_gradient(weights, values, W_o):
+    """What is linear is its own gradient times itself."""
+    weights = weights.clone().requires_grad_()
+    output = (weights @ values).transpose(1, 2).flatten(2) @ W_o.T
+    still = output.detach()
+    ((output * still).sum(-1) / still.square().sum(-1)).sum().backward()
+    return (weights * weights.grad).detach()
+
+
+def shares_with(finish):
+    def shares(weights, values, W_o):
+        return finish(shares_by_einsum(weights, values, W_o), weights, values, W_o)
+
+    return shares
+
+
+def shares_from(change):
+    return lambda weights, values, W_o: shares_by_einsum(*change(weights, values, W_o))
+
+
 RIGHT = {
     "07-most_attended": {
         "stable argsort": attended,
@@ -257,9 +469,100 @@ RIGHT = {
         "sums will do": find_with(lambda w, offset: diagonal(w, offset).sum(-1)),
         "a list": lambda w, offset: list(find_head(w, offset)),
     },
+    "07-steady_head": {
+        "loops": steady_head,
+        "mask, tensors in a list": steady_by_mask,
+        "sorted, an array": steady_by_sort,
+        "a tensor": lambda *given: (
+            None if (place := steady_head(*given)) is None else torch.tensor(place)
+        ),
+        "padding set to 0 in a copy": lambda w, *rest: steady_and_zeroes(w.clone(), *rest),
+    },
+    "07-beyond_offset": {
+        "masks": beyond_offset,
+        "NaN where it is tagged": beyond_by_nan,
+        "lists": beyond_by_lists,
+        "two means": beyond_two_means,
+        "a number for one head": lambda w, pairs: (
+            beyond_by_lists(w, pairs).item() if w.dim() == 2 else beyond_by_nan(w, pairs)
+        ),
+        "float32": lambda w, pairs: beyond_offset(w.float(), pairs),
+        "pairs made a set": lambda w, pairs: beyond_by_nan(w, sorted(set(pairs))),
+    },
+    "07-shares_along": {
+        "loops": shares_by_loop,
+        "einsum": shares_by_einsum,
+        "back through W_o": shares_back,
+        "gradient": shares_by_gradient,
+        "float32": lambda w, v, W_o: shares_back(w.float(), v.float(), W_o.float()),
+    },
 }
 
 WRONG = {
+    "07-steady_head": {
+        "raises where none passes": steady_without_none,
+        "zeroes the padding in place": steady_and_zeroes,
+        "geometric mean": steady_by_products,
+        "at least half of it": steady_with(lambda w, n, o, a: (w, n, o, a / 2)),
+        "the other way if nothing is there": lambda w, n, o, a: (
+            steady_head(w, n, o, a) or steady_head(w, n, -o, a)
+        ),
+        "the last text only": steady_with(lambda w, n, o, a: (w[-1:], n[-1:], o, a)),
+        "the longest text only": steady_with(
+            lambda w, n, o, a: (w[n.argmax() :][:1], n[n.argmax() :][:1], o, a)
+        ),
+        "special tokens left out": steady_with(
+            lambda w, n, o, a: (w[..., 1:, 1:], (n - 2).clamp(min=0), o, a)
+        ),
+        "always before": steady_with(lambda w, n, o, a: (w, n, -1, a)),
+        "first layer": steady_with(lambda w, n, o, a: (w[:, :1], n, o, a)),
+        "text": lambda *given: str(steady_head(*given)),
+        "False where none passes": lambda *given: steady_head(*given) or False,
+        "an empty tuple where none passes": lambda *given: steady_head(*given) or (),
+        "never None": lambda w, n, o, a: steady_head(w, n, o, a) or steady_head(w, n, o, 0.0),
+        "one length too many": steady_with(lambda w, n, o, a: (w, n + 1, o, a)),
+        "one length too few": steady_with(lambda w, n, o, a: (w, n - 1, o, a)),
+    },
+    "07-beyond_offset": {
+        "sorts the caller's pairs": beyond_and_sorts,
+        "median": beyond_median,
+        "both sides": beyond_nearest,
+        "only the first pair": lambda w, pairs: beyond_offset_of(w, pairs[0], pairs),
+        "divided by L": lambda w, pairs: beyond_offset(w, pairs) * len(pairs) / w.shape[-1],
+        "rounded": lambda w, pairs: beyond_offset(w, pairs).round(decimals=2),
+        "an axis too many": lambda w, pairs: beyond_offset(w, pairs)[..., None],
+        "turned round": lambda w, pairs: -beyond_offset(w, pairs),
+        "in place": lambda w, pairs: w.mul_(0.5) is not None and 2 * beyond_offset(w, pairs),
+        "the last axis in front": lambda w, pairs: (
+            beyond_offset(w, pairs).T if w.dim() == 4 else beyond_offset(w, pairs)
+        ),
+        "softmax first": lambda w, pairs: beyond_offset(w.softmax(-1), pairs),
+        "special tokens left out": lambda w, pairs: (
+            beyond_offset(w, pairs) if w.shape[-1] < 6 else beyond_offset(w[..., :-1, :], pairs)
+        ),
+        "a list": lambda w, pairs: beyond_offset(w, pairs).tolist(),
+        "float16": lambda w, pairs: beyond_by_nan(w.half(), pairs).double(),
+    },
+    "07-shares_along": {
+        "heads averaged": shares_with(lambda shares, w, *_: shares.mean(1, keepdim=True)),
+        "over the queries": shares_with(lambda shares, *_: shares / shares.sum(2, keepdim=True)),
+        "times H": shares_with(lambda shares, w, *_: shares * w.shape[1]),
+        "value norms": lambda w, v, W_o: w * v.norm(dim=-1)[:, :, None],
+        "squared": shares_with(lambda shares, *_: shares.square()),
+        "queries and keys swapped": shares_with(lambda shares, *_: shares.mT),
+        "heads in reverse": shares_from(
+            lambda w, v, W_o: (w, v, W_o.unflatten(1, (w.shape[1], -1)).flip(1).flatten(1))
+        ),
+        "values in reverse": shares_from(lambda w, v, W_o: (w, v.flip(-1), W_o)),
+        "without their mean": shares_from(lambda w, v, W_o: (w, v - v.mean(2, keepdim=True), W_o)),
+        "W_o normalised": shares_from(
+            lambda w, v, W_o: (w, v, W_o / W_o.norm(dim=0, keepdim=True))
+        ),
+        "heads behind": shares_with(lambda shares, *_: shares.movedim(1, -1)),
+        "a tuple": shares_with(lambda shares, w, *_: (shares, w)),
+        "float16": shares_with(lambda shares, *_: shares.half().double()),
+        "in place": lambda w, v, W_o: shares_by_einsum(w, v.add_(0), W_o.mul_(2)),
+    },
     "07-most_attended": {
         "over keys": attended_with(lambda w: w.mean(1)),
         "sum": attended_with(lambda w: w.sum(0)),

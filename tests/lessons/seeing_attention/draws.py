@@ -63,9 +63,59 @@ def find_head(rng, weak=None):
     return {"weights": weights, "offset": offset}
 
 
+def steady_head(rng, weak=None):
+    """Some heads are made to look at the offset, a little or much; often one passes."""
+    texts, layers, heads = size(rng, 1, 4), size(rng, 1, 4), size(rng, 1, 5)
+    if weak == "batch 1":
+        texts = 1
+    lens = [size(rng, 1, 7) for _ in range(texts)]
+    length = max(lens) + rng.randrange(3)
+    offset = rng.randint(-3, 3)
+    weights = _weights(rng, texts, layers, heads, length, length, weak=weak)
+    for _ in range(rng.randrange(4)):
+        layer, head = rng.randrange(layers), rng.randrange(heads)
+        for text, used in enumerate(lens):
+            share = rng.choice([0.2, 0.6, 0.9]) * rng.random() ** 0.3
+            queries = torch.arange(max(0, -offset), max(0, -offset, min(used, used - offset)))
+            weights[text, layer, head, queries] *= 1 - share
+            weights[text, layer, head, queries, queries + offset] += share
+    weights += 1e-4 * torch.arange(layers * heads).view(1, layers, heads, 1, 1)  # no two are equal
+    at_least = rng.choice([0.0, 0.1, 0.2, 0.4, 0.6])
+    return {"weights": weights, "lens": torch.tensor(lens), "offset": offset, "at_least": at_least}
+
+
+def beyond_offset(rng, weak=None):
+    """Tagged pairs of which none takes up all places at its distance."""
+    length = size(rng, 3, 8)
+    weights = _weights(rng, *_batch(rng, weak), length, length, weak=weak)
+    places = [(i, j) for i in range(length) for j in range(length) if abs(j - i) < length - 1]
+    pairs = []
+    for i, j in rng.sample(places, rng.randint(1, 6)):
+        taken = sum(b - a == j - i for a, b in pairs)
+        if taken < length - abs(j - i) - 1:
+            pairs.append((i, j))
+    return {"weights": weights, "pairs": tuple(pairs)}
+
+
+def shares_along(rng, weak=None):
+    batch, heads = (1 if weak == "batch 1" else size(rng, 1, 3)), size(rng, 1, 4)
+    width = heads if weak == "head count = head width" else size(rng, 1, 4)
+    keys = size(rng, 1, 7)
+    queries = keys if weak == "L = S" or rng.random() < 0.3 else size(rng, 1, 5)
+    d_model = heads * width if rng.random() < 0.5 else size(rng, 2, 9)
+    return {
+        "weights": _weights(rng, batch, heads, queries, keys, weak=weak),
+        "values": normal(rng, batch, heads, keys, width, weak=weak) + 0.8,
+        "W_o": normal(rng, d_model, heads * width, weak=weak) + 0.5,
+    }
+
+
 DRAWS = {
     "07-most_attended": most_attended,
     "07-entropy": entropy,
     "07-offset_score": offset_score,
     "07-find_head": find_head,
+    "07-steady_head": steady_head,
+    "07-beyond_offset": beyond_offset,
+    "07-shares_along": shares_along,
 }

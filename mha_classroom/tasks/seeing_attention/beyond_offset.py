@@ -1,0 +1,314 @@
+"""Task 7.6, beyond_offset: a head's weight on tagged pairs, against its own habit."""
+
+import torch
+
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.seeing_attention.most_attended import random_weights, table
+from mha_classroom.tasks.seeing_attention.runs import run_beyond
+
+
+def beyond_cases(draw):
+    """Pairs on both sides, several at one distance, ranks 2 to 5, a head that only looks ahead."""
+
+    def case(name, length, pairs, *shape, weights=None):
+        if weights is None:
+            weights = random_weights(draw, *shape, length, length)
+        return Case(name, {"weights": weights, "pairs": tuple(pairs)})
+
+    small = table(
+        [0.1, 0.7, 0.1, 0.1], [0.2, 0.2, 0.3, 0.3], [0.1, 0.2, 0.2, 0.5], [0.3, 0.3, 0.2, 0.2]
+    )
+    ahead = 0.2 * random_weights(draw, 3, 7, 7)
+    ahead.diagonal(1, -2, -1).add_(0.8)
+    ahead[:, -1, 0] += 0.8
+    return [
+        case("one pair", 4, [(0, 1)], weights=small),
+        case("two pairs at one distance", 4, [(0, 1), (2, 3)], weights=small),
+        case("one pair to the left", 4, [(3, 1)], weights=small),
+        case("3 heads, distances 1 and 2", 7, [(1, 2), (3, 5), (4, 5)], 3),
+        case("2 layers, 3 heads", 7, [(5, 2), (6, 4), (1, 3)], 2, 3),
+        case("to the left and to the right", 5, [(0, 2), (3, 1), (2, 1)], 2, 3),
+        case("3 of 5 at one distance", 6, [(0, 1), (1, 2), (4, 5), (2, 5), (5, 3)], 5),
+        case("the same query twice", 6, [(1, 3), (1, 4), (2, 4)], 2, 5),
+        case("each token itself", 5, [(0, 0), (3, 3)], 3),
+        case("far away", 7, [(0, 5), (6, 1)], 2, 3),
+        case("as many heads as tokens", 5, [(1, 2), (3, 1)], 5),
+        case("all axes equal", 3, [(0, 1), (2, 1)], 3, 3),
+        case("heads that look at the next token everywhere", 7, [(1, 2), (4, 5)], weights=ahead),
+        case("five axes", 5, [(4, 3), (0, 3), (1, 0)], 2, 1, 3),
+        case(
+            "weights are not contiguous",
+            5,
+            [(1, 2), (4, 2)],
+            weights=random_weights(draw, 3, 2, 5, 5).transpose(0, 1),
+        ),
+    ]
+
+
+@total
+def examine_beyond(inputs, seen):
+    """The scores; of one head (L, L) a plain number is as good.
+
+    Raises: AnswerError if the list of pairs was changed.
+    """
+    before, after = ([tuple(pair) for pair in some["pairs"]] for some in (inputs, seen))
+    if repr(after) != repr(before):
+        raise AnswerError("beyond_offset changes the caller's list of pairs.")
+    scores = seen["scores"]
+    if inputs["weights"].dim() == 2 and isinstance(scores, float):
+        return torch.tensor(scores, dtype=torch.float64)
+    return scores
+
+
+def _at(weights, query, key):
+    return weights[..., query, key]
+
+
+def _others(length, offset, pairs):
+    """The queries with a key at this offset that are not tagged with it."""
+    queries = range(max(0, -offset), min(length, length - offset))
+    return [query for query in queries if (query, query + offset) not in pairs]
+
+
+def _habit(weights, query, key, pairs):
+    """What the head gives at the same distance elsewhere."""
+    queries = torch.tensor(_others(weights.shape[-1], key - query, pairs))
+    return weights[..., queries, queries + (key - query)].mean(dim=-1)
+
+
+def build_beyond(
+    weight=_at,
+    baseline=_habit,
+    gain=lambda weight, baseline: weight - baseline,
+    average=lambda gains: torch.stack(gains).mean(dim=0),
+    finish=unchanged,
+):
+    """weight: on one pair. baseline: of the same pair, given all of them. gain: from these two.
+    average: of the gains. finish: of the scores.
+    """
+
+    def beyond_offset(weights, pairs):
+        pairs = [tuple(pair) for pair in pairs]
+        gains = [
+            gain(weight(weights, query, key), baseline(weights, query, key, pairs))
+            for query, key in pairs
+        ]
+        return finish(average(gains))
+
+    return beyond_offset
+
+
+beyond_offset = build_beyond()
+
+
+def _line(weights, query, key, pairs):
+    return weights.diagonal(key - query, -2, -1)
+
+
+def _without_this_one(weights, query, key, pairs):
+    return _habit(weights, query, key, [(query, key)])
+
+
+def _wrapped(weights, query, key, pairs):
+    length, offset = weights.shape[-1], key - query
+    queries = torch.arange(length)
+    tagged = [(q, (q + offset) % length) in pairs for q in range(length)]
+    queries = queries[~torch.tensor(tagged)]
+    return weights[..., queries, (queries + offset) % length].mean(dim=-1)
+
+
+def _other_side(weights, query, key, pairs):
+    return _habit(weights.mT, query, key, pairs)
+
+
+def _over_length(weights, query, key, pairs):
+    queries = torch.tensor(_others(weights.shape[-1], key - query, pairs))
+    total_ = weights[..., queries, queries + (key - query)].sum(dim=-1)
+    return total_ / weights.shape[-1]
+
+
+def _rest_of_the_row(weights, query, key, pairs):
+    row = weights[..., query, :]
+    return (row.sum(dim=-1) - row[..., key]) / (weights.shape[-1] - 1)
+
+
+def _column(weights, query, key, pairs):
+    column = weights[..., :, key]
+    return (column.sum(dim=-1) - column[..., query]) / (weights.shape[-1] - 1)
+
+
+def _best_offset(weights, query, key, pairs):
+    length = weights.shape[-1]
+    means = [weights.diagonal(o, -2, -1).mean(dim=-1) for o in range(1 - length, length)]
+    return torch.stack(means).amax(dim=0)
+
+
+def _first_offset(weights, query, key, pairs):
+    return _habit(weights, *pairs[0], pairs)
+
+
+def _pooled(weights, pairs):
+    """All untagged places at any of the distances at once."""
+    pairs = [tuple(pair) for pair in pairs]
+    length = weights.shape[-1]
+    places = [
+        (query, query + offset)
+        for offset in {key - query for query, key in pairs}
+        for query in _others(length, offset, pairs)
+    ]
+    inside = torch.stack([weights[..., i, j] for i, j in pairs]).mean(dim=0)
+    return inside - torch.stack([weights[..., i, j] for i, j in places]).mean(dim=0)
+
+
+def _hits(weights, pairs):
+    """The share of the tagged queries whose largest weight is on their key, less the offset's."""
+    largest = (weights == weights.amax(dim=-1, keepdim=True)).double()
+    return beyond_offset(largest, pairs)
+
+
+BEYOND = {
+    "no-baseline": known(
+        "You return the mean weight on the tagged pairs, with no baseline.",
+        "A head that looks at the next token everywhere gets a high number for every determiner "
+        "whose noun comes next, without any grammar. What does it give at the same distance "
+        "elsewhere?",
+        baseline=lambda weights, query, key, pairs: 0.0,
+    ),
+    "tagged-in-the-baseline": known(
+        "Your baseline contains the tagged pairs themselves.",
+        "Then a head that looks there only for tagged pairs is compared with itself, in part. "
+        "Which places at this distance say what it does elsewhere?",
+        baseline=lambda *given: _line(*given).mean(dim=-1),
+    ),
+    "only-this-pair-left-out": known(
+        "You leave the pair itself out of its baseline, but not the other tagged pairs at the same "
+        "distance.",
+        "They are tagged as well. Elsewhere means: at places that are not tagged.",
+        baseline=_without_this_one,
+    ),
+    "one-distance-for-all": known(
+        "You take the baseline of the first pair's distance for all pairs.",
+        "A head may look one token ahead by habit, but not two. Each pair needs the baseline of "
+        "its own distance.",
+        baseline=_first_offset,
+    ),
+    "baselines-pooled": known(
+        "You put the untagged places of all distances into one baseline.",
+        "Then a distance with many places counts more. Each pair needs the baseline of its own "
+        "distance, before you average over the pairs.",
+        wrong=_pooled,
+    ),
+    "best-offset-of-the-head": known(
+        "Your baseline is the best offset that the head has.",
+        "That is another good question. Here each pair is compared with its own distance: what "
+        "does the head give that far away, at other places?",
+        baseline=_best_offset,
+    ),
+    "equal-weights": known(
+        "Your baseline is 1 / L, what a head gives that looks everywhere alike.",
+        "A head that looks at the next token everywhere is far above that, without any grammar.",
+        baseline=lambda weights, query, key, pairs: 1 / weights.shape[-1],
+    ),
+    "rest-of-the-row": known(
+        "Your baseline is what the query gives to other keys on average.",
+        "A head that looks at the next token everywhere is far above that, without any grammar. "
+        "What does it give at the same distance from other queries?",
+        baseline=_rest_of_the_row,
+    ),
+    "rest-of-the-column": known(
+        "Your baseline is what the key gets from other queries on average.",
+        "These queries stand at other distances. What does the head give at the same distance?",
+        baseline=_column,
+    ),
+    "wrapped-around": known(
+        "Your places go round the end: one past the last token is the first one.",
+        "That is what roll does, or a remainder, or a negative index. Which queries have a key at "
+        "this distance?",
+        section="The token before",
+        baseline=_wrapped,
+    ),
+    "baseline-on-the-other-side": known(
+        "Your baseline looks on the other side of the query.",
+        "For the pair (2, 3) the key stands one place further right. The places to compare with "
+        "are (0, 1), (1, 2) and so on.",
+        section="The token before",
+        baseline=_other_side,
+    ),
+    "baseline-over-length": known(
+        "You divide the baseline's sum by L.",
+        "How many places are in the sum? Not every query has a key at this distance, and tagged "
+        "pairs are left out.",
+        section="The token before",
+        baseline=_over_length,
+    ),
+    "rows-and-columns-swapped": known(
+        "You read the weights the wrong way round: in row key, column query.",
+        "Which of the two gives, and so has a row?",
+        section="Rows are queries, columns are keys",
+        wrong=lambda weights, pairs: beyond_offset(weights.mT, pairs),
+    ),
+    "ratio": known(
+        "You divide by the baseline.",
+        "The task asks for the difference. (A ratio explodes where the baseline is almost 0.)",
+        gain=lambda weight, baseline: weight / baseline,
+    ),
+    "never-below-0": known(
+        "You set what is below 0 to 0.",
+        "A head may look at tagged pairs less than elsewhere. The average has to show that.",
+        gain=lambda weight, baseline: (weight - baseline).clamp(min=0),
+    ),
+    "size-of-the-difference": known(
+        "You take the absolute value of the difference.",
+        "A head may look at tagged pairs less than elsewhere. The average has to show that.",
+        gain=lambda weight, baseline: (weight - baseline).abs(),
+    ),
+    "added-not-averaged": known(
+        "You add over the pairs.",
+        "A text with many tags would get a larger number. The task asks for the mean.",
+        average=lambda gains: torch.stack(gains).sum(dim=0),
+    ),
+    "best-pair": known(
+        "You return the largest difference of all pairs.",
+        "One pair is enough for that. The mean says what the head does as a rule.",
+        average=lambda gains: torch.stack(gains).amax(dim=0),
+    ),
+    "pairs-not-averaged": known(
+        "You return a number for every pair.",
+        "They are the right ones. The task asks for their mean, one number for each head.",
+        average=lambda gains: torch.stack(gains, dim=-1),
+    ),
+    "heads-averaged": known(
+        "You average over everything: one number in all.",
+        "Each head gets a score of its own; (..., L, L) becomes (...).",
+        finish=lambda scores: scores.mean(),
+    ),
+    "hits-counted": known(
+        "You count hits, the queries whose largest weight is on the key.",
+        "That is how the lesson does it. The task asks for weights, in which .9 counts more than "
+        ".3.",
+        wrong=_hits,
+    ),
+}
+
+TASK = Task(
+    "07-beyond_offset",
+    beyond_offset,
+    beyond_cases,
+    run=run_beyond,
+    examine=examine_beyond,
+    mistakes=read_again("The role of a head against a baseline", BEYOND),
+    build=build_beyond,
+    number=6,
+    since=2,
+    alone=(
+        "best-pair",
+        "pairs-not-averaged",
+        "heads-averaged",
+        "size-of-the-difference",
+        "never-below-0",
+        "ratio",
+        "rest-of-the-column",
+        "baseline-over-length",
+    ),
+)

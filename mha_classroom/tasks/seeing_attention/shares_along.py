@@ -1,0 +1,299 @@
+"""Task 7.7, shares_along: what each head brings from each token to the output of a layer."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.seeing_attention.most_attended import random_weights, table
+
+
+def shares_cases(draw):
+    """Heads that cancel, a short value, L = S and not, batches, a width that is not H · d_v."""
+
+    def case(name, batch, heads, queries, keys, width, d_model, change=unchanged):
+        given = {
+            "weights": random_weights(draw, batch, heads, queries, keys, scale=1.0),
+            "values": draw.normal(batch, heads, keys, width) + 0.6,
+            "W_o": draw.normal(d_model, heads * width) + 0.3,
+        }
+        return Case(name, change(given))
+
+    small = {
+        "weights": table([0.9, 0.1])[None, None],
+        "values": table([0.1, 0.0], [2.0, 1.0])[None, None],
+        "W_o": table([1.0, 0.0], [0.0, 1.0]),
+    }
+    two = {
+        "weights": torch.stack([table([0.5, 0.5], [1.0, 0.0]), table([0.2, 0.8], [0.6, 0.4])])[
+            None
+        ],
+        "values": torch.stack([table([1.0], [3.0]), table([2.0], [-1.0])])[None],
+        "W_o": table([1.0, 0.0], [1.0, 2.0]),
+    }
+    return [
+        Case("one head, one query, 2 keys", small),
+        Case("2 heads of width 1", two),
+        case("one head", 1, 1, 3, 5, 2, 7),
+        case("3 heads", 1, 3, 4, 5, 2, 6),
+        case("2 texts, 3 heads", 2, 3, 4, 5, 2, 6),
+        case("as many queries as keys", 2, 3, 5, 5, 2, 6),
+        case("a width that is not H · d_v", 3, 2, 5, 4, 3, 11),
+        case("as many heads as features", 2, 3, 5, 7, 3, 9),
+        case("all axes equal", 3, 3, 3, 3, 3, 9),
+        case("one token that gets most has a short value", 2, 3, 5, 5, 2, 6, _parked),
+        case("heads that work against each other", 2, 2, 4, 5, 3, 6, _against),
+        case("one query", 2, 5, 1, 7, 2, 10),
+        case("values are not contiguous", 2, 3, 4, 5, 2, 6, _transposed),
+    ]
+
+
+def _parked(given):
+    weights = given["weights"] * 0.1
+    weights[..., 0] += 0.9
+    values = given["values"].clone()
+    values[:, :, 0] *= 0.01
+    return {**given, "weights": weights, "values": values}
+
+
+def _against(given):
+    """The second head takes away most of what the first one brings."""
+    weights, values, W_o = (given[name].clone() for name in ("weights", "values", "W_o"))
+    weights[:, 1] = weights[:, 0]
+    values[:, 1] = -0.7 * values[:, 0] + 0.2 * values[:, 1]
+    W_o[:, 3:] = W_o[:, :3]
+    return {"weights": weights, "values": values, "W_o": W_o}
+
+
+def _transposed(given):
+    values = given["values"].transpose(1, 2).contiguous().transpose(1, 2)
+    return {**given, "values": values}
+
+
+def _columns(W_o, num_heads):
+    """(H, d_v, d_model): the columns of W_o that belong to each head."""
+    return W_o.T.unflatten(0, (num_heads, -1))
+
+
+def _brought(weights, vectors):
+    """From each key through each head, (B, H, L, S, d_model)."""
+    return weights[..., None] * vectors[:, :, None]
+
+
+def _along(brought):
+    """Of each vector the part along the output of the layer, (B, H, L, S)."""
+    output = brought.sum(dim=(1, 3), keepdim=True)  # (B, 1, L, 1, d_model)
+    return (brought * output).sum(dim=-1) / output.square().sum(dim=-1)
+
+
+def build_shares(
+    scale=unchanged,
+    columns=_columns,
+    brought=_brought,
+    measure=_along,
+    finish=unchanged,
+):
+    """scale: of the weights, before anything. columns: of W_o for each head. brought: from the
+    weights and what each token has to give, (B, H, S, d_model). measure: of what was brought.
+    finish: of the shares.
+    """
+
+    def shares_along(weights, values, W_o):
+        vectors = values @ columns(W_o, weights.shape[1])  # (B, H, S, d_model)
+        return finish(measure(brought(scale(weights), vectors)))
+
+    return shares_along
+
+
+shares_along = build_shares()
+
+
+def _by_length(brought):
+    lengths = brought.norm(dim=-1)
+    return lengths / lengths.sum(dim=(1, 3), keepdim=True)
+
+
+def _by_length_in_head(brought):
+    lengths = brought.norm(dim=-1)
+    return lengths / lengths.sum(dim=3, keepdim=True)
+
+
+def _in_head(brought):
+    """Each head against its own result."""
+    output = brought.sum(dim=3, keepdim=True)
+    return (brought * output).sum(dim=-1) / output.square().sum(dim=-1)
+
+
+def _by(top, bottom):
+    def measure(brought):
+        output = brought.sum(dim=(1, 3), keepdim=True)
+        return top(brought, output) / bottom(brought, output)
+
+    return measure
+
+
+def _dot(brought, output):
+    return (brought * output).sum(dim=-1)
+
+
+def _normalised(parts):
+    return parts / parts.sum(dim=(1, 3), keepdim=True)
+
+
+def _over_batch(brought):
+    output = brought.sum(dim=(0, 1, 3), keepdim=True)
+    return _dot(brought, output) / output.square().sum(dim=-1)
+
+
+def _values_alone(weights, values, W_o):
+    """Without W_o: the heads' values as if all wrote into the same places."""
+    return _along(_brought(weights, values))
+
+
+def _values_concatenated(weights, values, W_o):
+    """Without W_o, the heads side by side: no head's vectors meet another's."""
+    brought = _brought(weights, values)  # (B, H, L, S, d_v)
+    result = brought.sum(dim=3, keepdim=True)
+    return (brought * result).sum(dim=-1) / result.square().sum(dim=(1, 4), keepdim=True)[..., 0]
+
+
+def _rows(W_o, num_heads):
+    """The rows of W_o for each head, where there are as many as columns; else its columns."""
+    square = W_o.shape[0] == W_o.shape[1]
+    return (W_o if square else W_o.T).unflatten(0, (num_heads, -1))
+
+
+SHARES = {
+    "by-length": known(
+        "You compare lengths.",
+        "Lengths must not be added: vectors can cancel. How far does each vector go in the "
+        "direction of the output?",
+        measure=_by_length,
+    ),
+    "by-length-in-each-head": known(
+        "You compare lengths, in each head for itself.",
+        "Lengths must not be added: vectors can cancel. And the output is the sum over all heads. "
+        "How far does each vector go in its direction?",
+        measure=_by_length_in_head,
+    ),
+    "each-head-for-itself": known(
+        "In your answer the shares of each head sum to 1.",
+        "That is the share of what one head brings. The output of the layer is the sum over all "
+        "heads, and a head may bring more than another, or work against it.",
+        measure=_in_head,
+    ),
+    "each-head-made-1": known(
+        "You divide so that the shares of each head sum to 1.",
+        "The output of the layer is the sum over all heads, and a head may bring more than "
+        "another, or work against it. Over which axes do the shares sum to 1?",
+        finish=lambda shares: shares / shares.sum(dim=-1, keepdim=True),
+    ),
+    "lengths-of-the-values": known(
+        "You compare weights times the lengths of the values.",
+        "W_o makes some values longer and others shorter, and lengths must not be added: vectors "
+        "can cancel. How far does each vector go in the direction of the output?",
+        wrong=lambda weights, values, W_o: _normalised(weights * values.norm(dim=-1)[:, :, None]),
+    ),
+    "weights-alone": known(
+        "Your shares are the weights, divided by the number of heads.",
+        "A large weight may fetch a short vector. Values and W_o have to come in.",
+        wrong=lambda weights, values, W_o: weights / weights.shape[1],
+    ),
+    "weights-forgotten": known(
+        "You leave the weights out: every key brings its whole vector to every query.",
+        "A query gets of each vector as much as its weight says.",
+        scale=torch.ones_like,
+    ),
+    "without-W_o": known(
+        "You leave W_o out, and add up the values of all heads.",
+        "Heads meet only after W_o. Before it, the same place in two heads has nothing to do with "
+        "each other.",
+        wrong=_values_alone,
+    ),
+    "heads-side-by-side": known(
+        "You leave W_o out: your output is the heads side by side.",
+        "What the layer passes on is that vector times W_o, and there the heads meet.",
+        wrong=_values_concatenated,
+    ),
+    "rows-of-W_o": known(
+        "You give each head rows of W_o.",
+        "nn.Linear keeps (out, in). The heads are what goes in: on which axis are they?",
+        columns=_rows,
+    ),
+    "heads-interleaved": known(
+        "You deal the columns of W_o out to the heads in turn: head 0 gets 0, H, 2H and so on.",
+        "The heads stand side by side (lesson 4): the first d_v columns are head 0's.",
+        columns=lambda W_o, num_heads: W_o.T.unflatten(0, (-1, num_heads)).transpose(0, 1),
+    ),
+    "first-head-for-all": known(
+        "You use the columns of head 0 for all heads.",
+        "Each head has d_v columns of its own.",
+        columns=lambda W_o, num_heads: _columns(W_o, num_heads)[:1].expand(num_heads, -1, -1),
+    ),
+    "divided-by-length": known(
+        "You divide by the length of the output, not by its square.",
+        "That gives how far a vector goes along the output, in the output's units. The share is "
+        "this, divided by how long the output is: lengths divided once more.",
+        measure=_by(_dot, lambda brought, output: output.norm(dim=-1)),
+    ),
+    "not-divided": known(
+        "You return the products with the output.",
+        "They do not sum to 1. What is their sum?",
+        measure=_by(_dot, lambda brought, output: 1.0),
+    ),
+    "cosines": known(
+        "You return cosines.",
+        "A cosine forgets how long the vector is, and so also the weight. A long one brings more.",
+        measure=_by(
+            _dot, lambda brought, output: output.norm(dim=-1) * brought.norm(dim=-1).clamp(1e-12)
+        ),
+    ),
+    "absolute-values": known(
+        "You take absolute values of the parts, and divide by their sum.",
+        "What points against the output takes something away. Its share is negative.",
+        measure=lambda brought: _normalised(_along(brought).abs()),
+    ),
+    "negative-as-0": known(
+        "You set negative shares to 0.",
+        "What points against the output takes something away. Its share is negative.",
+        finish=lambda shares: shares.clamp(min=0),
+    ),
+    "softmax": known(
+        "You apply softmax to make the shares sum to 1.",
+        "They sum to 1 without help: the parts along the output add up to the output.",
+        finish=lambda shares: shares.flatten(1).softmax(dim=1).view_as(shares),
+    ),
+    "texts-added": known(
+        "You add up over the texts of the batch as well.",
+        "Each text has an output of its own.",
+        measure=_over_batch,
+    ),
+    "heads-added": known(
+        "You add the shares of the heads up.",
+        "They are right. The task asks for each head's own: (B, H, L, S).",
+        finish=lambda shares: shares.sum(dim=1),
+    ),
+    "keys-added": known(
+        "You add the shares of the keys up: one number for each head.",
+        "They are right. The task asks for each key's own: (B, H, L, S).",
+        finish=lambda shares: shares.sum(dim=-1),
+    ),
+}
+
+
+TASK = Task(
+    "07-shares_along",
+    shares_along,
+    shares_cases,
+    mistakes=read_again("Weights are not an explanation", SHARES),
+    build=build_shares,
+    number=7,
+    since=2,
+    alone=(
+        "each-head-made-1",
+        "cosines",
+        "softmax",
+        "heads-added",
+        "keys-added",
+        "texts-added",
+        "weights-forgotten",
+    ),
+)

@@ -1,0 +1,452 @@
+"""Task 7.5, steady_head: the head that looks at an offset in every text, if there is one."""
+
+import numpy as np
+import torch
+
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.tasks.seeing_attention.most_attended import random_weights
+
+
+def steady_cases(draw):
+    """Padding that looks where it should not, texts that are too short, equality, no head."""
+
+    def case(name, lens, layers, heads, offset, at_least, *looks, padding=None):
+        """looks: (layer, head, share at the offset, text or None for all of them).
+        padding: the head whose rows past the words look at the offset.
+        """
+        length = max(lens) + 2
+        weights = random_weights(draw, len(lens), layers, heads, length, length, scale=0.3)
+        for text, used in enumerate(lens):
+            if padding is not None:
+                _look(weights[text][padding], offset, 0.99)
+            words = weights[text, ..., :used, :used]
+            words.copy_(random_weights(draw, layers, heads, used, used, scale=0.3))
+            weights[text, ..., :used, used:] = 0
+            for layer, head, share, only in looks:
+                if only is None or only == text:
+                    _look(words[layer, head], offset, share)
+        given = {"weights": weights, "lens": torch.tensor(lens), "offset": offset}
+        return Case(name, {**given, "at_least": at_least})
+
+    return [
+        _small(),
+        case("3 texts, the token before", (5, 7, 4), 2, 3, -1, 0.5, (1, 2, 0.8, None)),
+        case("no head passes", (5, 7, 4), 2, 3, -1, 0.9, (1, 2, 0.8, None), (0, 1, 0.7, None)),
+        case(
+            "the best on average fails in one text",
+            (6, 8, 5, 7),
+            3,
+            2,
+            1,
+            0.6,
+            *((2, 0, 0.97, text) for text in (0, 1, 3)),
+            (2, 0, 0.1, 2),
+            (0, 1, 0.65, None),
+        ),
+        case("one text is good, the others are not", (5, 6, 7), 2, 5, 1, 0.6, (1, 3, 0.9, 0)),
+        case("another good text", (5, 6), 3, 2, -2, 0.5, (1, 0, 0.9, 1), (2, 1, 0.6, 0)),
+        case(
+            "two pass, one is more even",
+            (9, 4, 5),
+            3,
+            5,
+            -1,
+            0.4,
+            (2, 4, 0.7, None),
+            *((1, 3, share, text) for text, share in enumerate((0.35, 0.95, 0.95))),
+        ),
+        case(
+            "two pass, one is best in one text",
+            (5, 6, 7),
+            2,
+            3,
+            1,
+            0.4,
+            (0, 2, 0.8, None),
+            *((1, 0, share, text) for text, share in enumerate((0.5, 0.5, 0.97))),
+        ),
+        case(
+            "a long text and short ones",
+            (19, 3, 4),
+            2,
+            3,
+            1,
+            0.3,
+            *((0, 1, share, text) for text, share in enumerate((0.9, 0.3, 0.3))),
+            *((1, 2, share, text) for text, share in enumerate((0.65, 0.9, 0.9))),
+        ),
+        case("two texts are too short", (7, 3, 2, 6), 2, 3, -3, 0.5, (1, 1, 0.8, None)),
+        case("all texts are too short", (2, 3, 1), 2, 3, 4, 0.0),
+        case("as many texts as layers as heads", (6, 5, 4), 3, 3, 2, 0.4, (2, 1, 0.6, None)),
+        case(
+            "the padding looks there, too",
+            (6, 3, 4),
+            2,
+            5,
+            0,
+            0.5,
+            (0, 4, 0.6, None),
+            padding=(1, 2),
+        ),
+        case("one text, one layer", (5,), 1, 3, 1, 0.25, (0, 2, 0.5, None)),
+        case("at least 0", (5, 8), 5, 2, -1, 0.0),
+        _ahead("exactly as much as is asked", 0.5, [0.375, 0.375, 0.75], [0.25, 0.75, 0.5]),
+        _ahead("the last token decides", 0.51, [0.375, 0.375, 0.875], [0.25, 0.875, 0.5]),
+        _late(draw),
+        _other_side(draw),
+    ]
+
+
+def _look(weights, offset, share):
+    """Let one head (L, L) put this share of its weight at the offset, in place."""
+    length = len(weights)
+    queries = torch.arange(length)
+    queries = queries[(queries + offset >= 0) & (queries + offset < length)]
+    weights[queries] *= 1 - share
+    weights[queries, queries + offset] += share
+
+
+def _small():
+    """Two texts of 3 and 2 tokens, one layer, two heads; head 1 looks at the token before."""
+    broad = torch.tensor([[0.4, 0.3, 0.3], [0.3, 0.4, 0.3], [0.2, 0.4, 0.4]]).double()
+    back = torch.tensor([[1, 0, 0], [0.9, 0.1, 0], [0.1, 0.7, 0.2]]).double()
+    short_broad = torch.tensor([[0.5, 0.5, 0], [0.6, 0.4, 0], [0.5, 0.5, 0]]).double()
+    short_back = torch.tensor([[1, 0, 0], [0.7, 0.3, 0], [0.9, 0.1, 0]]).double()
+    weights = torch.stack([torch.stack([broad, back]), torch.stack([short_broad, short_back])])
+    inputs = {"weights": weights[:, None], "lens": torch.tensor([3, 2]), "offset": -1}
+    return Case("2 texts of 3 and 2 tokens", {**inputs, "at_least": 0.65})
+
+
+def _ahead(name, at_least, *numbers):
+    """Texts of 4 and 3 tokens; head 1 gives these numbers, exact in binary, to the token after."""
+    weights = torch.full((2, 1, 3, 4, 4), 0.25, dtype=torch.float64)
+    for text, ahead in enumerate(torch.tensor(numbers).double()):
+        weights[text, 0, 1].diagonal(1).copy_(ahead)
+        weights[text, 0, 1, range(3), range(3)] = 0.75 - ahead
+    inputs = {"weights": weights, "lens": torch.tensor([4, 3]), "offset": 1}
+    return Case(name, {**inputs, "at_least": at_least})
+
+
+def _late(draw):
+    """The head looks at the token before only behind the place where the other text ends."""
+    weights = random_weights(draw, 2, 2, 3, 9, 9, scale=0.3)
+    weights[0, 1, 0, 3:] *= 0.02
+    weights[0, 1, 0, range(3, 9), range(2, 8)] += 0.98
+    _look(weights[1, 1, 0, :3, :3], -1, 0.8)
+    inputs = {"weights": weights, "lens": torch.tensor([9, 3]), "offset": -1}
+    return Case("a head that looks there only late in a text", {**inputs, "at_least": 0.6})
+
+
+def _other_side(draw):
+    """A head looks at the token after, and none at the one before."""
+    weights = random_weights(draw, 3, 2, 5, 6, 6, scale=0.3)
+    for text in weights:
+        _look(text[1, 3], 1, 0.9)
+    inputs = {"weights": weights, "lens": torch.tensor([6, 6, 6]), "offset": -1}
+    return Case("a head looks to the other side", {**inputs, "at_least": 0.6})
+
+
+@total
+def examine_steady(inputs, place):
+    """The result of `steady_head`; a tensor or array of two numbers is as good.
+
+    Raises: AnswerError for what is neither None nor two numbers, for a head where none passes, and
+        for None where one does.
+    """
+    if isinstance(place, np.ndarray) or torch.is_tensor(place):
+        place = tuple(place.tolist()) if place.ndim == 1 else place
+    if place is not None and (not isinstance(place, (tuple, list)) or len(place) != 2):
+        raise AnswerError(
+            f"steady_head has to return None or a pair (layer, head), got {describe(place)}."
+        )
+    one_passes = steady_head(*inputs.values()) is not None
+    if place is None and one_passes:
+        raise AnswerError("You return None, but here a head passes in every text that counts.")
+    if place is not None and not one_passes:
+        pair = ", ".join(describe(part).removeprefix("the number ") for part in place)
+        raise AnswerError(
+            f"You return ({pair}), but here no head passes in every text that counts."
+        )
+    return place
+
+
+def _scores(weights, lens, offset):
+    """One score a text and head, (B', layers, H): texts without such a key are left out."""
+    rows = []
+    for text, used in zip(weights, lens.tolist(), strict=True):
+        if abs(offset) < used:
+            rows.append(text[..., :used, :used].diagonal(offset, -2, -1).mean(dim=-1))
+    return torch.stack(rows) if rows else weights.new_zeros(0, *weights.shape[1:3])
+
+
+def _every(scores, at_least):
+    return (scores >= at_least).all(dim=0)
+
+
+def _choose(scores, passed):
+    means = torch.where(passed, scores.mean(dim=0), -torch.inf)
+    return divmod(means.argmax().item(), means.shape[1])
+
+
+def build_steady(
+    shift=lambda offset: offset,
+    score=_scores,
+    passing=_every,
+    choose=_choose,
+    found=lambda layer, head, scores: (layer, head),
+    nothing=None,
+):
+    """shift: the offset that is used. score: one for each text that counts, layer and head.
+    passing: which heads pass, (layers, H). choose: a place among those. found: the result.
+    nothing: the result where no head passes.
+    """
+
+    def steady_head(weights, lens, offset, at_least):
+        scores = score(weights, lens, shift(offset))
+        if not len(scores):
+            return nothing
+        passed = passing(scores, at_least)
+        if not passed.any():
+            return nothing
+        return found(*choose(scores, passed), scores)
+
+    return steady_head
+
+
+steady_head = build_steady()
+
+
+def _with_padding(weights, lens, offset):
+    """As if every text filled its row."""
+    return _scores(weights, torch.full_like(lens, weights.shape[-1]), offset)
+
+
+def _as_the_shortest(weights, lens, offset):
+    """As if every text were as short as the shortest."""
+    return _scores(weights, lens.amin().expand(len(lens)), offset)
+
+
+def _padded_queries(weights, lens, offset):
+    """Queries within the text, whose key may be padding."""
+    rows, length = [], weights.shape[-1]
+    for text, used in zip(weights, lens.tolist(), strict=True):
+        queries = torch.arange(used)
+        queries = queries[(queries + offset >= 0) & (queries + offset < length)]
+        if len(queries):
+            rows.append(text[..., queries, queries + offset].mean(dim=-1))
+    return torch.stack(rows) if rows else weights.new_zeros(0, *weights.shape[1:3])
+
+
+def _divided_by(count):
+    def score(weights, lens, offset):
+        rows = []
+        for text, used in zip(weights, lens.tolist(), strict=True):
+            if abs(offset) < used:
+                picked = text[..., :used, :used].diagonal(offset, -2, -1).sum(dim=-1)
+                rows.append(picked / count(used, offset, weights.shape[-1]))
+        return torch.stack(rows) if rows else weights.new_zeros(0, *weights.shape[1:3])
+
+    return score
+
+
+def _short_as_0(weights, lens, offset):
+    """A text that is too short counts with a score of 0."""
+    scores = weights.new_zeros(weights.shape[:3])
+    for text, used in enumerate(lens.tolist()):
+        if abs(offset) < used:
+            scores[text] = weights[text, ..., :used, :used].diagonal(offset, -2, -1).mean(dim=-1)
+    return scores
+
+
+def _short_as_nan(weights, lens, offset):
+    """A text that is too short gives the mean of nothing."""
+    found = _short_as_0(weights, lens, offset)
+    found[lens <= abs(offset)] = torch.nan
+    return found
+
+
+def _all_tokens(weights, lens, offset, at_least):
+    """Every token counts the same, so that a long text counts more."""
+    scores = _scores(weights, lens, offset)
+    counts = (lens - abs(offset)).clamp(min=0)
+    counts = counts[counts > 0].double()
+    if not len(scores):
+        return None
+    means = (scores * counts[:, None, None]).sum(dim=0) / counts.sum()
+    passed = _every(scores, at_least)
+    return _choose(means[None], passed) if passed.any() else None
+
+
+STEADY = {
+    "no-threshold": known(
+        "You return a head where none passes.",
+        "There is always a largest score, also among heads that all look elsewhere. What does the "
+        "caller get if no head looks there in every text?",
+        passing=lambda scores, at_least: torch.ones_like(scores[0], dtype=torch.bool),
+    ),
+    "mean-is-tested": known(
+        "You compare the mean over the texts with at_least.",
+        "A head that looks there in most texts and not at all in one has a good mean. Does it pass "
+        "in every text?",
+        section="Ten other sentences",
+        passing=lambda scores, at_least: scores.mean(dim=0) >= at_least,
+    ),
+    "some-text-is-enough": known(
+        "One text in which the score is high enough is enough for you.",
+        "What a head does in one text is a guess. It has to pass in every text.",
+        section="Ten other sentences",
+        passing=lambda scores, at_least: (scores >= at_least).any(dim=0),
+    ),
+    "most-texts-are-enough": known(
+        "You let a head pass if it does so in more than half of the texts.",
+        "It has to pass in every text.",
+        section="Ten other sentences",
+        passing=lambda scores, at_least: (scores >= at_least).double().mean(dim=0) > 0.5,
+    ),
+    "first-text-only": known(
+        "You look at the first text only.",
+        "What a head does in one text is a guess. The others have a say, too.",
+        section="Ten other sentences",
+        wrong=lambda weights, lens, offset, at_least: steady_head(
+            weights[:1], lens[:1], offset, at_least
+        ),
+    ),
+    "best-is-tested-alone": known(
+        "You take the head with the best mean, and then ask whether it passes.",
+        "If it does not, another head may still pass. In which order do you have to ask the two "
+        "questions?",
+        wrong=lambda weights, lens, offset, at_least: _best_first(weights, lens, offset, at_least),
+    ),
+    "more-than-at-least": known(
+        "A head whose score is exactly at_least does not pass in your answer.",
+        'What does "at least" say about two equal numbers?',
+        passing=lambda scores, at_least: (scores > at_least).all(dim=0),
+    ),
+    "first-that-passes": known(
+        "You return the first head that passes.",
+        "If several pass, the one with the largest mean is asked for.",
+        choose=lambda scores, passed: tuple(passed.nonzero()[0].tolist()),
+    ),
+    "largest-smallest-score": known(
+        "Among the heads that pass you choose by the smallest of their scores.",
+        "That is a good question as well. The task asks for the largest mean over the texts.",
+        choose=lambda scores, passed: _choose(scores.amin(dim=0)[None], passed),
+    ),
+    "largest-score": known(
+        "Among the heads that pass you choose by the largest of their scores.",
+        "One text is enough for that. The task asks for the largest mean over the texts.",
+        choose=lambda scores, passed: _choose(scores.amax(dim=0)[None], passed),
+    ),
+    "long-texts-count-more": known(
+        "You average over all tokens of all texts at once.",
+        "Then a long text counts more than a short one. In which order do you have to average, so "
+        "that each text counts the same?",
+        wrong=_all_tokens,
+    ),
+    "padding-counted": known(
+        "You count padding as if it were text.",
+        "A row of the batch is as long as its longest text. Past lens, neither queries nor keys "
+        "are words, and padding has rows of weights as well.",
+        score=_with_padding,
+    ),
+    "cut-to-the-shortest": known(
+        "You cut every text to the length of the shortest.",
+        "Then the rest of the longer texts has no say. Each text has a length of its own.",
+        score=_as_the_shortest,
+    ),
+    "padding-as-keys": known(
+        "You leave out queries that are padding, but not keys that are.",
+        "At a positive offset the last word of a text has padding as its key. Which queries have a "
+        "word there?",
+        score=_padded_queries,
+    ),
+    "divided-by-length": known(
+        "You divide by the number of tokens of the text.",
+        "The first token has no token before it. How many queries have a key at this offset?",
+        section="The token before",
+        score=_divided_by(lambda used, offset, length: used),
+    ),
+    "divided-by-padded-count": known(
+        "You divide by the number of places beside the diagonal of the padded table.",
+        "The sum runs over words only. How many of them are there in this text?",
+        score=_divided_by(lambda used, offset, length: length - abs(offset)),
+    ),
+    "short-counts-as-0": known(
+        "A text that is too short counts with a score of 0.",
+        "In such a text no query has a key at this offset. It says nothing about any head, neither "
+        "for nor against.",
+        score=_short_as_0,
+    ),
+    "short-counts-as-nan": known(
+        "A text that is too short makes your scores NaN: the mean of nothing.",
+        "In such a text no query has a key at this offset. It says nothing about any head, neither "
+        "for nor against.",
+        score=_short_as_nan,
+    ),
+    "sign-turned": known(
+        "You look on the other side: at offset -1, at the token after.",
+        "The key of query i is i + offset. At offset -1 query 5 asks key 4: in which row is that, "
+        "and in which column?",
+        section="Rows are queries, columns are keys",
+        shift=lambda offset: -offset,
+    ),
+    "head-before-layer": known(
+        "You return (head, layer).",
+        "The layer comes first, as in the weights.",
+        section="The token before",
+        found=lambda layer, head, scores: (head, layer),
+    ),
+    "counted-from-1": known(
+        "You count layers and heads from 1.",
+        "Some papers do. In the course they are counted from 0.",
+        section="The token before",
+        found=lambda layer, head, scores: (layer + 1, head + 1),
+    ),
+    "nothing-as-a-place": known(
+        "You return (0, 0) where no head passes.",
+        "The caller would take that for layer 0, head 0. None cannot be taken for a head.",
+        nothing=(0, 0),
+    ),
+    "nothing-as-minus-1": known(
+        "You return (-1, -1) where no head passes.",
+        "weights[-1, -1] is the last head of the last layer, and nobody would notice. None cannot "
+        "be taken for a head.",
+        nothing=(-1, -1),
+    ),
+}
+
+
+def _best_first(weights, lens, offset, at_least):
+    scores = _scores(weights, lens, offset)
+    if not len(scores):
+        return None
+    layer, head = divmod(scores.mean(dim=0).argmax().item(), scores.shape[2])
+    return (layer, head) if (scores[:, layer, head] >= at_least).all() else None
+
+
+TASK = Task(
+    "07-steady_head",
+    steady_head,
+    steady_cases,
+    examine=examine_steady,
+    returns=("the layer", "the head"),
+    mistakes=read_again("The token before", STEADY),
+    build=build_steady,
+    uses=("07-offset_score",),
+    number=5,
+    since=2,
+    alone=(
+        "no-threshold",
+        "most-texts-are-enough",
+        "counted-from-1",
+        "head-before-layer",
+        "nothing-as-a-place",
+        "nothing-as-minus-1",
+        "divided-by-padded-count",
+        "cut-to-the-shortest",
+        "largest-score",
+        "largest-smallest-score",
+    ),
+)
