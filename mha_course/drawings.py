@@ -429,9 +429,10 @@ def token_lines(weights, queries, keys=None, title=""):
     height = head + step * max(L, S) + 6
     description = f"{title}. " if title else ""
     description += "Lines from each token to those it attends to, most of all " + ", ".join(said)
-    drawing = Drawing(2 * room + 180, height, description + ".", {})
+    width = max(2 * room + 180, 1.2 * WORD * len(title))
+    drawing = Drawing(width, height, description + ".", {})
     if title:
-        _label(drawing, drawing.width / 2, 16, title, bold=True)
+        _label(drawing, 0, 16, title, "start", bold=True)
     for i, row in enumerate(weights):
         for j, weight in enumerate(row):
             if weight >= 0.02:

@@ -24,6 +24,9 @@ ALL = {
     "bert": lambda mark=(): drawings.bert(9, 384, 6, mark=mark),
     "bert with weights": lambda mark=(): drawings.bert(9, 384, 6, H=12, mark=mark),
     "encoder_decoder": lambda mark=(): drawings.encoder_decoder(7, 11, 64, 2, mark=mark),
+    "token_lines with a long title": lambda: drawings.token_lines(
+        [[1]], ["a"], title="A title that is a good deal wider than the lines below it"
+    ),
     "token_lines": lambda: drawings.token_lines([[0.9, 0.1], [0.3, 0.7]], ["the", "<cat>"]),
 }
 
