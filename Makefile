@@ -18,7 +18,7 @@ help: ## list these targets
 lab: $(VENV)/.ready ## install what is needed and open JupyterLab (LAB_ARGS="--no-browser")
 	$(COURSE) lab $(LAB_ARGS)
 
-doctor: ## say what is installed, what is missing and how to mend it (PYTHON=... to choose)
+doctor: ## say what is installed, what is missing and how to fix it (PYTHON=... to choose)
 	@if [ -x $(PY) ]; then $(COURSE) doctor; else $(PYTHON) -m mha_classroom.commands.cli doctor; fi
 
 # All tests; with NB=05 those of one lesson: its notebooks, its tasks, their mistakes and answers.

@@ -8,7 +8,7 @@ __all__ = ["CourseError", "choose", "find_root", "stems"]
 
 
 class CourseError(Exception):
-    """Something that the user can mend; the message is all that they need to read."""
+    """Something that the user can fix; the message is all that they need to read."""
 
 
 def find_root(start=None):

@@ -15,6 +15,7 @@ __all__ = [
     "projection_flops",
     "pairwise_flops",
     "attention_flops",
+    "feed_forward_flops",
     "crossing_length",
     "cache_bytes",
 ]
@@ -177,15 +178,34 @@ def attention_flops(num_tokens, num_hiddens):
     return projection_flops(num_tokens, num_hiddens) + pairwise_flops(num_tokens, num_hiddens)
 
 
-def crossing_length(num_hiddens):
-    """Number of tokens at which pairs of tokens cost as much as projections: 4·n²·d = 8·n·d².
+def feed_forward_flops(num_tokens, num_hiddens, ffn_num_hiddens):
+    """FLOPs of a feed-forward network over one sequence, forward: 4·n·d·f.
 
-    Properties: n = 2·d; in shorter sequences the projections cost more, in longer ones the pairs.
+    Units: FLOPs, 2 per multiply-add; biases and the activation are left out.
+    Raises: ValueError for a size below 1; TypeError for a size that is not a Python int.
+    Source: Vaswani et al. 2017, eq. 2. Lesson: notebooks/05_parameter_counting.ipynb.
+    """
+    _check_sizes(num_tokens=num_tokens, num_hiddens=num_hiddens, ffn_num_hiddens=ffn_num_hiddens)
+    up = matmul_flops(num_tokens, num_hiddens, ffn_num_hiddens)
+    down = matmul_flops(num_tokens, ffn_num_hiddens, num_hiddens)
+    return up + down
+
+
+def crossing_length(num_hiddens, ffn_num_hiddens=None):
+    """Number of tokens at which pairs of tokens cost as much as everything else.
+
+    Everything else is the projections, 8·n·d², and where `ffn_num_hiddens` is given also the
+    feed-forward network of the block, 4·n·d·f.
+    Properties: n = 2·d, or 2·d + f, so 6·d where f = 4·d; in shorter sequences the pairs cost
+        less, in longer ones more.
     Raises: ValueError for a width below 1; TypeError for a width that is not a Python int.
     Source: derived in the lesson. Lesson: notebooks/05_parameter_counting.ipynb.
     """
     _check_sizes(num_hiddens=num_hiddens)
-    return 2 * num_hiddens
+    if ffn_num_hiddens is None:
+        return 2 * num_hiddens
+    _check_sizes(ffn_num_hiddens=ffn_num_hiddens)
+    return 2 * num_hiddens + ffn_num_hiddens
 
 
 def cache_bytes(num_tokens, num_layers, num_kv_heads, head_width, bytes_per_number=2, batch_size=1):

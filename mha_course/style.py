@@ -7,7 +7,7 @@ import functools
 
 import numpy as np
 
-__all__ = ["COLOURS", "COLOUR_MAP", "HEADS", "PLOT", "WORDS", "coloured", "ink", "styled"]
+__all__ = ["COLOURS", "COLOUR_MAP", "CURVES", "HEADS", "PLOT", "coloured", "ink", "styled"]
 
 COLOURS = {
     "queries": "#3f90da",
@@ -17,7 +17,7 @@ COLOURS = {
     "mark": "#dd2c1a",  # the part in question
 }
 HEADS = ("#e76300", "#92dadd", "#a96b59", "#b9ac70", "#94a4a2")
-WORDS = (*COLOURS.values(), *HEADS)  # where each of up to ten words has its own
+CURVES = (*list(COLOURS.values())[:3], *HEADS)
 COLOUR_MAP = "cividis"  # dark to light
 
 PLOT = {
@@ -25,10 +25,8 @@ PLOT = {
     "axes.grid": True,
     "axes.grid.axis": "y",
     "axes.labelsize": 10,
-    "axes.prop_cycle": None,  # filled in by `styled`: a cycler belongs to matplotlib
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "axes.titlelocation": "left",
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
     "figure.facecolor": "white",  # a white sheet, on a dark page too
@@ -48,11 +46,17 @@ def styled(draw):
 
     @functools.wraps(draw)
     def drawn(*args, **options):
-        import matplotlib.pyplot as plt
         from cycler import cycler
+        from matplotlib import rcParams
 
-        with plt.rc_context(PLOT | {"axes.prop_cycle": cycler(color=WORDS)}):
+        # Not rc_context: a notebook's first figure sets more of these, and they have to stay.
+        ours = PLOT | {"axes.prop_cycle": cycler(color=CURVES)}
+        before = {name: rcParams[name] for name in ours}
+        rcParams.update(ours)
+        try:
             return draw(*args, **options)
+        finally:
+            rcParams.update(before)
 
     return drawn
 

@@ -39,7 +39,7 @@ def blame_earlier(task, answer, failed, try_again, seed, diagnose):
     if again.passed:
         message = (
             f"{task.name} itself is right. It fails because of {listed}, which it calls and which "
-            f"{do} not pass {own} own check yet: mend {them} first."
+            f"{do} not pass {own} own check yet: fix {them} first."
         )
         return Feedback(task.id, "earlier", message)
     text = f"In this notebook {listed} {do} not pass {own} own check yet either."

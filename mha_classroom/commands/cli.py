@@ -24,7 +24,7 @@ def main(argv=None):
     except ModuleNotFoundError as error:
         if (error.name or "mha_").startswith("mha_"):
             raise
-        message = f"The package {error.name} is missing. `mha-course doctor` says how to mend it."
+        message = f"The package {error.name} is missing. `mha-course doctor` says how to fix it."
     except KeyboardInterrupt:
         return 130
     print(message, file=sys.stderr)
@@ -43,7 +43,7 @@ def _parser():
     add("lab", _lab, "open JupyterLab on your copies in work/; more arguments go to jupyter lab")
     reset = add("reset", _reset, "put a fresh copy of a lesson and its exercise beside yours")
     reset.add_argument("nb", metavar="NN", help="a lesson, as 04")
-    add("doctor", _doctor, "say what is installed, what is missing and how to mend it")
+    add("doctor", _doctor, "say what is installed, what is missing and how to fix it")
     explore = add(
         "explore", _explore, "serve the page that shows what heads attend to; see also the lessons"
     )

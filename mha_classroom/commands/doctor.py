@@ -1,4 +1,4 @@
-"""`mha-course doctor`: what is installed, what is missing and how to mend it.
+"""`mha-course doctor`: what is installed, what is missing and how to fix it.
 
 Only the standard library is imported at the top: people run this when other imports fail.
 """
@@ -26,16 +26,16 @@ CLONE = "git clone the course and run this inside the clone"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: `status` is "ok", "missing" or "note", `mend` a command or empty."""
+    """One thing looked at: `status` is "ok", "missing" or "note", `fix` a command or empty."""
 
     name: str
     status: str
     message: str
-    mend: str = ""
+    fix: str = ""
 
     def __str__(self):
         line = f"{self.status:8}{self.name}: {self.message}"
-        return f"{line}\n        to mend it: {self.mend}" if self.mend else line
+        return f"{line}\n        to fix it: {self.fix}" if self.fix else line
 
 
 def report():
@@ -70,7 +70,7 @@ def main():
     for finding in findings:
         print(finding)
     missing = sum(finding.status == "missing" for finding in findings)
-    print(f"\n{missing} to mend." if missing else "\nEverything that the course needs is here.")
+    print(f"\n{missing} to fix." if missing else "\nEverything that the course needs is here.")
     return 1 if missing else 0
 
 
@@ -80,8 +80,8 @@ def _python():
     if sys.version_info[:2] >= OLDEST_PYTHON:
         return Finding("Python", "ok", where)
     needed = ".".join(map(str, OLDEST_PYTHON))
-    mend = f"install Python {needed} or newer, make a new environment with it and install there"
-    return Finding("Python", "missing", f"{where} is older than {needed}", mend)
+    fix = f"install Python {needed} or newer, make a new environment with it and install there"
+    return Finding("Python", "missing", f"{where} is older than {needed}", fix)
 
 
 def _itself():
@@ -150,14 +150,14 @@ def _torchvision():
 def _model():
     problem = embedded.problem()
     if problem:
-        mend = f"{_quoted(sys.executable)} -m mha_classroom.commands.cli setup-model"
-        return Finding("model", "missing", problem.removesuffix(f" {embedded.MEND}"), mend)
+        fix = f"{_quoted(sys.executable)} -m mha_classroom.commands.cli setup-model"
+        return Finding("model", "missing", problem.removesuffix(f" {embedded.FIX}"), fix)
     return Finding("model", "ok", f"{embedded.DEFAULT}, in {embedded.folder()}")
 
 
 def _kernel():
     inside = "--sys-prefix" if os.access(sys.prefix, os.W_OK) else "--user"
-    mend = f"{_quoted(sys.executable)} -m ipykernel install {inside} --name python3"
+    fix = f"{_quoted(sys.executable)} -m ipykernel install {inside} --name python3"
     try:
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
     except ImportError as error:
@@ -165,9 +165,9 @@ def _kernel():
     try:
         spec = KernelSpecManager().get_kernel_spec("python3")
     except NoSuchKernel:
-        return Finding("kernel", "missing", "Jupyter finds no kernel named python3", mend)
+        return Finding("kernel", "missing", "Jupyter finds no kernel named python3", fix)
     except (OSError, ValueError) as error:
-        return Finding("kernel", "missing", f"python3 cannot be read: {error}", mend)
+        return Finding("kernel", "missing", f"python3 cannot be read: {error}", fix)
     program = spec.argv[0] if spec.argv else ""
     # Jupyter starts a plain name of Python with the interpreter that it runs in itself.
     if program in ("python", "python3", "python{}.{}".format(*sys.version_info[:2])):
@@ -175,10 +175,10 @@ def _kernel():
     found = shutil.which(program) if program else None
     if found is None:
         message = f"its interpreter {program or '(none)'} is missing, says {spec.resource_dir}"
-        return Finding("kernel", "missing", message, mend)
+        return Finding("kernel", "missing", message, fix)
     if not _same_python(found):
         message = f"{spec.resource_dir} starts another Python, {found}, than this one"
-        return Finding("kernel", "missing", message, mend)
+        return Finding("kernel", "missing", message, fix)
     return Finding("kernel", "ok", f"python3, started by {found}")
 
 
@@ -202,8 +202,8 @@ def _work(root):
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        mend = f"make {folder} a folder that you may write in"
-        return Finding("work", "missing", f"your copies cannot be kept there: {error}", mend)
+        fix = f"make {folder} a folder that you may write in"
+        return Finding("work", "missing", f"your copies cannot be kept there: {error}", fix)
     return Finding("work", "ok", f"your copies are kept in {work}")
 
 

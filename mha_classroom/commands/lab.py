@@ -12,10 +12,14 @@ import uuid
 from contextlib import suppress
 from importlib.util import find_spec
 from itertools import count
+from pathlib import Path
+
+import nbformat
+from jupyter_core.paths import jupyter_data_dir
 
 from mha_classroom.clone import CourseError, choose, stems
 
-__all__ = ["create", "prepare", "reset", "serve"]
+__all__ = ["create", "prepare", "reset", "serve", "trust"]
 
 FOLDERS = ("notebooks", "exercises")
 RECORD = ".given.json"
@@ -50,9 +54,10 @@ def reset(root, word):
 def serve(root, args=()):
     """Open JupyterLab on root/work until it is stopped; `args` go to `jupyter lab`."""
     if find_spec("jupyterlab") is None:
-        raise CourseError("JupyterLab is not installed. `mha-course doctor` says how to mend it.")
+        raise CourseError("JupyterLab is not installed. `mha-course doctor` says how to fix it.")
     from jupyterlab.labapp import main
 
+    trust(root)
     work = root / "work"
     options = [f"--ServerApp.root_dir={work}"]
     if (work / START).is_file():
@@ -62,6 +67,22 @@ def serve(root, args=()):
         options.append("--allow-root")
     # In this process, so that Ctrl-C and a kill reach the server on every system.
     return main([*options, *args])
+
+
+def trust(root):
+    """Sign the course's notebooks, so that JupyterLab shows their drawings before a cell is run.
+
+    What a notebook holds is signed, not where it lies: copies in work/ count until they change.
+    """
+    from nbformat.sign import NotebookNotary
+
+    with suppress(OSError):  # no place to keep signatures: the drawings come with the first run
+        Path(jupyter_data_dir()).mkdir(parents=True, exist_ok=True)
+        notary = NotebookNotary()
+        for stem in stems(root, FOLDERS):
+            for path in (root / folder / f"{stem}.ipynb" for folder in FOLDERS):
+                if path.is_file():
+                    notary.sign(nbformat.read(path, as_version=4))
 
 
 def create(path, content):

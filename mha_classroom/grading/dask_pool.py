@@ -96,4 +96,4 @@ def _check_worker(future):
         problem = str(error)
     else:
         return
-    raise CourseError(f"A worker of the cluster {problem}. Mend that worker or end it. {AGAIN}")
+    raise CourseError(f"A worker of the cluster {problem}. Fix that worker or end it. {AGAIN}")

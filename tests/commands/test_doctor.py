@@ -57,7 +57,7 @@ def test_every_requirement_of_the_course_is_looked_at(monkeypatch):
 def test_a_python_that_is_too_old(monkeypatch):
     monkeypatch.setattr(doctor.sys, "version_info", (3, 10, 4, "final", 0))
     found = finding("Python")
-    assert found.status == "missing" and "3.10.4" in found.message and "3.11" in found.mend
+    assert found.status == "missing" and "3.10.4" in found.message and "3.11" in found.fix
 
 
 @pytest.mark.parametrize("name", doctor.packages())
@@ -65,7 +65,7 @@ def test_a_package_that_is_not_installed(without, name):
     without(name)
     found = finding(name)
     assert found.status == "missing" and found.message == "not installed"
-    assert "-m pip install" in found.mend or "clone" in found.mend
+    assert "-m pip install" in found.fix or "clone" in found.fix
 
 
 def test_a_version_out_of_range(monkeypatch):
@@ -81,7 +81,7 @@ def test_torch_that_does_not_import(monkeypatch):
     monkeypatch.setattr(doctor, "_import_error", lambda name: "OSError: libtorch.so is gone")
     found = finding("torch")
     assert found.status == "missing" and "libtorch.so is gone" in found.message
-    assert "--force-reinstall" in found.mend and "+cpu" not in found.mend
+    assert "--force-reinstall" in found.fix and "+cpu" not in found.fix
 
 
 def test_the_reason_of_a_failed_import_is_its_last_line():
@@ -92,12 +92,12 @@ def test_the_reason_of_a_failed_import_is_its_last_line():
 def test_d2l_without_torchvision_is_fine(without):
     without("torchvision")
     found = finding("torchvision")
-    assert found.status == "note" and "stands in for it" in found.message and not found.mend
+    assert found.status == "note" and "stands in for it" in found.message and not found.fix
 
 
 def test_the_model_is_there():
     found = finding("model")
-    assert found.status == "ok" and embedded.DEFAULT in found.message and not found.mend
+    assert found.status == "ok" and embedded.DEFAULT in found.message and not found.fix
 
 
 def test_a_model_that_is_not_installed(monkeypatch):
@@ -107,7 +107,7 @@ def test_a_model_that_is_not_installed(monkeypatch):
         "missing",
         "The model all-MiniLM-L6-v2 is not installed.",
     )
-    assert found.mend.endswith("-m mha_classroom.commands.cli setup-model")
+    assert found.fix.endswith("-m mha_classroom.commands.cli setup-model")
 
 
 def test_a_model_with_other_weights(monkeypatch, tmp_path):
@@ -115,7 +115,7 @@ def test_a_model_with_other_weights(monkeypatch, tmp_path):
     monkeypatch.setattr(embedded, "folder", lambda: tmp_path)
     found = finding("model")
     assert found.status == "missing" and embedded.SHA256 in found.message
-    assert found.mend.endswith("-m mha_classroom.commands.cli setup-model")
+    assert found.fix.endswith("-m mha_classroom.commands.cli setup-model")
 
 
 def kernel(tmp_path, monkeypatch, text):
@@ -143,7 +143,7 @@ def test_kernel_by_plain_name(tmp_path, monkeypatch):
 def test_kernel_whose_interpreter_is_gone(tmp_path, monkeypatch):
     found = kernel(tmp_path, monkeypatch, spec(str(tmp_path / "old" / "python")))
     assert found.status == "missing" and "is missing" in found.message
-    assert "-m ipykernel install" in found.mend
+    assert "-m ipykernel install" in found.fix
 
 
 def test_kernel_of_another_python(tmp_path, monkeypatch):
@@ -195,9 +195,9 @@ def test_findings_are_printed_with_what_mends_them(capsys, monkeypatch):
     assert capsys.readouterr().out.splitlines() == [
         "ok      a: 1.0",
         "missing b: gone",
-        "        to mend it: get b",
+        "        to fix it: get b",
         "",
-        "1 to mend.",
+        "1 to fix.",
     ]
     findings.pop()
     assert doctor.main() == 0
@@ -219,4 +219,4 @@ def test_without_any_package_there_is_a_sentence_and_no_traceback(tmp_path, comm
         assert done.returncode == 2 and "JupyterLab is not installed" in done.stderr
     else:
         assert done.returncode == 1 and "missing mha-course: not installed" in done.stdout
-        assert "to mend it: git clone" in done.stdout or "-m pip install" in done.stdout
+        assert "to fix it: git clone" in done.stdout or "-m pip install" in done.stdout

@@ -12,7 +12,9 @@ import time
 import urllib.request
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.sign import NotebookNotary
 
 from mha_classroom import clone
 from mha_classroom.commands import cli, lab
@@ -65,6 +67,27 @@ def test_links_between_folders_lead_to_the_same_file_in_both_places(root):
     lab.prepare(root)
     link = "notebooks/../exercises/04_head_splitting.ipynb"
     assert (root / link).resolve().is_file() and (root / "work" / link).resolve().is_file()
+
+
+def test_the_copies_are_trusted_until_they_change(root, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data" / "jupyter"))
+    cell = nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("stream", text="1")])
+    put(
+        root, "notebooks/04_head_splitting", nbformat.writes(nbformat.v4.new_notebook(cells=[cell]))
+    )
+    lab.prepare(root)
+    copy = nbformat.read(root / "work/notebooks/04_head_splitting.ipynb", as_version=4)
+    assert not NotebookNotary().check_signature(copy)
+    lab.trust(root)
+    assert NotebookNotary().check_signature(copy)
+    copy.cells[0].source = "2"
+    assert not NotebookNotary().check_signature(copy)
+
+
+def test_no_place_for_signatures_does_not_stop_the_start(root, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "file" / "jupyter"))
+    lab.trust(root)
 
 
 def test_second_start_changes_nothing_and_says_nothing(root):

@@ -21,6 +21,7 @@ from mha_course.counting import (
     count_feed_forward,
     count_linear,
     crossing_length,
+    feed_forward_flops,
     head_width,
     matmul_flops,
     pairwise_flops,
@@ -52,6 +53,7 @@ GOOD_CALLS = {
     "projection_flops": {"num_tokens": 7, "num_hiddens": 3},
     "pairwise_flops": {"num_tokens": 7, "num_hiddens": 3},
     "attention_flops": {"num_tokens": 7, "num_hiddens": 3},
+    "feed_forward_flops": {"num_tokens": 7, "num_hiddens": 3, "ffn_num_hiddens": 5},
     "crossing_length": {"num_hiddens": 3},
     "cache_bytes": {
         "num_tokens": 11,
@@ -126,11 +128,14 @@ def test_flops_by_hand():
     assert projection_flops(3, 2) == 8 * 3 * 4 == 96
     assert pairwise_flops(3, 2) == 4 * 9 * 2 == 72
     assert attention_flops(3, 2) == 96 + 72 == 168
+    assert feed_forward_flops(3, 2, 5) == 2 * 60 == 120
 
 
 def test_crossing_length_by_hand():
     assert crossing_length(5) == 10
     assert projection_flops(10, 5) == pairwise_flops(10, 5) == 2000
+    assert crossing_length(5, 7) == 17
+    assert projection_flops(17, 5) + feed_forward_flops(17, 5, 7) == pairwise_flops(17, 5) == 5780
 
 
 def test_cache_bytes_by_hand():
@@ -166,6 +171,7 @@ def test_quoted_bert_large():
 def test_quoted_crossing_for_bert_base():
     assert crossing_length(768) == 1536
     assert projection_flops(1536, 768) == pairwise_flops(1536, 768) == 7_247_757_312
+    assert crossing_length(768, 3072) == 6 * 768 == 4608
 
 
 def test_quoted_cache_bytes_per_token():
@@ -262,6 +268,11 @@ def four_projections(X, num_heads, attend):
 def test_counter_finds_both_terms_in_explicit_products(num_heads):
     flops = counted_flops(four_projections, torch.ones(N, 210), num_heads, explicit_attention)
     assert flops == attention_flops(N, 210) == 8 * N * 210**2 + 4 * N**2 * 210
+
+
+def test_counter_finds_both_products_of_a_feed_forward_network():
+    network = nn.Sequential(nn.Linear(7, 29), nn.ReLU(), nn.Linear(29, 7))
+    assert counted_flops(network, torch.ones(N, 7)) == feed_forward_flops(N, 7, 29)
 
 
 def test_counter_multiplies_by_the_batch():
@@ -403,6 +414,17 @@ def test_pairs_cost_more_only_past_the_crossing(d):
 
 
 @properties
+@given(d=sizes, ffn=sizes)
+def test_pairs_cost_more_than_the_rest_of_a_block_only_past_the_crossing(d, ffn):
+    def more(n):
+        rest = projection_flops(n, d) + feed_forward_flops(n, d, ffn)
+        return pairwise_flops(n, d) - rest
+
+    n = crossing_length(d, ffn)
+    assert more(n - 1) < 0 == more(n) < more(n + 1)
+
+
+@properties
 @given(factor=sizes, argument=st.sampled_from(sorted(GOOD_CALLS["cache_bytes"])))
 def test_cache_bytes_is_linear_in_every_argument(factor, argument):
     size = GOOD_CALLS["cache_bytes"][argument]
@@ -452,6 +474,12 @@ def test_sizes_of_another_type_are_refused(name, argument, value, quoted):
     with pytest.raises(TypeError) as error:
         call(name, **{argument: value})
     assert str(error.value) == f"{argument} must be a Python int, got {quoted}"
+
+
+@pytest.mark.parametrize(("value", "error"), [(0, ValueError), (-7, ValueError), (5.0, TypeError)])
+def test_crossing_length_refuses_an_inner_width_that_is_no_size(value, error):
+    with pytest.raises(error, match=f"^ffn_num_hiddens must be .*, got {value}"):
+        crossing_length(3, value)
 
 
 @pytest.mark.parametrize("value", [1, 0, 8, None, "no"])

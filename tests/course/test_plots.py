@@ -26,6 +26,7 @@ from mha_course.plots import (  # noqa: E402
     lines,
     split_heads_picture,
 )
+from mha_course.style import CURVES  # noqa: E402
 
 L, S, H = 3, 5, 7
 TOKENS = ["[CLS]", "##ing", "$x$", "a $b$ c", "注意力"]
@@ -312,7 +313,7 @@ def test_split_picture_of_the_lesson():
     assert numbers_of_heads(x) == numbers_of_heads(split)
     assert "head 0: features 0, 1" in split.get_title()
     assert "head 0: only words 0, 1" in alone.get_title()
-    assert "(1, 2, 3, 2), other numbers" in x.figure.get_suptitle()
+    assert "(1, 2, 3, 2), numbers in different places" in x.figure.get_suptitle()
     (cut,) = x.lines
     assert list(cut.get_xdata()) == [2, 2]
 
@@ -435,6 +436,40 @@ def test_bars_refuse():
         bars({}, "y", "title")
     with pytest.raises(ValueError, match=r"finite numbers, got \[1.0, nan\]"):
         bars({"a": 1, "b": math.nan}, "y", "title")
+
+
+def test_lines_start_at_zero_and_are_compared_with_a_level():
+    ax = plots.lines([1, 2, 3], {"a": [0.5, 0.6, 0.7]}, "x", "y", "t", level={"chance": 0.25})
+    assert ax.get_ylim()[0] == 0
+    assert [list(line.get_ydata()) for line in ax.lines[1:]] == [[0.25, 0.25]]
+    assert [text.get_text().strip() for text in ax.texts] == ["chance"]
+    assert plots.lines([1, 2], {"a": [-1, 2]}, "x", "y", "t").get_ylim()[0] < -1
+    assert plots.lines([1, 2], {"a": [3, 5]}, "x", "y", "t", logy=True).get_ylim()[0] > 0
+    ax = plots.bars({"a": 3, "b": 5}, "y", "t", level={"chance": 1, "all": 6})
+    assert [text.get_text().strip() for text in ax.texts][-2:] == ["chance", "all"]
+    assert ax.get_ylim()[1] > 6
+
+
+def test_a_long_title_is_broken_into_lines_that_fit():
+    title = "a title that goes on " * 6
+    ax = plots.lines([1, 2], {"a": [1, 2]}, "x", "y", title)
+    rows = ax.get_title().split("\n")
+    assert " ".join(rows) == title.strip() and max(map(len, rows)) <= 64
+    ax.figure.canvas.draw()
+    left, right = ax.title.get_window_extent().intervalx
+    assert 0 <= left and right <= ax.figure.bbox.width
+
+
+def test_the_style_is_that_of_the_course_and_ends_with_the_call():
+    before = dict(matplotlib.rcParams)
+    ax = plots.lines([1, 2], {"a": [1, 2], "b": [2, 1]}, "x", "y", "t")
+    assert [line.get_color() for line in ax.lines] == list(CURVES[:2])
+    assert not ax.spines["top"].get_visible()
+    assert ax.figure.get_facecolor() == (1, 1, 1, 1)  # a white sheet, on a dark page too
+    assert dict(matplotlib.rcParams) == before
+    with pytest.raises(ValueError):
+        plots.lines([1, 2], {"a": [1]}, "x", "y", "t")
+    assert dict(matplotlib.rcParams) == before
 
 
 # in a notebook

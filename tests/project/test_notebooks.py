@@ -1,5 +1,6 @@
 """What holds for every notebook of the course: structure, limits, and the unsolved exercises."""
 
+import math
 import re
 import statistics
 from pathlib import Path
@@ -23,6 +24,7 @@ executed = pytest.mark.parametrize(
     "path", LESSONS + SOLUTIONS, ids=lambda p: f"{p.parent.name}/{p.stem}"
 )
 lessons = pytest.mark.parametrize("path", LESSONS[1:], ids=lambda p: p.stem)
+drawn = pytest.mark.parametrize("path", LESSONS, ids=lambda p: p.stem)
 exercises = pytest.mark.parametrize("path", EXERCISES, ids=lambda p: p.stem)
 
 
@@ -119,6 +121,33 @@ def test_a_lesson_says_what_it_is_for_and_where_it_leads(path):
         assert part in text, part
 
 
+@lessons
+def test_a_lesson_takes_the_minutes_that_it_says(path):
+    """A minute for a hundred words and for each cell that is run, rounded up to five."""
+    words = sum(len(text.split()) for text in sentences(path))
+    minutes = words / 100 + len(code_cells(path))
+    said = re.findall(r"(?:About|about) (\d+) minutes", sentences(path)[0])
+    assert said == [str(5 * math.ceil(minutes / 5))], (words, len(code_cells(path)))
+
+
+@drawn
+def test_a_lesson_opens_with_a_drawing_of_its_own_sizes(path):
+    outputs = [output for cell in code_cells(path)[:3] for output in cell.outputs]
+    drawn = [
+        o.data["text/html"] for o in outputs if "<svg" in o.get("data", {}).get("text/html", "")
+    ]
+    assert drawn, "no drawing in the first cells"
+    table = re.findall(r"^\| *([^|]+?) *\|(.*)\|$", "\n".join(sentences(path)), re.MULTILINE)
+    sizes = {}
+    for symbols, row in table:
+        for symbol in symbols.split(", "):
+            sizes.setdefault(symbol, re.findall(r"\d+", row.replace(",", "")))
+    for svg in drawn:
+        for pair in re.search('data-sizes="([^"]*)"', svg)[1].split():
+            symbol, size = pair.split("=")
+            assert size in sizes.get(symbol, []), f"{pair} is not in the table of notation"
+
+
 @exercises
 def test_exercises_are_what_the_release_command_makes(path):
     solution = read(ROOT / "solutions" / path.name)
@@ -186,8 +215,13 @@ def test_in_the_solution_every_check_passes(path):
             assert shown.startswith("✓ "), cell.source
 
 
+def minutes_of(path):
+    return re.search(r"[Aa]bout (\d+) minutes", sentences(path)[0])[1]
+
+
 def test_start_page_and_readme_list_the_lessons():
-    for file, folder in ((LESSONS[0], ""), (ROOT / "README.md", "notebooks/")):
-        text = "\n".join(sentences(file)) if file.suffix == ".ipynb" else file.read_text("utf-8")
-        for lesson in LESSONS[1:]:
-            assert f"({folder}{lesson.name})" in text
+    start, readme = "\n".join(sentences(LESSONS[0])), (ROOT / "README.md").read_text("utf-8")
+    for lesson, exercise in zip(LESSONS[1:], EXERCISES, strict=True):
+        times = f"{minutes_of(lesson)} + {minutes_of(exercise)}"
+        assert re.search(rf"\({lesson.name}\) .*\| {re.escape(times)} \|", start), times
+        assert re.search(rf"\(notebooks/{lesson.name}\) .*\| {re.escape(times)} \|", readme), times

@@ -38,7 +38,7 @@ def grade_submission(handed_in, assignment, settings, zygote):
 
 
 def failed_result(handed_in, assignment, problem, human=True):
-    """The Result of what could not be graded; human: whether someone could mend it."""
+    """The Result of what could not be graded; human: whether someone could fix it."""
     something = handed_in.file or human  # a link or a folder is something
     verdict = Verdict.NOT_RUN if something else Verdict.MISSING
     tasks = tuple(

@@ -8,11 +8,11 @@ from mha_course import counting
 def flops_cases(draw):
     """Texts shorter and longer than the width, and as long."""
     return [
-        Case("3 words of width 2", {"num_tokens": 3, "num_hiddens": 2}),
-        Case("fewer words than features", {"num_tokens": 5, "num_hiddens": 12}),
-        Case("as many words as features", {"num_tokens": 7, "num_hiddens": 7}),
-        Case("one word", {"num_tokens": 1, "num_hiddens": 11}),
-        Case("BERT-base, 512 words", {"num_tokens": 512, "num_hiddens": 768}),
+        Case("3 tokens of width 2", {"num_tokens": 3, "num_hiddens": 2}),
+        Case("fewer tokens than features", {"num_tokens": 5, "num_hiddens": 12}),
+        Case("as many tokens as features", {"num_tokens": 7, "num_hiddens": 7}),
+        Case("one token", {"num_tokens": 1, "num_hiddens": 11}),
+        Case("BERT-base, 512 tokens", {"num_tokens": 512, "num_hiddens": 768}),
         Case("a long text", {"num_tokens": 4097, "num_hiddens": 257}),
         Case(
             "drawn at random",
@@ -30,7 +30,7 @@ def build_flops(
     width=lambda d: d,
     sizes=lambda n, d: (n, d),
     extra=lambda n, d: 0,
-    words=lambda n: 1,
+    tokens=lambda n: 1,
 ):
     """scores, sums: how many numbers each product over pairs has. one_sum: FLOPs of a sum of k
     products. width: of what the pairs multiply.
@@ -40,13 +40,13 @@ def build_flops(
         n, d = sizes(num_tokens, num_hiddens)
         k = width(d)
         pairs = scores(n, k) * one_sum(k) + sums(n, k) * one_sum(n)
-        return (projections * n * d * one_sum(d) + heads * pairs + extra(n, d)) // words(n)
+        return (projections * n * d * one_sum(d) + heads * pairs + extra(n, d)) // tokens(n)
 
     return attention_flops
 
 
 FEWER = "Do many heads lower the cost?"
-PAIRS = "When do the pairs weigh more?"
+PAIRS = "When do the pairs cost more than the rest?"
 
 FLOPS = {
     "macs-not-flops": known(
@@ -68,19 +68,19 @@ FLOPS = {
     ),
     "one-projection": known(
         "You count one projection.",
-        "W_q, W_k, W_v and W_o each multiply every word, and each product has to be paid for.",
+        "W_q, W_k, W_v and W_o each multiply every token, and each of these products counts.",
         projections=1,
     ),
     "projections-as-macs": known(
-        "Your projections weigh half of what they should: two of the four are missing, or "
+        "Your projections cost half of what they should: two of the four are missing, or "
         "additions are left out there.",
         "Both kinds of operation are counted in every product, in the projections as in the pairs.",
         projections=2,
     ),
     "projections-forgotten": known(
-        "You count the pairs of words and nothing else.",
+        "You count the pairs of tokens and nothing else.",
         "That is what the paper's table 1 does, and a short text spends most of its FLOPs "
-        "elsewhere: words have to become queries, keys and values first.",
+        "elsewhere: tokens have to become queries, keys and values first.",
         section=PAIRS,
         projections=0,
     ),
@@ -101,10 +101,10 @@ FLOPS = {
         sums=lambda n, d: 0,
     ),
     "half-the-pairs": known(
-        "Your pairs of words weigh half of what they should: one of their two products is "
+        "Your pairs of tokens cost half of what they should: one of their two products is "
         "missing, or additions are left out there.",
-        "Each pair is met twice: once for its score, once more when the weight is used. Which of "
-        "the lesson's four rows is not in your sum?",
+        "Each pair takes part in two products: one for its score, one where its weight is used. "
+        "Which of the lesson's four rows is not in your sum?",
         sums=lambda n, d: 0,
     ),
     "scores-forgotten": known(
@@ -112,13 +112,13 @@ FLOPS = {
         twin="half-the-pairs",
     ),
     "pairs-without-width": known(
-        "You count a pair of words as if it had one number to multiply.",
+        "You count a pair of tokens as if it had one number to multiply.",
         "A score is a sum over all features of a query and a key. How many products is that?",
         width=lambda d: 1,
     ),
     "pairs-not-squared": known(
         "Your products over pairs have the shape of a projection.",
-        "There every word meets a matrix of fixed size. Here every word meets every word: which "
+        "There every token meets a matrix of fixed size. Here every token meets every token: which "
         "size comes twice?",
         scores=lambda n, d: d * n,
         sums=lambda n, d: d * d,
@@ -139,10 +139,10 @@ FLOPS = {
         section=FEWER,
         width=lambda d: 64,
     ),
-    "words-and-width-swapped": known(
-        "The number of words and the width have changed places.",
+    "tokens-and-width-swapped": known(
+        "The number of tokens and the width have changed places.",
         "Both can be squared, so the formula looks alike. A matrix has the width on both sides, "
-        "the scores have the words.",
+        "the scores have the tokens.",
         sizes=lambda n, d: (d, n),
     ),
     "biases-counted": known(
@@ -150,10 +150,10 @@ FLOPS = {
         "They are few, and leaving them out is agreed. The task lists what is counted.",
         extra=lambda n, d: 4 * n * d,
     ),
-    "per-word": known(
-        "You divide by the number of words.",
+    "per-token": known(
+        "You divide by the number of tokens.",
         "Asked for is the whole sequence.",
-        words=lambda n: n,
+        tokens=lambda n: n,
     ),
 }
 
@@ -162,7 +162,7 @@ TASK = Task(
     counting.attention_flops,
     flops_cases,
     returns=("the number of FLOPs",),
-    mistakes=read_again("What is computed", FLOPS),
+    mistakes=read_again("Counting operations: FLOPs", FLOPS),
     build=build_flops,
     forbidden=FORBIDDEN,
     number=4,

@@ -16,7 +16,7 @@ def cache_cases(draw):
         Case("4 bytes a number", small | {"bytes_per_number": 4}),
         Case("a batch of 7", small | {"bytes_per_number": 2, "batch_size": 7}),
         Case("one layer, one head, one byte", dict.fromkeys(names, 1) | {"bytes_per_number": 1}),
-        Case("GPT-2 small, 1,024 words", gpt2),
+        Case("GPT-2 small, 1,024 tokens", gpt2),
         Case("a long text", dict(zip(names, (32_769, 33, 9, 129), strict=True))),
         Case("drawn at random", {name: random_size(draw, 2, 30) for name in (*names, *more)}),
     ]
@@ -24,7 +24,7 @@ def cache_cases(draw):
 
 def build_cache(
     kept=2,
-    words=lambda n: n,
+    tokens=lambda n: n,
     layers=lambda m: m,
     heads=lambda h: h,
     size=lambda b: b,
@@ -33,7 +33,7 @@ def build_cache(
     unit=1,
 ):
     def cache_bytes(n, num_layers, num_kv_heads, head_width, bytes_per_number=default, B=1):
-        numbers = kept * words(n) * layers(num_layers) * heads(num_kv_heads) * head_width
+        numbers = kept * tokens(n) * layers(num_layers) * heads(num_kv_heads) * head_width
         return numbers * size(bytes_per_number) * batch(B) / unit
 
     return cache_bytes
@@ -42,13 +42,13 @@ def build_cache(
 CACHE = {
     "one-kept": known(
         "You keep one of the two, keys or values.",
-        "The query of a new word is compared with the keys of all words so far, and then the "
+        "The query of a new token is compared with the keys of all tokens so far, and then the "
         "average is taken of something else. What does that need?",
         kept=1,
     ),
     "queries-kept": known(
         "You keep queries as well.",
-        "Only the new word asks. Who would ever look at an old query again?",
+        "Only the new token asks. No later step uses its query again.",
         kept=3,
     ),
     "numbers-not-bytes": known(
@@ -79,7 +79,7 @@ CACHE = {
     ),
     "batch-ignored": known(
         "You count one sequence, whatever batch_size is.",
-        "Each sequence of the batch has words of its own, and no two share what they keep.",
+        "Each sequence of the batch has tokens of its own, and no two share what they keep.",
         batch=lambda B: 1,
     ),
     "layers-ignored": known(
@@ -93,16 +93,16 @@ CACHE = {
         "head_width is the width of one head, not of all of them together.",
         heads=lambda h: 1,
     ),
-    "one-word": known(
-        "You count what one word leaves behind.",
-        "A new word looks back at all words before it.",
-        words=lambda n: 1,
+    "one-token": known(
+        "You count what one token leaves behind.",
+        "A new token looks back at all tokens before it.",
+        tokens=lambda n: 1,
     ),
-    "pairs-of-words": known(
-        "Your cache grows with the square of the number of words.",
-        "Pairs of words are met in the scores, and those are not kept. What does each word leave "
+    "pairs-of-tokens": known(
+        "Your cache grows with the square of the number of tokens.",
+        "Scores belong to pairs of tokens, and scores are not kept. What does each token leave "
         "behind, however many there are?",
-        words=lambda n: n * n,
+        tokens=lambda n: n * n,
     ),
     **{
         f"divided-by-{unit}": known(
@@ -120,7 +120,7 @@ TASK = Task(
     counting.cache_bytes,
     cache_cases,
     returns=("the number of bytes",),
-    mistakes=read_again("What a model keeps while it writes", CACHE),
+    mistakes=read_again("The KV cache: what a model keeps while it writes", CACHE),
     build=build_cache,
     forbidden=FORBIDDEN,
     number=5,

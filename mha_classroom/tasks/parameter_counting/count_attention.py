@@ -125,7 +125,7 @@ TASK = Task(
     build_attention(),
     attention_cases,
     returns=("the number of parameters",),
-    mistakes=read_again("Eight heads for the price of how many?", ATTENTION),
+    mistakes=read_again("Parameters of an attention layer", ATTENTION),
     build=build_attention,
     forbidden=FORBIDDEN,
     number=1,

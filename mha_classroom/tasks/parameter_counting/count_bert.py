@@ -130,7 +130,7 @@ BLOCKS = {
         block=build_block(ffn_biases=lambda d, f: (f, f)),
     ),
     "ffn-biases-of-outer-width": known(
-        "In every block both biases of the feed-forward network are as wide as a word.",
+        "In every block both biases of the feed-forward network are as wide as a token.",
         "A bias is as long as what comes out of its layer. What comes out of the first?",
         block=build_block(ffn_biases=lambda d, f: (d, d)),
     ),
@@ -219,12 +219,12 @@ BERT = {
     ),
     "norm-for-each-table": known(
         "You count a LayerNorm for each of the three tables.",
-        "The three rows of a word are added up first. How many results are there to normalise?",
+        "The three rows of a token are added up first. How many results are there to normalise?",
         norm=lambda d: 6 * d,
     ),
     "tables-with-biases": known(
         "You count a bias for each of the three tables.",
-        "A table is looked up: a word takes its row as it is. A bias needs a product to be added "
+        "A table is looked up: a token takes its row as it is. A bias needs a product to be added "
         "to.",
         extra=lambda V, d: 3 * d,
     ),
@@ -256,14 +256,14 @@ BERT = {
     ),
     "one-table-only": known(
         "Of the three tables you count the one of the vocabulary.",
-        "A word is looked up three times: what it is, where it stands, and to which segment it "
+        "A token is looked up three times: what it is, where it stands, and to which segment it "
         "belongs.",
         positions=lambda m: 0,
         segments=lambda s: 0,
     ),
     "counted-in-every-layer": known(
         "You count tables and pooler again for every block.",
-        "What is there once? The tables stand below the stack, the pooler above it: words pass "
+        "What is there once? The tables stand below the stack, the pooler above it: tokens pass "
         "each of them a single time.",
         repeat_rest=lambda n: n,
     ),

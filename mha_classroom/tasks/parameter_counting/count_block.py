@@ -66,12 +66,12 @@ BLOCK = {
     ),
     "layer-norm-of-two-numbers": known(
         "You count one scale and one shift for a whole LayerNorm.",
-        "Every feature of a word is scaled and shifted by numbers of its own.",
+        "Every feature of a token is scaled and shifted by numbers of its own.",
         norm_numbers=lambda d, f: 2,
     ),
     "layer-norm-of-inner-width": known(
         "You count one of the LayerNorms at the inner width.",
-        "It stands behind the feed-forward network, not inside. How wide is a word when it comes "
+        "It stands behind the feed-forward network, not inside. How wide is a token when it comes "
         "out?",
         norms=1,
         extra=lambda d, f: 2 * f,
@@ -114,7 +114,7 @@ BLOCK = {
         ffn_biases=lambda d, f: (f, f),
     ),
     "ffn-biases-of-outer-width": known(
-        "You count both biases of the feed-forward network at the width of a word.",
+        "You count both biases of the feed-forward network at the width of a token.",
         "A bias is as long as what comes out of its layer, not as what goes in. What comes out of "
         "the first?",
         ffn_biases=lambda d, f: (d, d),
@@ -131,7 +131,7 @@ BLOCK = {
     ),
     "one-feed-forward-layer": known(
         "You count one of the two layers of the feed-forward network.",
-        "A word goes up to the inner width and has to come back to its own.",
+        "A token goes up to the inner width and has to come back to its own.",
         layers=1,
     ),
     "feed-forward-forgotten": known(
@@ -153,7 +153,7 @@ BLOCK = {
         "You multiply attention by 12 heads.",
         "The heads share the width of the block. Neither of the two arguments says how many there "
         "are: why can the task leave that out?",
-        section="Eight heads for the price of how many?",
+        section="Parameters of an attention layer",
         attention=build_attention(factor=12),
     ),
     "inner-width-taken-as-4d": known(

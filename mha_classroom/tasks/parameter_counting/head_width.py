@@ -238,7 +238,7 @@ WIDTH = {
         "You return the whole width.",
         "Then every head would be as wide as the layer, and the layer would cost as many times as "
         "much. The heads share the width.",
-        section="Eight heads for the price of how many?",
+        section="Parameters of an attention layer",
         result=lambda d, h: d,
     ),
     "divided-the-wrong-way": known(
@@ -259,7 +259,7 @@ TASK = Task(
     width_cases,
     run=run_head_width,
     examine=examine_head_width,
-    mistakes=read_again("What has to divide what", WIDTH),
+    mistakes=read_again("Which sizes have to divide which", WIDTH),
     build=build_width,
     forbidden=FORBIDDEN,
     number=6,

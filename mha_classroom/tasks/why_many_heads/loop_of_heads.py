@@ -5,6 +5,7 @@ import torch
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.why_many_heads.one_head import (
     MODULES,
+    ONE,
     SHARED,
     build_head,
     head_stages,
@@ -31,6 +32,8 @@ def loop_cases(draw):
     transposed = _loop_inputs(draw, 3, 5, 7, 2, 3, 2)
     transposed["X"] = draw.normal(3, 7, 5).transpose(1, 2)
     transposed["W_o"] = draw.normal(7, 4).T
+    large = _loop_inputs(draw, 2, 5, 7, 3, 2, 5)
+    large["W_q"] = 3000 * large["W_q"]
     return [
         Case("2 words, 2 heads, all scores are 0, so each head averages", by_hand),
         Case("2 words, 2 heads, d_k = 3, d_v = 2", small),
@@ -39,6 +42,7 @@ def loop_cases(draw):
         Case("all sizes are 3", _loop_inputs(draw, 3, 3, 3, 3, 3, 3)),
         Case("one head", _loop_inputs(draw, 2, 3, 5, 1, 2, 7)),
         Case("X and W_o are transposed tensors", transposed),
+        Case("scores in the thousands", large),
     ]
 
 
@@ -125,22 +129,22 @@ JOINING = {
     "heads-summed": known(
         "What meets W_o is as wide as one head: you add the heads up before (or average them), or "
         "W_o meets one of them alone.",
-        "W_o has H · d_v rows, so it waits for all heads side by side. Added up, heads cannot be "
-        "told apart: dogs and cats in one mixture again.",
+        "W_o has H · d_v rows, so it waits for all heads side by side. Added up, they write on top "
+        "of each other: dogs and cats in one mixture again.",
         section=SUM_OF_HEADS,
         join=lambda heads, W_o: heads.sum(1) @ W_o,
     ),
     "heads-summed-through-first-rows": known(
         "You add the heads up, and the sum meets the first d_v rows of W_o.",
-        "Those are the rows of head 0. Added up, heads cannot be told apart, and the other rows "
+        "Those are the rows of head 0. Added up, heads write on top of each other. The other rows "
         "are there for the other heads.",
         section=SUM_OF_HEADS,
         join=lambda heads, W_o: heads.sum(1) @ W_o[: heads.shape[-1]],
     ),
     "heads-summed-without-W_o": known(
         "You return the sum of the heads.",
-        "Added up, heads cannot be told apart. They stand side by side, and W_o, which you do not "
-        "use, decides what becomes of each.",
+        "Added up, heads write on top of each other. They stand side by side, and W_o, which you "
+        "do not use, decides what becomes of each.",
         join=lambda heads, W_o: heads.sum(1),
     ),
     "heads-stacked": known(
@@ -231,6 +235,13 @@ JOINING = {
         section=NARROW,
         scale=lambda scores, X, W_q, W_v: scores / (len(W_q) * W_q.shape[-1]) ** 0.5,
     ),
+    "softmax-overflows": known(
+        "Your exponentials overflow when scores are in the thousands, and inf / inf is NaN.",
+        "Only differences between scores matter to a softmax. What can be taken away from a whole "
+        "row before the exponential?",
+        section=ONE,
+        softmax=lambda scores, W_q: scores.exp() / scores.exp().sum(-1, keepdim=True),
+    ),
     "residual-added": known(
         "You add the words to the output.",
         "A transformer layer does so afterwards. Multi-head attention itself does not.",
@@ -255,6 +266,7 @@ TASK = Task(
         "heads-reversed",
         "heads-averaged",
         "residual-added",
+        "softmax-overflows",
         "softmax-over-heads",
         "scaled-by-words",
         "scaled-by-d_v",
@@ -267,4 +279,5 @@ TASK = Task(
     uses=("03-one_head",),
     forbidden=MODULES,
     number=2,
+    since=2,
 )

@@ -61,8 +61,8 @@ WRONGLY = "Joining them, wrongly"
 SUM = {
     "first-rows-for-all": known(
         "Every head writes through the first d_v rows of W_o.",
-        "That equals adding the heads up first, and then nobody can tell them apart. Where do the "
-        "rows of head h start?",
+        "That equals adding the heads up first, so that they write on top of each other. Where do "
+        "the rows of head h start?",
         rows=lambda W_o, h, H, d_v: W_o[:d_v],
     ),
     "merge-interleaved": known(

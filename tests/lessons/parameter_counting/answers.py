@@ -212,6 +212,106 @@ def width_prints(num_hiddens, num_heads):
         return num_hiddens // num_heads
 
 
+def grouped(d, heads, kv_heads, width, bias=True):
+    weights = 2 * d * width * (heads + kv_heads)
+    return weights + bool(bias) * (width * (heads + 2 * kv_heads) + d)
+
+
+def grouped_by_modules(num_hiddens, num_heads, num_kv_heads, head_width, bias=True):
+    inner, shared = num_heads * head_width, num_kv_heads * head_width
+    with torch.device("meta"):
+        makers = [nn.Linear(num_hiddens, out, bias=bias) for out in (inner, shared, shared)]
+        return parameters(*makers, nn.Linear(inner, num_hiddens, bias=bias))
+
+
+def grouped_by_shapes(num_hiddens, num_heads, num_kv_heads, head_width, bias=True):
+    inner, shared = num_heads * head_width, num_kv_heads * head_width
+    shapes = [(num_hiddens, inner), (num_hiddens, shared), (num_hiddens, shared)]
+    shapes.append((inner, num_hiddens))
+    return np.sum([(inputs + (1 if bias else 0)) * outputs for inputs, outputs in shapes])
+
+
+def grouped_by_group(num_hiddens, num_heads, num_kv_heads, head_width, bias=True):
+    count = num_hiddens if bias else 0
+    for _group in range(num_kv_heads):
+        count += 2 * (num_hiddens + (1 if bias else 0)) * head_width
+        for _head in range(num_heads // num_kv_heads):
+            count += (num_hiddens + (1 if bias else 0)) * head_width + head_width * num_hiddens
+    return count
+
+
+def share_by_trying(percent, num_hiddens, ffn_num_hiddens):
+    n = 1
+    while True:
+        feed_forward = 2 * (2 * n * num_hiddens * ffn_num_hiddens)
+        pairs = 4 * n * n * num_hiddens
+        if 100 * pairs >= percent * (flops(n, num_hiddens) + feed_forward):
+            return n
+        n += 1
+
+
+def share_by_halving(percent, num_hiddens, ffn_num_hiddens):
+    def enough(n):
+        pairs = 4 * n * n * num_hiddens
+        rest = 8 * n * num_hiddens**2 + 4 * n * num_hiddens * ffn_num_hiddens
+        return pairs * (100 - percent) >= rest * percent
+
+    low, high = 0, 1
+    while not enough(high):
+        high *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def share_by_fraction(percent, d, f):
+    share = Fraction(percent, 100)
+    return math.ceil(share / (1 - share) * (2 * d + f))
+
+
+def share_in_floats(percent, d, f):
+    return float(math.ceil(percent * (2 * d + f) / (100 - percent)))
+
+
+def share_turned(percent, d, f):
+    return -(-percent * (2 * d + f) // (100 - percent))
+
+
+def text(card, P, layers, heads, width, bytes_per_number=2, batch_size=1):
+    room = card // bytes_per_number - P  # numbers
+    return max(0, room // (2 * layers * heads * width * batch_size))
+
+
+def text_by_trying(card, P, layers, heads, width, bytes_per_number=2, batch_size=1):
+    one = cache(1, layers, heads, width, bytes_per_number, batch_size)
+    low, high = 0, card
+    while low < high:  # the largest that fits, by halving
+        middle = (low + high + 1) // 2
+        if P * bytes_per_number + middle * one <= card:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def text_by_fraction(card, P, layers, heads, width, bytes_per_number=2, batch_size=1):
+    one = cache(1, layers, heads, width, bytes_per_number, batch_size)
+    if card < P * bytes_per_number:
+        return 0
+    return math.floor(Fraction(card - P * bytes_per_number, one))
+
+
+def text_by_numpy(card, P, layers, heads, width, bytes_per_number=2, batch_size=1):
+    one = cache(1, layers, heads, width, bytes_per_number, batch_size)
+    return np.maximum(np.floor_divide(card - P * bytes_per_number, one), 0)
+
+
+def text_in_floats(card, P, layers, heads, width, bytes_per_number=2, batch_size=1):
+    one = cache(1, layers, heads, width, bytes_per_number, batch_size)
+    return max(math.floor((card - P * bytes_per_number) / one), 0) * 1.0
+
+
 def borrowed(name):
     def answer(*sizes):
         from mha_course import counting
@@ -263,6 +363,27 @@ RIGHT = {
         "own kind of ValueError, float": width_by_multiplying_back,
         "search, tensor": width_by_search,
         "fraction": width_by_fraction,
+    },
+    "05-count_grouped_attention": {
+        "formula": grouped,
+        "linear layers": grouped_by_modules,
+        "shapes, numpy": grouped_by_shapes,
+        "group by group": grouped_by_group,
+        "a float": lambda *sizes: 1.0 * grouped(*sizes),
+    },
+    "05-length_for_share": {
+        "trying": share_by_trying,
+        "halving": share_by_halving,
+        "fraction": share_by_fraction,
+        "floats, one division": share_in_floats,
+        "rounded up with //": share_turned,
+    },
+    "05-longest_text": {
+        "numbers, not bytes": text,
+        "halving": text_by_trying,
+        "fraction": text_by_fraction,
+        "numpy": text_by_numpy,
+        "floats": text_in_floats,
     },
 }
 
@@ -385,5 +506,71 @@ WRONG = {
         "the word ValueError": lambda d, h: "ValueError" if d % h else d // h,
         "full width": lambda d, h: d,
         "borrowed": borrowed("head_width"),
+    },
+    "05-count_grouped_attention": {
+        "four square matrices": lambda d, h, g, w, bias=True: attention(d, bias),
+        "all heads": lambda d, h, g, w, bias=True: grouped(d, h, h, w, bias),
+        "all KV heads": lambda d, h, g, w, bias=True: grouped(d, g, g, w, bias),
+        "width shared": lambda d, h, g, w, bias=True: grouped(d, h, g, d // h, bias),
+        "no biases": lambda d, h, g, w, bias=True: grouped(d, h, g, w, False),
+        "biases always": lambda d, h, g, w, bias=True: grouped(d, h, g, w, True),
+        "no biases by default": lambda d, h, g, w, bias=False: grouped(d, h, g, w, bias),
+        "W_o without bias": lambda d, h, g, w, bias=True: (
+            grouped(d, h, g, w, bias) - d * bool(bias)
+        ),
+        "without W_o": lambda d, h, g, w, bias=True: (
+            grouped(d, h, g, w, bias) - d * (h * w + bool(bias))
+        ),
+        "only one KV matrix": lambda d, h, g, w, bias=True: (
+            grouped(d, h, g, w, bias) - (d + bool(bias)) * g * w
+        ),
+        "one bias vector": lambda d, h, g, w, bias=True: (
+            grouped(d, h, g, w, False) + d * bool(bias)
+        ),
+        "4 d biases": lambda d, h, g, w, bias=True: grouped(d, h, g, w, False) + 4 * d * bool(bias),
+        "one head": lambda d, h, g, w, bias=True: grouped(d, 1, 1, w, bias),
+        "KV heads multiplied": lambda d, h, g, w, bias=True: grouped(d, h, h * g, w, bias),
+        "groups counted": lambda d, h, g, w, bias=True: grouped(d, h, h // g, w, bias),
+        "heads and width swapped": lambda d, h, g, w, bias=True: grouped(d, w, g, h, bias),
+    },
+    "05-length_for_share": {
+        "always half": lambda p, d, f: 2 * d + f,
+        "6 d": lambda p, d, f: 6 * d,
+        "attention only": lambda p, d, f: share_turned(p, d, 0),
+        "inner width 4 d": lambda p, d, f: share_turned(p, d, 4 * d),
+        "rounded down": lambda p, d, f: p * (2 * d + f) // (100 - p),
+        "one more": lambda p, d, f: p * (2 * d + f) // (100 - p) + 1,
+        "rounded": lambda p, d, f: round(p * (2 * d + f) / (100 - p)),
+        "a fraction": lambda p, d, f: p * (2 * d + f) / (100 - p),
+        "float shares": lambda p, d, f: math.ceil(p / 100 / (1 - p / 100) * (2 * d + f)),
+        "percent of the rest": lambda p, d, f: -(-p * (2 * d + f) // 100),
+        "share of the rest": lambda p, d, f: share_turned(100 - p, d, f),
+        "one layer up": lambda p, d, f: -(-p * (4 * d + f) // (2 * (100 - p))),
+        "pairs once": lambda p, d, f: share_turned(p, 2 * d, 2 * f),
+        "no projections": lambda p, d, f: share_turned(p, 0, f),
+        "widths swapped": lambda p, d, f: share_turned(p, f, d),
+        "share as a fraction": lambda p, d, f: math.ceil(p / (1.5 - p) * (2 * d + f)),
+    },
+    "05-longest_text": {
+        "no weights": lambda card, P, *more: text(card, 0, *more),
+        "weights as numbers": lambda card, P, *more: max(0, (card - P) // cache(1, *more)),
+        "weights for each text": lambda card, P, m, h, w, b=2, batch=1: text(
+            card, P * batch, m, h, w, b, batch
+        ),
+        "keys only": lambda card, P, m, *more: 2 * text(card, P, m, *more),
+        "one layer": lambda card, P, m, *more: text(card, P, 1, *more),
+        "one head": lambda card, P, m, h, *more: text(card, P, m, 1, *more),
+        "all texts together": lambda *sizes: text(*sizes[:6]),
+        "batch divided twice": lambda *sizes: (
+            text(*sizes) // sizes[6] if len(sizes) > 6 else text(*sizes)
+        ),
+        "2 bytes always": lambda card, P, m, h, w, b=2, batch=1: text(card, P, m, h, w, 2, batch),
+        "rounded up": lambda card, P, *more: max(0, -((2 * P - card) // cache(1, *more))),
+        "one too few": lambda *sizes: max(0, text(*sizes) - 1),
+        "negative": lambda card, P, *more: (card - 2 * P) // cache(1, *more),
+        "at least one": lambda *sizes: max(1, text(*sizes)),
+        "a fraction": lambda card, P, *more: max(0, (card - 2 * P) / cache(1, *more)),
+        "bytes left over": lambda card, P, *more: max(0, card - 2 * P),
+        "no defaults": lambda card, P, m, h, w, b, batch: text(card, P, m, h, w, b, batch),
     },
 }

@@ -1,5 +1,6 @@
 """Inputs for the tasks of lesson 05. None of them are tensors, so no strength can be left out."""
 
+import math
 import random
 
 from lessons import size
@@ -38,6 +39,35 @@ def width(rng: random.Random, weak=None):
     return {"num_hiddens": num_hiddens, "num_heads": heads}
 
 
+def grouped(rng: random.Random, weak=None):
+    kv_heads = size(rng, 1, 9)
+    inputs = {
+        "num_hiddens": size(rng, 1, 500),
+        "num_heads": kv_heads * size(rng, 1, 9),
+        "num_kv_heads": kv_heads,
+        "head_width": size(rng, 1, 140),
+    }
+    return inputs | rng.choice([{}, {"bias": True}, {"bias": False}])
+
+
+def share(rng: random.Random, weak=None):
+    percent = rng.choice([rng.randint(1, 90), 10 * rng.randint(1, 9)])  # tens often come out even
+    widths = {"num_hiddens": size(rng, 1, 300), "ffn_num_hiddens": size(rng, 1, 900)}
+    return {"percent": percent} | widths
+
+
+def longest(rng: random.Random, weak=None):
+    """Room for a few tokens; or for none, as the parameters need it all or more."""
+    names = ("num_layers", "num_kv_heads", "head_width")
+    model = {name: size(rng, 1, 20) for name in names}
+    model |= {"bytes_per_number": rng.choice([1, 2, 4]), "batch_size": size(rng, 1, 9)}
+    parameters = size(rng, 1, 50_000)
+    token = 2 * math.prod(model.values())
+    room = rng.choice([size(rng, 0, 40) * token, size(rng, 0, 40 * token), -size(rng, 1, 400)])
+    card = max(1, parameters * model["bytes_per_number"] + room)
+    return {"card_bytes": card, "num_parameters": parameters} | model
+
+
 DRAWS = {
     "05-count_attention": attention,
     "05-count_block": block,
@@ -45,4 +75,7 @@ DRAWS = {
     "05-attention_flops": flops,
     "05-cache_bytes": cache,
     "05-head_width": width,
+    "05-count_grouped_attention": grouped,
+    "05-length_for_share": share,
+    "05-longest_text": longest,
 }

@@ -377,6 +377,154 @@ def content_in_both(W_q, W_k, W_v, d):
     return W_q, W_k, W_v
 
 
+def fold_in_a_loop(W_v, W_o):
+    d_v = W_v.shape[2]
+    return torch.stack([W_v[h] @ W_o[h * d_v : (h + 1) * d_v] for h in range(len(W_v))])
+
+
+def fold_einsum(W_v, W_o):
+    return torch.einsum("hmv,hvo->hmo", W_v, W_o.unflatten(0, W_v.shape[::2]))
+
+
+def fold_with_zeros(W_v, W_o):
+    """Each head in places of its own, then the whole of W_o."""
+    H, _, d_v = W_v.shape
+    wide = [F.pad(W, (h * d_v, (H - 1 - h) * d_v)) for h, W in enumerate(W_v)]
+    return torch.stack(wide) @ W_o
+
+
+def fold_one_diagonal(W_v, W_o):
+    H, d_model, _ = W_v.shape
+    return (torch.block_diag(*W_v) @ W_o).view(H, d_model, -1)
+
+
+def fold_bmm(W_v, W_o):
+    return torch.bmm(W_v, torch.stack(W_o.chunk(len(W_v))))
+
+
+def fold_numpy(W_v, W_o):
+    H, _, d_v = W_v.shape
+    return torch.from_numpy(np.asarray(W_v) @ np.asarray(W_o).reshape(H, d_v, -1))
+
+
+def fold_float32(W_v, W_o):
+    return fold_in_a_loop(W_v.float(), W_o.float())
+
+
+def terms_of(heads, W_o):
+    return heads @ W_o.unflatten(0, (len(heads), 1, -1))  # (H, B, L, d_out)
+
+
+def strongest_in_a_loop(heads, W_o):
+    d_v, best, found = heads.shape[-1], None, None
+    for h, head in enumerate(heads):
+        strength = (head @ W_o[h * d_v : (h + 1) * d_v]).abs()
+        if best is None:
+            best, found = strength, torch.zeros_like(strength, dtype=torch.int64)
+        found = torch.where(strength > best, h, found)
+        best = torch.maximum(strength, best)
+    return found
+
+
+def strongest_by_squares(heads, W_o):
+    return terms_of(heads, W_o).square().argmax(dim=0)
+
+
+def strongest_by_max(heads, W_o):
+    return torch.max(terms_of(heads, W_o).abs(), dim=0).indices.int()
+
+
+def strongest_einsum(heads, W_o):
+    rows = torch.stack(W_o.split(heads.shape[-1]))
+    return torch.einsum("hblv,hvo->bloh", heads, rows).abs().argmax(-1)
+
+
+def strongest_numpy(heads, W_o):
+    return torch.from_numpy(np.abs(np.asarray(terms_of(heads, W_o))).argmax(axis=0))
+
+
+def strongest_by_sorting(heads, W_o):
+    order = terms_of(heads, W_o).abs().sort(dim=0, descending=True, stable=True).indices
+    return order[0]
+
+
+def changed_strongest(pick, rows=terms_of):
+    return lambda heads, W_o: pick(rows(heads, W_o))
+
+
+def remove_by_mask(W_q, W_k, W_v, W_o, num_heads, removed):
+    stays = torch.ones(num_heads, dtype=torch.bool)
+    stays[removed] = False
+    of_keys = stays.repeat_interleave(W_q.shape[1] // num_heads)
+    of_values = stays.repeat_interleave(len(W_o) // num_heads)
+    return W_q[:, of_keys], W_k[:, of_keys], W_v[:, of_values], W_o[of_values]
+
+
+def remove_by_chunks(W_q, W_k, W_v, W_o, num_heads, removed):
+    def cut(W, axis):
+        return torch.cat(
+            [p for h, p in enumerate(W.chunk(num_heads, axis)) if h not in removed], axis
+        )
+
+    return [cut(W, 1) for W in (W_q, W_k, W_v)] + [cut(W_o, 0)]
+
+
+def remove_by_axes(W_q, W_k, W_v, W_o, num_heads, removed):
+    stay = torch.tensor(sorted(set(range(num_heads)) - set(removed)))
+
+    def cut(W):
+        return W.view(len(W), num_heads, -1).index_select(1, stay).reshape(len(W), -1)
+
+    return cut(W_q), cut(W_k), cut(W_v), cut(W_o.T.contiguous()).T
+
+
+def remove_from_the_end(W_q, W_k, W_v, W_o, num_heads, removed):
+    for h in sorted(removed, reverse=True):
+        d_k, d_v = W_q.shape[1] // num_heads, W_v.shape[1] // num_heads
+        W_q, W_k, W_v = (
+            torch.cat([W[:, : h * d], W[:, (h + 1) * d :]], dim=1)
+            for W, d in ((W_q, d_k), (W_k, d_k), (W_v, d_v))
+        )
+        W_o = torch.cat([W_o[: h * d_v], W_o[(h + 1) * d_v :]])
+        num_heads -= 1
+    return W_q, W_k, W_v, W_o
+
+
+def remove_by_columns(W_q, W_k, W_v, W_o, num_heads, removed):
+    def places(width):
+        return [i for i in range(width) if i // (width // num_heads) not in removed]
+
+    of_keys, of_values = places(W_q.shape[1]), places(W_v.shape[1])
+    return W_q[:, of_keys], W_k[:, of_keys], W_v[:, of_values], W_o[of_values, :]
+
+
+def remove_numpy(W_q, W_k, W_v, W_o, num_heads, removed):
+    stay = [h for h in range(num_heads) if h not in removed]
+    wide = [np.split(np.asarray(W), num_heads, axis=1) for W in (W_q, W_k, W_v)]
+    cut = [np.concatenate([parts[h] for h in stay], axis=1) for parts in wide]
+    rows = np.split(np.asarray(W_o), num_heads)
+    return tuple(map(torch.from_numpy, [*cut, np.concatenate([rows[h] for h in stay])]))
+
+
+def changed_removal(change):
+    """What is right, after `change(matrices, num_heads, removed)`."""
+
+    def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
+        matrices = remove_by_mask(W_q, W_k, W_v, W_o, num_heads, removed)
+        return change(matrices, num_heads, removed)
+
+    return remove_heads
+
+
+def remove_pops(W_q, W_k, W_v, W_o, num_heads, removed):
+    """A list of heads that shrinks while the numbers refer to the old one."""
+    stay = list(range(num_heads))
+    for h in removed:
+        stay.pop(min(h, len(stay) - 1))
+    gone = [h for h in range(num_heads) if h not in stay]
+    return remove_by_mask(W_q, W_k, W_v, W_o, num_heads, gone)
+
+
 RIGHT = {
     "03-one_head": {
         "lesson 2": head_with_lesson_2,
@@ -419,6 +567,31 @@ RIGHT = {
         "parameters of full width": neighbours_of_full_width,
         "a little content": neighbours_straddling,
         "the ends ask for themselves": neighbours_ends_ask_for_themselves,
+    },
+    "03-fold_W_o": {
+        "a loop": fold_in_a_loop,
+        "einsum": fold_einsum,
+        "zeros in the others' places": fold_with_zeros,
+        "one block diagonal": fold_one_diagonal,
+        "bmm": fold_bmm,
+        "numpy": fold_numpy,
+        "float32": fold_float32,
+    },
+    "03-strongest_head": {
+        "a loop": strongest_in_a_loop,
+        "squares": strongest_by_squares,
+        "max, int32": strongest_by_max,
+        "einsum": strongest_einsum,
+        "numpy": strongest_numpy,
+        "sorted": strongest_by_sorting,
+    },
+    "03-remove_heads": {
+        "a mask": remove_by_mask,
+        "chunks, as a list": remove_by_chunks,
+        "axes": remove_by_axes,
+        "from the end": remove_from_the_end,
+        "columns": remove_by_columns,
+        "numpy": remove_numpy,
     },
 }
 
@@ -560,5 +733,73 @@ WRONG = {
         "whole numbers": changed_neighbours(lambda q, k, v, d: (q.long(), k.long(), v.long())),
         "two widths": changed_neighbours(lambda q, k, v, d: (q, k[..., 1:], v)),
         "nothing": lambda num_features, num_positions: None,
+    },
+    "03-fold_W_o": {
+        "the rows first": lambda W_v, W_o: fold_bmm(W_v, W_o).mT.contiguous(),
+        "features interleaved": lambda W_v, W_o: (
+            W_v @ W_o.reshape(W_v.shape[2], len(W_v), -1).transpose(0, 1)
+        ),
+        "the mean": lambda W_v, W_o: fold_bmm(W_v, W_o) / len(W_v),
+        "divided by the root of d_v": lambda W_v, W_o: fold_bmm(W_v, W_o) / W_v.shape[2] ** 0.5,
+        "a dict": lambda W_v, W_o: dict(enumerate(fold_bmm(W_v, W_o))),
+        "a list": lambda W_v, W_o: list(fold_bmm(W_v, W_o)),
+        "one matrix for all": lambda W_v, W_o: torch.cat(list(W_v), 1) @ W_o,
+        "the last head missing": lambda W_v, W_o: torch.cat(
+            [fold_bmm(W_v, W_o)[:-1], torch.zeros_like(fold_bmm(W_v, W_o)[-1:])]
+        ),
+        "the wrong way round": lambda W_v, W_o: W_o.reshape(len(W_v), W_v.shape[2], -1) @ W_v,
+        "reshaped W_v": lambda W_v, W_o: (
+            W_v.reshape(len(W_v), W_v.shape[2], -1).mT @ W_o.reshape(len(W_v), W_v.shape[2], -1)
+        ),
+        "in one layout": lambda W_v, W_o: fold_bmm(W_v, W_o).permute(1, 0, 2).flatten(1),
+        "in place": lambda W_v, W_o: fold_bmm(W_v.mul_(2), W_o) / 2,
+    },
+    "03-strongest_head": {
+        "the largest": changed_strongest(lambda terms: terms.argmax(0)),
+        "the smallest": changed_strongest(lambda terms: terms.argmin(0)),
+        "the most negative, else the largest": changed_strongest(
+            lambda terms: torch.where(terms.amin(0) < 0, terms.argmin(0), terms.argmax(0))
+        ),
+        "over the sequences": changed_strongest(lambda terms: terms.abs().argmax(1)),
+        "over the words": changed_strongest(lambda terms: terms.abs().argmax(2)),
+        "over everything": changed_strongest(lambda terms: terms.abs().argmax()),
+        "as floats": changed_strongest(lambda terms: terms.abs().argmax(0).double()),
+        "as truths": changed_strongest(lambda terms: terms.abs() == terms.abs().amax(0)),
+        "the strength too": changed_strongest(lambda terms: tuple(terms.abs().max(0))),
+        "the heads kept as an axis": changed_strongest(
+            lambda terms: terms.abs().argmax(0, keepdim=True)
+        ),
+        "without W_o": changed_strongest(
+            lambda heads: heads.abs().argmax(0), rows=lambda heads, W_o: heads
+        ),
+        "rows interleaved": changed_strongest(
+            lambda terms: terms.abs().argmax(0),
+            rows=lambda heads, W_o: (
+                heads @ W_o.reshape(heads.shape[-1], len(heads), -1).transpose(0, 1)[:, None]
+            ),
+        ),
+        "over the features": changed_strongest(lambda terms: terms.abs().argmax(3)),
+    },
+    "03-remove_heads": {
+        "scaled": changed_removal(lambda W, H, gone: (*W[:3], W[3] * H / (H - len(gone)))),
+        "the order turned": changed_removal(lambda W, H, gone: tuple(X.flip(1) for X in W)),
+        "three matrices": changed_removal(lambda W, H, gone: W[:3]),
+        "W_o first": changed_removal(lambda W, H, gone: (W[3], *W[:3])),
+        "transposed": changed_removal(lambda W, H, gone: tuple(X.T for X in W)),
+        "W_k for W_q": changed_removal(lambda W, H, gone: (W[1], W[1], *W[2:])),
+        "nothing removed": lambda W_q, W_k, W_v, W_o, H, gone: (W_q, W_k, W_v, W_o),
+        "one too many": lambda *given: remove_by_mask(
+            *given[:5], sorted({*given[5], given[4] - 1})
+        ),
+        "popped while the numbers move": remove_pops,
+        "NaN in place of heads": lambda W_q, W_k, W_v, W_o, H, gone: (
+            W_q * math.nan,
+            W_k,
+            W_v,
+            W_o,
+        ),
+        "the last is kept always": lambda *given: remove_by_mask(
+            *given[:5], [h for h in given[5] if h < given[4] - 1]
+        ),
     },
 }

@@ -1,0 +1,206 @@
+"""Task 5.7, count_grouped_attention: parameters where the heads do not share the width."""
+
+from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
+
+NAMES = ("num_hiddens", "num_heads", "num_kv_heads", "head_width")
+
+
+def grouped_cases(draw):
+    """Heads that are wider together than a token, narrower, and as wide; few KV heads, and all."""
+
+    def sizes(*numbers, **more):
+        return dict(zip(NAMES, numbers, strict=True)) | more
+
+    kv_heads, times = random_size(draw, 2, 5), random_size(draw, 2, 5)
+    drawn = random_size(draw, 30, 90), kv_heads * times, kv_heads, random_size(draw, 7, 20)
+    return [
+        Case("width 2, 6 heads of width 5, 3 KV heads", sizes(2, 6, 3, 5)),
+        Case("the same without biases", sizes(2, 6, 3, 5, bias=False)),
+        Case("heads narrower than the width, one KV head", sizes(100, 4, 1, 7, bias=True)),
+        Case("as many KV heads as heads", sizes(11, 3, 3, 13)),
+        Case("heads that share the width, like those of the lesson", sizes(12, 4, 4, 3)),
+        Case("one head", sizes(5, 1, 1, 3)),
+        Case("32 heads of width 128, 8 KV heads", sizes(4096, 32, 8, 128, bias=False)),
+        Case("drawn at random", sizes(*drawn)),
+    ]
+
+
+def build_grouped(
+    width=lambda d, H, w: w,
+    queries=lambda H, G: H,
+    keys=lambda H, G: G,
+    values=lambda H, G: G,
+    joined=lambda H, G: H,
+    inputs=lambda d, inner: inner,
+    outputs=lambda d, inner: d,
+    output_matrices=1,
+    input_biases=lambda q, k, v: q + k + v,
+    output_biases=lambda d, inner: d,
+    has_biases=bool,
+    default=True,
+    factor=lambda H: 1,
+):
+    """width: of one head. queries, keys, values, joined: how many heads each has. inputs,
+    outputs, output_biases: of W_o, into which `inner` numbers go.
+    """
+
+    def count_grouped_attention(num_hiddens, num_heads, num_kv_heads, head_width, bias=default):
+        d, H, G = num_hiddens, num_heads, num_kv_heads
+        w = width(d, H, head_width)
+        q, k, v, inner = (heads(H, G) * w for heads in (queries, keys, values, joined))
+        weights = d * (q + k + v) + output_matrices * inputs(d, inner) * outputs(d, inner)
+        biases = input_biases(q, k, v) + output_matrices * output_biases(d, inner)
+        return factor(H) * (weights + has_biases(bias) * biases)
+
+    return count_grouped_attention
+
+
+GROUPED = {
+    "width-divided": known(
+        "You divide the width by the number of heads to get the width of a head.",
+        "In this layer the heads do not share the width. How wide each of them is stands among "
+        "the arguments.",
+        section="Which sizes have to divide which",
+        width=lambda d, H, w: d // H,
+    ),
+    "kv-heads-ignored": known(
+        "You count keys and values for every head.",
+        "Several heads read the same keys and values here, so fewer of them are made. Which "
+        "argument says how many?",
+        keys=lambda H, G: H,
+        values=lambda H, G: H,
+    ),
+    "one-of-two-shared": known(
+        "You share the keys among the heads, or the values, but not both.",
+        "A KV head is a head of keys and of values. Both matrices are smaller than W_q.",
+        values=lambda H, G: H,
+    ),
+    "keys-or-values-forgotten": known(
+        "You count keys or values, but not both.",
+        "W_k and W_v are two matrices of the same shape.",
+        values=lambda H, G: 0,
+    ),
+    "group-size-taken-for-number": known(
+        "You divide the number of heads by the number of KV heads, and count so many KV heads.",
+        "The result says how many heads share one KV head. How many KV heads there are is given.",
+        keys=lambda H, G: H // G,
+        values=lambda H, G: H // G,
+    ),
+    "queries-shared": known(
+        "You count as many heads of queries as of keys and values.",
+        "Each head keeps queries of its own. Only keys and values are shared.",
+        queries=lambda H, G: G,
+    ),
+    "output-of-kv-heads": known(
+        "Your W_o takes in as many heads as there are KV heads.",
+        "Each query head has an average of its own, although several use the same values. How many "
+        "averages are joined before W_o?",
+        joined=lambda H, G: G,
+    ),
+    "everything-shared": known(
+        "You count num_kv_heads heads everywhere.",
+        "Only keys and values are shared. Each head has queries of its own, and its own output "
+        "goes into W_o.",
+        queries=lambda H, G: G,
+        joined=lambda H, G: G,
+    ),
+    "one-query-head": known(
+        "You count the queries of one head.",
+        "head_width is the width of one head, and each head has its own queries.",
+        queries=lambda H, G: 1,
+    ),
+    "heads-forgotten": known(
+        "You count one head.",
+        "head_width is the width of one head. How wide are all of them together?",
+        queries=lambda H, G: 1,
+        keys=lambda H, G: 1,
+        values=lambda H, G: 1,
+        joined=lambda H, G: 1,
+    ),
+    "output-square": known(
+        "Your W_o leads from the joined heads to the same number of features.",
+        "It has to lead back to the width of a token, because the next layer expects that width.",
+        outputs=lambda d, inner: inner,
+        output_biases=lambda d, inner: inner,
+    ),
+    "output-of-token-width": known(
+        "Your W_o has num_hiddens inputs.",
+        "Its inputs are the outputs of the heads, side by side. How many numbers are these?",
+        inputs=lambda d, inner: d,
+    ),
+    "output-projection-forgotten": known(
+        "You leave out W_o.",
+        "The layer has four matrices. The last one leads from the joined heads back to the width "
+        "of a token.",
+        output_matrices=0,
+    ),
+    "biases-forgotten": known(
+        "You leave out the biases.",
+        "With bias=True each of the four matrices has some, and not equally many.",
+        input_biases=lambda q, k, v: 0,
+        output_biases=lambda d, inner: 0,
+    ),
+    "biases-of-token-width": known(
+        "You count num_hiddens biases for each of the four matrices.",
+        "That is right where all four lead to the width of a token. A bias is as long as what "
+        "comes out of its matrix.",
+        input_biases=lambda q, k, v: 0,
+        output_biases=lambda d, inner: 4 * d,
+    ),
+    "biases-of-heads": known(
+        "You count the bias of W_o as long as the joined heads.",
+        "A bias is as long as what comes out of its matrix. What comes out of W_o?",
+        output_biases=lambda d, inner: inner,
+    ),
+    "kv-biases-of-all-heads": known(
+        "You count biases of keys and values for every head.",
+        "Fewer keys and values are made, so fewer biases are added to them.",
+        input_biases=lambda q, k, v: 3 * q,
+    ),
+    "output-bias-only": known(
+        "You count a bias for W_o and for no other matrix.",
+        "With bias=True each of the four matrices has biases.",
+        input_biases=lambda q, k, v: 0,
+    ),
+    "output-bias-forgotten": known(
+        "You count no bias for W_o.",
+        "It is a linear layer like the other three.",
+        output_biases=lambda d, inner: 0,
+    ),
+    "bias-ignored": known(
+        "You count biases even when bias=False.",
+        "A layer that is made without biases has none to count. Where does your code look at the "
+        "argument bias?",
+        has_biases=lambda bias: True,
+    ),
+    "no-biases-by-default": known(
+        "When nothing is said about biases, you leave them out.",
+        "A caller who does not name the argument means a layer with biases. Compare your def line "
+        "with the one in the task.",
+        default=False,
+    ),
+    "heads-share-the-width": known(
+        "You count a layer whose heads share the width of a token, as in 5.1.",
+        "Here the heads have a width of their own. Write down the two sizes of each matrix.",
+        section="Which sizes have to divide which",
+        wrong=lambda d, H, G, w, bias=True: 4 * d * (d + bool(bias)),
+    ),
+    "times-heads": known(
+        "You multiply the whole layer by the number of heads.",
+        "Each matrix is there once, and it already makes the numbers of all heads.",
+        factor=lambda H: H,
+    ),
+}
+
+TASK = Task(
+    "05-count_grouped_attention",
+    build_grouped(),
+    grouped_cases,
+    returns=("the number of parameters",),
+    mistakes=read_again("Parameters of an attention layer", GROUPED),
+    build=build_grouped,
+    forbidden=FORBIDDEN,
+    number=7,
+    since=2,
+)

@@ -1,0 +1,154 @@
+"""Task 5.8, length_for_share: from how many tokens on the pairs are so much of a block's work."""
+
+import numbers
+from fractions import Fraction
+from math import ceil, floor
+
+from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
+
+PAIRS = "When do the pairs cost more than the rest?"
+
+
+def share_cases(draw):
+    """Lengths that work out exactly, some of which naive floats miss, and lengths that do not."""
+
+    def case(name, percent, num_hiddens, ffn_num_hiddens):
+        sizes = {"num_hiddens": num_hiddens, "ffn_num_hiddens": ffn_num_hiddens}
+        return Case(name, {"percent": percent} | sizes)
+
+    drawn = (random_size(draw, 8, 60), random_size(draw, 61, 200))
+    return [
+        case("half, width 2, inner width 5", 50, 2, 5),
+        case("30 %, a length that has to be rounded", 30, 2, 5),
+        case("40 %, a length that comes out exactly", 40, 2, 5),
+        case("80 %, inner width below the width", 80, 7, 3),
+        case("90 %, a length that comes out exactly", 90, 12, 48),
+        case("1 %, one token is enough", 1, 3, 11),
+        case("a tenth, BERT-base", 10, 768, 3072),
+        case("just over half, BERT-base", 51, 768, 3072),
+        case("drawn at random", random_size(draw, 15, 70), *drawn),
+    ]
+
+
+def build_share(
+    pairs=4,
+    projections=8,
+    feed_forward=4,
+    inner=lambda d, f: f,
+    odds=lambda percent: (percent, 100 - percent),
+    whole=ceil,
+):
+    """pairs, projections, feed_forward: what stands before n²·d, n·d² and n·d·f. odds: of the pairs
+    against the rest, as two numbers."""
+
+    def length_for_share(percent, num_hiddens, ffn_num_hiddens):
+        rest = projections * num_hiddens + feed_forward * inner(num_hiddens, ffn_num_hiddens)
+        part, other = odds(percent)
+        return whole(Fraction(part * rest, pairs * other))
+
+    return length_for_share
+
+
+def _one_too_many_where_exact(inputs, value):
+    """Whether the length is right, or one too many, and that only where nothing is rounded."""
+    percent, d, f = inputs.values()
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    exact = percent * (2 * d + f) % (100 - percent) == 0
+    return value - build_share()(percent, d, f) in ((0, 1) if exact else (0,))
+
+
+SHARE = {
+    "rounded-down": known(
+        "You round down.",
+        "With the length that you return the pairs have not reached the share yet.",
+        whole=floor,
+    ),
+    "rounded-to-nearest": known(
+        "You round to the nearest whole number.",
+        "Where that is the lower one, the pairs have not reached the share yet.",
+        whole=round,
+    ),
+    "not-rounded": known(
+        "You return a length that is not a whole number.",
+        "There is no text of 3.86 tokens. Which of its two whole neighbours reaches the share?",
+        whole=float,
+    ),
+    "one-more": known(
+        "Where the length comes out exactly, you return one token too many: you ask for more than "
+        "the share, or you round down and always add one.",
+        "The task asks for at least the share. The length that comes out exactly reaches it.",
+        whole=lambda length: floor(length) + 1,
+    ),
+    "one-too-many-where-exact": known(
+        "You return one token too many for some lengths that work out exactly.",
+        "Either you ask for more than the share, or a float such as 0.4 or 1 - 0.9 lets you down: "
+        "it is not exact, and the smallest excess is rounded up to a whole token. Compare whole "
+        "numbers instead.",
+        wrong=lambda percent, d, f: ceil(percent / 100 / (1 - percent / 100) * (2 * d + f)),
+        shows=_one_too_many_where_exact,
+    ),
+    "feed-forward-forgotten": known(
+        "You compare the pairs with the projections, and leave out the feed-forward network.",
+        "Your answer is right for attention alone. The task asks for the whole block.",
+        feed_forward=0,
+    ),
+    "one-feed-forward-layer": known(
+        "Your feed-forward network costs half of what it should: one of its two layers is missing, "
+        "or additions are left out there.",
+        "A token goes up to the inner width and comes back. Multiplications and additions are both "
+        "counted in each of the two products.",
+        feed_forward=2,
+    ),
+    "projections-forgotten": known(
+        "You compare the pairs with the feed-forward network, and leave out the four projections.",
+        "W_q, W_k, W_v and W_o belong to the block as well.",
+        projections=0,
+    ),
+    "output-projection-forgotten": known(
+        "You count three projections.",
+        "Queries, keys and values are made by one each. What happens to the joined heads?",
+        projections=6,
+    ),
+    "half-the-pairs": known(
+        "Your pairs cost half of what they should: the scores or the weighted sums are missing, or "
+        "additions are left out there.",
+        "Each pair takes part in two products. Both count, with 2 for each multiplication and its "
+        "addition.",
+        pairs=2,
+    ),
+    "inner-width-taken-as-4d": known(
+        "You take the inner width to be four times the width, whatever the argument says.",
+        "That is so in BERT, so BERT-base cannot tell. The function is given both widths.",
+        inner=lambda d, f: 4 * d,
+    ),
+    "percent-of-the-rest": known(
+        "You ask when the pairs are so many percent of the rest.",
+        "A share is a part of everything, the pairs included. If the pairs are 50 % of everything, "
+        "how large are they compared with the rest?",
+        odds=lambda percent: (percent, 100),
+    ),
+    "share-of-the-rest": known(
+        "You solve for the length at which the rest has this share.",
+        "Try 90 %: should such a text be longer or shorter than one for 50 %?",
+        odds=lambda percent: (100 - percent, percent),
+    ),
+    "always-half": known(
+        "You return the length at which the pairs are half of the work, whatever percent is.",
+        "The argument may ask for another share.",
+        odds=lambda percent: (1, 1),
+    ),
+}
+
+TASK = Task(
+    "05-length_for_share",
+    build_share(),
+    share_cases,
+    returns=("the number of tokens",),
+    mistakes=read_again(PAIRS, SHARE),
+    build=build_share,
+    forbidden=FORBIDDEN,
+    number=8,
+    since=2,
+)

@@ -1,0 +1,211 @@
+"""Task 5.9, longest_text: how many tokens fit on a card beside the weights."""
+
+from fractions import Fraction
+from math import ceil, floor
+
+from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
+
+NAMES = ("card_bytes", "num_parameters", "num_layers", "num_kv_heads", "head_width")
+
+
+def text_cases(draw):
+    """Room that is left over, none left over, too little for a token, for the weights."""
+
+    def sizes(*numbers, **more):
+        return dict(zip(NAMES, numbers, strict=True)) | more
+
+    model = [random_size(draw, 2, 9) for _ in range(3)]
+    drawn = random_size(draw, 200_000, 300_000), random_size(draw, 1000, 9000), *model
+    return [
+        Case("a small model, 4 bytes left over", sizes(1_000, 258, 2, 4, 3)),
+        Case("nothing left over", sizes(996, 258, 2, 4, 3)),
+        Case("4 bytes a number", sizes(1_990, 258, 2, 4, 3, bytes_per_number=4)),
+        Case(
+            "3 texts at once, 1 byte a number",
+            sizes(1_600, 258, 2, 4, 3, bytes_per_number=1, batch_size=3),
+        ),
+        Case("one byte too few for a token", sizes(611, 258, 2, 4, 3)),
+        Case("the weights alone fill the card", sizes(516, 258, 2, 4, 3)),
+        Case("the weights do not fit", sizes(100, 258, 2, 4, 3)),
+        Case("a model of 7 billion parameters", sizes(24 * 10**9, 7 * 10**9, 32, 8, 128)),
+        Case(
+            "drawn at random",
+            sizes(*drawn, bytes_per_number=4, batch_size=random_size(draw, 2, 9)),
+        ),
+    ]
+
+
+def build_text(
+    weights=lambda P, b, B: P * b,
+    kept=2,
+    layers=lambda m: m,
+    heads=lambda h: h,
+    head=lambda w: w,
+    size=lambda b: b,
+    batch=lambda B: B,
+    default=2,
+    whole=floor,
+    each=lambda bytes_of_a_token: bytes_of_a_token,
+    least=lambda n: max(n, 0),
+):
+    """weights: bytes that they take. size: bytes of a number in the cache. each: by what the room
+    is divided. least: what is returned for a length, which may be below 0."""
+
+    def longest_text(
+        card_bytes, P, num_layers, num_kv_heads, head_width, bytes_per_number=default, batch_size=1
+    ):
+        b, B = bytes_per_number, batch_size
+        token = kept * layers(num_layers) * heads(num_kv_heads) * head(head_width)
+        room = card_bytes - weights(P, b, B)
+        return least(whole(Fraction(room, each(token * size(b) * batch(B)))))
+
+    return longest_text
+
+
+def _refuse(n):
+    if n < 0:
+        raise ValueError("the weights do not fit")
+    return n
+
+
+TEXT = {
+    "weights-ignored": known(
+        "You give the whole card to the cache.",
+        "Before the first token is read, the parameters of the model have to lie on the card.",
+        weights=lambda P, b, B: 0,
+    ),
+    "weights-without-bytes": known(
+        "You subtract the number of parameters from the bytes of the card.",
+        "A parameter takes bytes_per_number bytes, like a number in the cache.",
+        weights=lambda P, b, B: P,
+    ),
+    "weights-for-each-text": known(
+        "You keep the weights once for each text of the batch.",
+        "All texts are read by the same model. Which of the two, weights or cache, does each text "
+        "need for itself?",
+        weights=lambda P, b, B: P * b * B,
+    ),
+    "one-kept": known(
+        "You keep keys or values, but not both.",
+        "The query of a new token is compared with the keys of all tokens, and then their values "
+        "are averaged.",
+        kept=1,
+    ),
+    "queries-kept": known(
+        "You keep queries as well.",
+        "Only the new token asks. Its query is not needed again.",
+        kept=3,
+    ),
+    "cache-without-bytes": known(
+        "You count the numbers of the cache, and not their bytes.",
+        "A number in the cache takes bytes_per_number bytes, like a parameter.",
+        size=lambda b: 1,
+    ),
+    "two-bytes-always": known(
+        "A number takes 2 bytes in your count, whatever bytes_per_number is.",
+        "2 is half precision. The argument may say something else.",
+        weights=lambda P, b, B: 2 * P,
+        size=lambda b: 2,
+    ),
+    "four-bytes-by-default": known(
+        "When nothing is said about bytes, you take 4.",
+        "A caller who does not name the argument means half precision. Compare your def line with "
+        "the one in the task.",
+        default=4,
+    ),
+    "batch-ignored": known(
+        "You return the tokens of all texts together, or you count one text whatever batch_size "
+        "is.",
+        "Each text of the batch has a cache of its own, and the task asks for the length of one.",
+        batch=lambda B: 1,
+    ),
+    "layers-ignored": known(
+        "You count the cache of one layer.",
+        "Every layer makes keys and values of its own, and keeps them.",
+        layers=lambda m: 1,
+    ),
+    "heads-ignored": known(
+        "You count the cache of one KV head.",
+        "head_width is the width of one head, not of all of them together.",
+        heads=lambda h: 1,
+    ),
+    "width-ignored": known(
+        "You count one number for each key and each value.",
+        "A key is a vector. How many numbers does it have?",
+        head=lambda w: 1,
+    ),
+    "rounded-up": known(
+        "You round up.",
+        "The last token of your text does not fit on the card as a whole.",
+        whole=ceil,
+    ),
+    "rounded-to-nearest": known(
+        "You round to the nearest whole number.",
+        "Where that is the higher one, the last token of your text does not fit as a whole.",
+        whole=round,
+    ),
+    "not-rounded": known(
+        "You return a number of tokens that is not whole.",
+        "Half a token cannot be kept.",
+        whole=float,
+    ),
+    "one-too-few-where-exact": known(
+        "You return one token too few where nothing would be left over.",
+        "A card may be filled to the last byte.",
+        whole=lambda n: ceil(n) - 1,
+    ),
+    "one-too-few": known(
+        "You return one token too few.",
+        "Take your length and one more token: does that still fit on the card?",
+        whole=lambda n: floor(n) - 1,
+    ),
+    "bytes-left": known(
+        "You return the bytes that are left for the cache.",
+        "How many tokens fit into them?",
+        each=lambda bytes_of_a_token: 1,
+    ),
+    "at-least-one": known(
+        "You return 1 where not a single token fits.",
+        "The cache of one token would be larger than the room for it.",
+        least=lambda n: max(n, 1),
+    ),
+    "negative": known(
+        "You return a negative number of tokens where the weights do not fit.",
+        "The task says what to return then.",
+        least=lambda n: n,
+    ),
+    "sign-turned": known(
+        "Where the weights do not fit, you return a length all the same.",
+        "There is no room for a single token. The task says what to return then.",
+        least=abs,
+    ),
+    "refused": known(
+        "Where the weights do not fit, you raise an error.",
+        "That would be a sensible choice, too. Here the task asks for a number.",
+        least=_refuse,
+    ),
+    "nothing-returned": known(
+        "Where the weights do not fit, your function returns None.",
+        "The task asks for a number.",
+        least=lambda n: n if n >= 0 else None,
+    ),
+    "none-for-no-room": known(
+        "Where not a single token fits, your function returns None.",
+        "The task asks for a number, and no tokens is a number of tokens, too.",
+        least=lambda n: n if n > 0 else None,
+    ),
+}
+
+TASK = Task(
+    "05-longest_text",
+    build_text(),
+    text_cases,
+    returns=("the number of tokens",),
+    mistakes=read_again("The KV cache: what a model keeps while it writes", TEXT),
+    build=build_text,
+    uses=("05-cache_bytes",),
+    forbidden=FORBIDDEN,
+    number=9,
+    since=2,
+)

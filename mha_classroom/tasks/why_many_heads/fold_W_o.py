@@ -1,0 +1,162 @@
+"""Task 3.5, fold_W_o: wide values, so that the heads only have to be added."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+
+
+def fold_W_o(W_v, W_o):
+    """(H, d_model, d_v) @ (H, d_v, d_out): one product for each head."""
+    return W_v @ W_o.reshape(len(W_v), W_v.shape[-1], -1)
+
+
+def fold_cases(draw):
+    W_v = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0], [0.0, 2.0]]])
+    W_o = torch.tensor([[1.0, 0.0], [0.0, 1.0], [10.0, 0.0], [0.0, 100.0]])
+
+    def case(name, H, d_model, d_v, d_out):
+        inputs = {"W_v": draw.normal(H, d_model, d_v), "W_o": draw.normal(H * d_v, d_out)}
+        return Case(name, inputs)
+
+    turned = {"W_v": draw.normal(5, 3, 2).permute(1, 0, 2), "W_o": draw.normal(7, 6).T}
+    return [
+        Case("2 heads, d_model 3, d_v = 2, d_out 2", {"W_v": W_v.double(), "W_o": W_o.double()}),
+        case("3 heads, d_model 7, d_v = 2, d_out 5", 3, 7, 2, 5),
+        case("2 heads, d_model 5, d_v = 3, d_out 11", 2, 5, 3, 11),
+        case("all sizes are 3", 3, 3, 3, 3),
+        case("one head", 1, 5, 3, 2),
+        case("d_v = 1", 5, 3, 1, 7),
+        Case("W_v and W_o are not contiguous", turned),
+    ]
+
+
+def build_fold(
+    rows=lambda W_o, H, d_v: W_o.reshape(H, d_v, -1),
+    order=unchanged,
+    multiply=lambda W_v, rows: W_v @ rows,
+    finish=unchanged,
+):
+    """rows: the rows of W_o for each head, (H, d_v, d_out). order: of the heads' W_v."""
+
+    def fold_W_o(W_v, W_o):
+        return finish(multiply(order(W_v), rows(W_o, len(W_v), W_v.shape[-1])))
+
+    return fold_W_o
+
+
+def _places_of_their_own(W_v, W_o):
+    """Each head in places of its own, H * d_v wide."""
+    H, d_model, d_v = W_v.shape
+    wide = W_v.new_zeros(H, d_model, H * d_v)
+    for h in range(H):
+        wide[h, :, h * d_v : (h + 1) * d_v] = W_v[h]
+    return wide
+
+
+def _every_hth(W_o, H, d_v):
+    return torch.stack([W_o[h::H] for h in range(H)])
+
+
+def _starting_at_h(W_o, H, d_v):
+    return torch.stack([W_o[h : h + d_v] for h in range(H)])
+
+
+SUM_OF_HEADS = "The output is a sum"
+
+FOLD = {
+    "places-without-W_o": known(
+        "You give each head places of its own, H · d_v in all, and W_o is not in it.",
+        "Added up, these heads are what Concat makes. The output is that times W_o: which of its "
+        "rows meet the places of head h?",
+        wrong=_places_of_their_own,
+    ),
+    "W_v-returned": known(
+        "You return W_v as it was.",
+        "Heads of width d_v write on top of each other when they are added. Each has to arrive "
+        "where its rows of W_o would have put it.",
+        wrong=lambda W_v, W_o: W_v.clone(),
+    ),
+    "rows-returned": known(
+        "You return the rows of W_o for each head: W_v is not used.",
+        "The new values still have to be made from the words.",
+        multiply=lambda W_v, rows: rows,
+    ),
+    "first-rows-for-all": known(
+        "Every head gets the first d_v rows of W_o.",
+        "Those belong to head 0. Where do the rows of head h start?",
+        rows=lambda W_o, H, d_v: W_o[:d_v].expand(H, -1, -1),
+    ),
+    "rows-interleaved": known(
+        "Head h gets the rows h, h + H, h + 2H and so on.",
+        "The rows of a head are neighbours, since its features stand side by side in Concat.",
+        rows=_every_hth,
+    ),
+    "rows-start-at-h": known(
+        "The rows of head h start at row h.",
+        "Each head before it owns d_v rows.",
+        rows=_starting_at_h,
+    ),
+    "rows-reversed": known(
+        "The last head gets the first rows of W_o.",
+        "The first d_v rows belong to head 0.",
+        order=lambda W_v: W_v.flip(0),
+    ),
+    "head-0-for-all": known(
+        "You use the values' matrix of head 0 for every head.",
+        "The rows of W_o follow h in your answer. Does W_v follow it too?",
+        order=lambda W_v: W_v[:1].expand_as(W_v),
+    ),
+    "heads-added": known(
+        "You add the heads' matrices up, and one matrix is left.",
+        "Each head has weights of its own. The heads can be added after they have taken their "
+        "averages, not before.",
+        finish=lambda W: W.sum(0),
+    ),
+    "heads-added-first": known(
+        "You add the matrices of all heads up before they meet W_o.",
+        "Each head goes through rows of its own. Which rows would their sum go through?",
+        wrong=lambda W_v, W_o: W_v.sum(0) @ W_o[: W_v.shape[-1]],
+    ),
+    "side-by-side": known(
+        "You put the matrices of the heads side by side.",
+        "The heads are to be added, so each keeps a matrix of its own: the first axis counts the "
+        "heads.",
+        finish=lambda W: torch.cat(list(W), -1),
+    ),
+    "heads-on-the-second-axis": known(
+        "The heads stand on the second axis of your result.",
+        "W_v is (H, d_model, d_v), heads first. So is the result.",
+        finish=lambda W: W.transpose(0, 1),
+    ),
+    "heads-averaged": known(
+        "Your matrices are divided by the number of heads.",
+        "The heads' parts are added, not averaged.",
+        finish=lambda W: W / len(W),
+    ),
+    "W_o-transposed": known(
+        "You multiply by the transpose of W_o.",
+        "W_o is (H · d_v, d_out): its rows belong to the heads, and nothing has to be turned.",
+        rows=lambda W_o, H, d_v: W_o.T.reshape(H, d_v, -1),
+    ),
+    "whole-W_o-for-each-head": known(
+        "Matrices as wide as one head meet the whole W_o.",
+        "W_o has H · d_v rows. Which d_v of them belong to head h?",
+        rows=lambda W_o, H, d_v: W_o,
+    ),
+    "result-transposed": known(
+        "Your matrices are (d_out, d_model).",
+        "They are used as X @ W, so d_model comes first.",
+        finish=lambda W: W.mT,
+    ),
+}
+
+TASK = Task(
+    "03-fold_W_o",
+    fold_W_o,
+    fold_cases,
+    returns=("the result",),
+    mistakes=read_again(SUM_OF_HEADS, FOLD),
+    build=build_fold,
+    number=5,
+    since=2,
+)

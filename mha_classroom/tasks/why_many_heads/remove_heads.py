@@ -1,0 +1,235 @@
+"""Task 3.7, remove_heads: smaller matrices, with the output of the heads that stay."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+
+
+def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
+    stay = [h for h in range(num_heads) if h not in removed]
+    wide = (W.unflatten(1, (num_heads, -1))[:, stay].flatten(1) for W in (W_q, W_k, W_v))
+    return *wide, W_o.unflatten(0, (num_heads, -1))[stay].flatten(0, 1)
+
+
+def remove_cases(draw):
+    columns = torch.arange(6.0, dtype=torch.float64).expand(2, -1)  # the number of the column
+    small = {"W_q": columns + 10, "W_k": columns + 20, "W_v": columns[:, :3] + 30}
+    small["W_o"] = torch.arange(3.0, dtype=torch.float64)[:, None].expand(-1, 2).contiguous()
+
+    def case(name, d_model, H, d_k, d_v, d_out, removed):
+        inputs = {
+            "W_q": draw.normal(d_model, H * d_k),
+            "W_k": draw.normal(d_model, H * d_k),
+            "W_v": draw.normal(d_model, H * d_v),
+            "W_o": draw.normal(H * d_v, d_out),
+        }
+        return Case(name, inputs | {"num_heads": H, "removed": removed})
+
+    turned = case("the matrices are transposed tensors, head 0 of 2 goes", 7, 2, 3, 5, 11, [0])
+    for name in ("W_q", "W_k", "W_v", "W_o"):
+        turned.inputs[name] = turned.inputs[name].T.contiguous().T
+    return [
+        Case("3 heads, d_k = 2, d_v = 1, head 1 goes", small | {"num_heads": 3, "removed": [1]}),
+        case("5 heads, d_k = 3, d_v = 2, heads 1 and 3 go", 7, 5, 3, 2, 11, [1, 3]),
+        case("4 heads, d_k = 2, d_v = 5, heads 3, 0 and 1 go", 3, 4, 2, 5, 7, [3, 0, 1]),
+        case("3 heads of width 3, the last goes", 9, 3, 3, 3, 9, [2]),
+        case("no head goes", 5, 3, 2, 7, 2, []),
+        turned,
+    ]
+
+
+def build_remove(
+    stay=lambda num_heads, removed: [h for h in range(num_heads) if h not in removed],
+    columns=lambda W, num_heads, stay: W.unflatten(1, (num_heads, -1))[:, stay].flatten(1),
+    rows=lambda W_o, num_heads, stay: W_o.unflatten(0, (num_heads, -1))[stay].flatten(0, 1),
+    values=None,
+    after=unchanged,
+):
+    """stay: the numbers of the heads that stay. columns, rows: what is left of a wide matrix and of
+    W_o; values: of W_v, where that is not the same.
+    """
+
+    def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
+        left = stay(num_heads, removed)
+        q, k = (columns(W, num_heads, left) for W in (W_q, W_k))
+        v = (values or columns)(W_v, num_heads, left)
+        return after((q, k, v, rows(W_o, num_heads, left)))
+
+    return remove_heads
+
+
+def _positions(width, num_heads, stay):
+    """Where the numbers of the heads that stay are, if heads take turns."""
+    return [i for i in range(width) if i % num_heads in stay]
+
+
+def _one_by_one(W_q, W_k, W_v, W_o, num_heads, removed):
+    """Cut out one head after the other, though the numbers of the later ones have moved."""
+    d_k, d_v = W_q.shape[1] // num_heads, W_v.shape[1] // num_heads
+    for h in removed:
+        W_q, W_k, W_v = (
+            torch.cat([W[:, : h * d], W[:, (h + 1) * d :]], 1)
+            for W, d in ((W_q, d_k), (W_k, d_k), (W_v, d_v))
+        )
+        W_o = torch.cat([W_o[: h * d_v], W_o[(h + 1) * d_v :]])
+    return W_q, W_k, W_v, W_o
+
+
+def _masked(W_q, W_k, W_v, W_o, num_heads, removed):
+    """Zeros in place of the heads."""
+    left = []
+    for W, axis in ((W_q, 1), (W_k, 1), (W_v, 1), (W_o, 0)):
+        parts = list(W.chunk(num_heads, axis))
+        for h in removed:
+            parts[h] = torch.zeros_like(parts[h])
+        left.append(torch.cat(parts, axis))
+    return tuple(left)
+
+
+def _rows_zeroed(W_q, W_k, W_v, W_o, num_heads, removed):
+    return W_q.clone(), W_k.clone(), W_v.clone(), _masked(W_q, W_k, W_v, W_o, num_heads, removed)[3]
+
+
+def _by_d_k(W_q, W_k, W_v, W_o, num_heads, removed):
+    """The width of a query taken for that of a value as well."""
+    d_k = W_q.shape[1] // num_heads
+    stay = [h * d_k + i for h in range(num_heads) if h not in removed for i in range(d_k)]
+    of_values = [i for i in stay if i < W_v.shape[1]]
+    return W_q[:, stay], W_k[:, stay], W_v[:, of_values], W_o[of_values]
+
+
+def _one_column_each(W_q, W_k, W_v, W_o, num_heads, removed):
+    stay = [[i for i in range(W.shape[1]) if i not in removed] for W in (W_q, W_v)]
+    q, v = stay
+    return W_q[:, q], W_k[:, q], W_v[:, v], W_o[v]
+
+
+def _rows_of_all(W_q, W_k, W_v, W_o, num_heads, removed):
+    """Rows cut everywhere, as if the matrices were (out, in)."""
+    left = []
+    for W in (W_q, W_k, W_v, W_o):
+        parts = W.tensor_split(num_heads)
+        left.append(torch.cat([parts[h] for h in range(num_heads) if h not in removed]))
+    return tuple(left)
+
+
+WIDE = "Many narrow matrices, one wide one"
+SUM_OF_HEADS = "The output is a sum"
+
+REMOVE = {
+    "masked": known(
+        "You put zeros in place of the heads: your matrices are as large as before.",
+        "That silences a head. To remove it means that its numbers are no longer there, so that "
+        "nothing is computed with them.",
+        wrong=_masked,
+    ),
+    "rows-of-W_o-zeroed": known(
+        "You put zeros into W_o and leave the rest as it was.",
+        "That silences a head, and its scores are still computed. To remove it means that its "
+        "numbers are no longer there, in any of the four matrices.",
+        wrong=_rows_zeroed,
+    ),
+    "W_o-not-cut": known(
+        "Your W_o has all its rows.",
+        "Fewer heads stand side by side now. Which rows of W_o have nothing to meet?",
+        section=SUM_OF_HEADS,
+        rows=lambda W_o, num_heads, stay: W_o.clone(),
+    ),
+    "W_v-not-cut": known(
+        "Your W_v has all its columns.",
+        "A head makes values, too. Every matrix that belongs to it has to go.",
+        values=lambda W, num_heads, stay: W.clone(),
+    ),
+    "columns-of-W_o": known(
+        "You cut columns out of W_o.",
+        "Its columns are the features of the output, and every head writes into all of them. Which "
+        "axis of W_o is H · d_v long?",
+        section=SUM_OF_HEADS,
+        rows=lambda W_o, num_heads, stay: torch.cat(
+            [W_o.tensor_split(num_heads, 1)[h] for h in stay], 1
+        ),
+    ),
+    "rows-of-all": known(
+        "You cut rows out of W_q, W_k and W_v.",
+        "nn.Linear keeps (out, in). These are (d_model, H · d_k): which axis holds the heads?",
+        wrong=_rows_of_all,
+    ),
+    "removed-kept": known(
+        "You keep the heads that were to be removed, and remove the others.",
+        "`removed` names the heads that go.",
+        stay=lambda num_heads, removed: sorted(removed),
+    ),
+    "first-removed-only": known(
+        "Only the first head of the list is removed.",
+        "Does a `return` stand inside the loop, or does each round start from the full matrices?",
+        stay=lambda num_heads, removed: [h for h in range(num_heads) if h not in removed[:1]],
+    ),
+    "one-by-one": known(
+        "You cut out one head after the other, and the numbers of the later ones have changed by "
+        "then.",
+        "After head 1 is gone, the old head 3 stands in place 2. Decide which heads stay before "
+        "you cut.",
+        wrong=_one_by_one,
+    ),
+    "last-ones-removed": known(
+        "You remove as many heads as asked for, always the last ones.",
+        "How many go is not enough: `removed` says which.",
+        stay=lambda num_heads, removed: list(range(num_heads - len(removed))),
+    ),
+    "counted-from-1": known(
+        "You count the heads from 1.",
+        "Head 0 owns the first columns.",
+        stay=lambda num_heads, removed: [h for h in range(num_heads) if h + 1 not in removed],
+    ),
+    "heads-take-turns": known(
+        "You take column h, h + H, h + 2H and so on for the columns of head h.",
+        "Narrow matrices stand side by side in the wide one: all columns of head 0 come first.",
+        columns=lambda W, num_heads, stay: W[:, _positions(W.shape[1], num_heads, stay)],
+    ),
+    "rows-take-turns": known(
+        "You take row h, h + H, h + 2H and so on of W_o for the rows of head h.",
+        "W_o is a stack of matrices, d_v rows for each head: all rows of head 0 come first.",
+        section=SUM_OF_HEADS,
+        rows=lambda W_o, num_heads, stay: W_o[_positions(len(W_o), num_heads, stay)],
+    ),
+    "one-column-each": known(
+        "You cut a single column for each head.",
+        "A head owns d_k columns of W_q and W_k, and d_v of W_v. How do you get these widths from "
+        "the shapes?",
+        wrong=_one_column_each,
+    ),
+    "d_k-for-d_v": known(
+        "You use the width of a query for the values as well.",
+        "d_v may differ from d_k: take it from W_v.",
+        wrong=_by_d_k,
+    ),
+    "rescaled": known(
+        "You multiply what is left by H / (number of heads that stay), as dropout does.",
+        "The output is a sum over heads. Without a head, its term is missing, and the other terms "
+        "stay as they are.",
+        section=SUM_OF_HEADS,
+        wrong=lambda W_q, W_k, W_v, W_o, num_heads, removed: (
+            *remove_heads(W_q, W_k, W_v, W_o, num_heads, removed)[:3],
+            remove_heads(W_q, W_k, W_v, W_o, num_heads, removed)[3]
+            * (num_heads / (num_heads - len(removed))),
+        ),
+    ),
+    "heads-on-an-axis": known(
+        "You return a matrix for each head, with the heads on an axis of their own.",
+        "The matrices came in wide, and they go out wide: columns side by side, rows of W_o in one "
+        "stack.",
+        columns=lambda W, num_heads, stay: W.unflatten(1, (num_heads, -1))[:, stay].transpose(0, 1),
+    ),
+}
+
+TASK = Task(
+    "03-remove_heads",
+    remove_heads,
+    remove_cases,
+    returns=("W_q", "W_k", "W_v", "W_o"),
+    mistakes=read_again(WIDE, REMOVE),
+    build=build_remove,
+    number=7,
+    since=2,
+    alone=("heads-on-an-axis",),
+)
