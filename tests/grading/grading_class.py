@@ -21,6 +21,7 @@ TASKS = (SPLIT, MERGE, SPREAD, MODULE, LOAD, PACKED, REPACK, GROUPED)
 POINTS = dict(zip(TASKS, (1, 1, 1, 3, 2, 2, 3, 2), strict=True))
 SCORES, SOFTMAX, CAUSAL = "02-scaled_scores", "02-masked_softmax", "02-causal_mask"
 ATTENTION, MENDED = "02-scaled_dot_product_attention", "02-mended_attention"
+NEWER = ("02-window_mask", "02-packed_mask", "02-without_key")
 HEADS = {
     SPLIT: "def transpose_qkv(X, num_heads):",
     MERGE: "def transpose_output(X, num_heads):",
@@ -446,7 +447,7 @@ CLASS = [
         "old",
         lesson=EARLIER,
         change=_label(1, EARLIER),
-        verdicts={MENDED: ("not run", None)},
+        verdicts={task: ("not run", None) for task in (MENDED, *NEWER)},
         notes=("answers version 1",),
     ),
     Handed(

@@ -1,1 +1,1 @@
-"""Lesson 01: softmax, attention of one query and of all, additive scores, predictions."""
+"""Lesson 01: softmax, attention, other scores, predictions, the way back, projections."""

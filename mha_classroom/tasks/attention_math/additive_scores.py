@@ -111,7 +111,7 @@ ADDITIVE = {
     "tanh-at-the-end": known(
         "You apply tanh to the finished score instead of the h numbers inside.",
         "Then all scores lie between -1 and 1, and softmax can hardly prefer one key. Inside, each "
-        "of the h numbers levels off by itself, and w_v weighs them afterwards.",
+        "of the h numbers levels off by itself, and w_v is applied afterwards.",
         activation=unchanged,
         finish=torch.tanh,
     ),
@@ -151,19 +151,19 @@ ADDITIVE = {
         scale=lambda h: h**-0.5,
     ),
     "vector-forgotten": known(
-        "You add the h numbers up without weighing them.",
+        "You add up the h numbers and leave w_v out.",
         "w_v says how much each of them counts, and with which sign. All of them with weight 1 is "
         "another score.",
         weigh=lambda hidden, w_v: hidden.sum(-1),
     ),
     "averaged-over-h": known(
         "You take the mean over the h numbers.",
-        "The dot product with w_v adds them up, each weighed by its entry; it does not divide.",
+        "The dot product with w_v adds them up, each times its entry of w_v; it does not divide.",
         weigh=lambda hidden, w_v: (hidden * w_v).mean(-1),
     ),
     "vector-inside-tanh": known(
-        "You weigh by w_v before tanh instead of after it.",
-        "Then no score can exceed h, whatever w_v says. It weighs what tanh has squeezed.",
+        "You multiply by w_v before tanh instead of after it.",
+        "Then no score can exceed h, whatever w_v says. It multiplies what tanh has squeezed.",
         activation=unchanged,
         weigh=lambda hidden, w_v: torch.tanh(hidden * w_v).sum(-1),
     ),
@@ -232,7 +232,7 @@ TASK = Task(
     "01-additive_scores",
     additive_scores,
     additive_cases,
-    mistakes=read_again("The other score", ADDITIVE),
+    mistakes=read_again("Additive attention", ADDITIVE),
     build=build_additive,
     stages=additive_stages,
     forbidden=("mha_course.attention.AdditiveAttention", "d2l.torch.AdditiveAttention"),

@@ -99,9 +99,9 @@ def build_attend(
 
 
 build_attention = partial(build_attend, score=lambda queries, keys: queries @ keys.mT)
-LOOKUP = 'Who is "it"?'
-ATTENDING = "Attend"
-AVERAGE = "An average, and never more"
+LOOKUP = "Query, key and value"
+ATTENDING = "Attention with one query"
+AVERAGE = "The output is an average of the values"
 
 # Of `attend` and `attention`.
 BOTH = {
@@ -145,7 +145,7 @@ BOTH = {
         combine=lambda w, v: w,
     ),
     "weighed-but-not-added": known(
-        "You weigh the values and return them all.",
+        "You multiply each value by its weight and return them all.",
         "Each value has its share now. What a query brings back is one mixture of them.",
         combine=lambda w, v: w[..., None] * (v[:, None] if v.dim() == 3 else v),
     ),

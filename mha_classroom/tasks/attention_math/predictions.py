@@ -1,4 +1,4 @@
-"""Task 1.5, predictions: three numbers, foretold."""
+"""Task 1.5, predictions: three numbers, predicted."""
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 
@@ -21,8 +21,8 @@ def build_predictions(**parts):
 
 
 SHARES = "From scores to weights"
-SHIFT = "Only differences count"
-BLIND = "What attention cannot see"
+SHIFT = "Only differences between scores count"
+BLIND = "The order of the words does not count"
 
 PREDICTIONS = {
     "weight-unmoved": known(
@@ -140,7 +140,7 @@ PREDICTIONS = {
     "twins-averaged-evenly": known(
         "You average the four values evenly.",
         "Each value counts by its weight, and these are far from equal.",
-        section="Attend",
+        section="Attention with one query",
         output_with_twin=6.0,
     ),
 }
@@ -152,7 +152,7 @@ TASK = Task(
     returns=("predictions",),
     tolerance=1e-3,
     secret=True,
-    mistakes=read_again("An average, and never more", PREDICTIONS),
+    mistakes=read_again("The output is an average of the values", PREDICTIONS),
     build=build_predictions,
     number=5,
 )

@@ -90,7 +90,7 @@ def build_softmax(
 
 SHARES = "From scores to weights"
 FORMULA = "Softmax"
-SHIFT = "Only differences count"
+SHIFT = "Only differences between scores count"
 
 # Of `attend` and `attention` as well.
 WEIGHING = {

@@ -34,7 +34,7 @@ def _added(inverted=False):
     return shows
 
 
-OPPOSITE = "True means the opposite next door"
+OPPOSITE = "Two meanings of True"
 AXES = "A mask with one axis too many, or too few"
 
 MASK = {

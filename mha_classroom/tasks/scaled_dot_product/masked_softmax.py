@@ -101,7 +101,7 @@ def build_masked_softmax(
 PADDING = "Hiding padding"
 NOTHING = "Nothing to attend to"
 AXES = "A mask with one axis too many, or too few"
-OPPOSITE = "True means the opposite next door"
+OPPOSITE = "Two meanings of True"
 
 # The groups down to HAD_A_SAY are known to 2.4 or 2.5 as well.
 LENGTHS = {
@@ -200,9 +200,9 @@ NAIVE_EXP = Mistake(
 HIDING = {
     "mask-after-softmax": known(
         "You hide after the softmax, so rows with hidden keys do not sum to 1.",
-        "When the softmax divided, padding was still in the sum, and no later step is sure to mend "
-        "that: a hidden score can be so large that nothing is left for the others. What has to "
-        "happen before the softmax, so that it never sees the padding?",
+        "When the softmax divided, padding was still in the sum, and no later step is sure to "
+        "repair that: a hidden score can be so large that nothing is left for the others. What has "
+        "to happen before the softmax, so that it never sees the padding?",
         hide=hidden_after,
     ),
     "masked-scores-0": known(
@@ -220,8 +220,8 @@ HIDING = {
     ),
     "mask-of-ones-added": known(
         "You add a mask of ones and zeros to the scores.",
-        "That makes what may be seen a little louder and hides nothing: a difference of 1 is a "
-        "factor of e. What has to be added to a score so that its exp is 0?",
+        "That makes the scores of what may be seen a little larger and hides nothing: a difference "
+        "of 1 is a factor of e. What has to be added to a score so that its exp is 0?",
         section=OPPOSITE,
         hide=lambda s, m, axis: (s + m.double()).softmax(axis),
     ),

@@ -1,4 +1,8 @@
-"""Task 2.5, mended_attention: a causal attention that leaks, mended."""
+"""Task 2.5, mended_attention: a causal attention that leaks, repaired.
+
+The function of the statement centres the keys, which changes no weight, and brings the scores to
+standard deviation 1 by measuring it over all words of all sequences, which is the leak.
+"""
 
 import math
 from functools import partial
@@ -78,13 +82,24 @@ def _triangle(shift=0, turn=unchanged):
     return lambda scores, lens: build_mask(shift, turn)(scores.shape[-1])[None]
 
 
+def _centred(queries, keys):
+    """Scores with centred keys. Each row is shifted by one number, so its softmax is the same."""
+    return queries @ (keys - keys.mean(dim=1, keepdim=True)).mT
+
+
+def _measured(dim=None):
+    """Scores brought to standard deviation 1, as it is found over these axes."""
+    return lambda scores, *inputs: scores / scores.std(dim=dim, keepdim=True)
+
+
 def _next_word_left_in_the_sum(scores, mask, axis):
     wider = build_mask(shift=1)(scores.shape[-1])
     return filled(-math.inf)(scores, wider, axis) * mask
 
 
-OPPOSITE = "True means the opposite next door"
+OPPOSITE = "Two meanings of True"
 LEAK = "Does it see the future?"
+LARGE = "Wide vectors have large scores"
 PADDING = "Hiding padding"
 
 LOUD = (
@@ -94,15 +109,50 @@ LOUD = (
     *without(OTHER_SHARES, "divided-by-the-sum", "not-divided-by-the-sum", "sigmoid"),
 )
 
+STILL_MEASURED = (
+    "You still divide by a standard deviation that is measured, and the words to come are "
+    "measured too."
+)
+WHY_MEASURED = (
+    "Change a later word, and the measured number changes, and with it every earlier row. The "
+    "lesson divides by a number that depends on no word at all. Which one?"
+)
+
 MENDED = {
+    "scale-measured": known(STILL_MEASURED, WHY_MEASURED, section=LARGE, scale=_measured()),
+    "scale-measured-centred": known(
+        STILL_MEASURED, WHY_MEASURED, section=LARGE, scale=_measured(), product=_centred
+    ),
+    "scale-measured-in-each-sentence": known(
+        "You measure the standard deviation in each sentence. Sentences no longer mix, but the "
+        "words to come are measured too.",
+        WHY_MEASURED,
+        section=LARGE,
+        scale=_measured((1, 2)),
+    ),
+    "scale-measured-in-each-sentence-centred": known(
+        "You measure the standard deviation in each sentence. Sentences no longer mix, but the "
+        "words to come are measured too.",
+        WHY_MEASURED,
+        section=LARGE,
+        scale=_measured((1, 2)),
+        product=_centred,
+    ),
+    "scale-measured-in-each-row": known(
+        "You measure the standard deviation of each row, with the scores of the words to come in "
+        "it.",
+        WHY_MEASURED,
+        section=LARGE,
+        scale=_measured(-1),
+    ),
     "next-word-visible": known(
-        "Each word still sees the next one: the weights right of the diagonal are not 0.",
+        "Each word sees the next one too: the weights right of the diagonal are not 0.",
         "It is the very word that a model is to predict. Which diagonal is the first that has to "
         "be hidden?",
         see=_triangle(shift=1),
     ),
     "mask-after-softmax": known(
-        "You hide after the softmax, as the leaky function does: its rows do not sum to 1.",
+        "You hide after the softmax: your rows do not sum to 1.",
         "Later words get no weight, but when the softmax divided they were in the sum. Change a "
         "later word, and the earlier outputs move. Dividing once more is no cure where a later "
         "score is far larger than the others.",
@@ -177,8 +227,8 @@ MENDED = {
     ),
     "mask-of-ones-added": known(
         "You add a mask of ones and zeros to the scores.",
-        "That makes what may be seen a little louder and hides nothing. What has to be added to a "
-        "score so that its exp is 0?",
+        "That makes the scores of what may be seen a little larger and hides nothing. What has to "
+        "be added to a score so that its exp is 0?",
         section=OPPOSITE,
         hide=lambda s, m, axis: (s + m.double()).softmax(axis),
     ),
@@ -218,6 +268,11 @@ TASK = Task(
     alone=(
         *HIDES_OTHERS,
         *all_but(LOUD, "hidden-keys-had-a-say"),
+        "scale-measured",
+        "scale-measured-centred",
+        "scale-measured-in-each-sentence",
+        "scale-measured-in-each-sentence-centred",
+        "scale-measured-in-each-row",
         "next-word-in-the-sum",
         "divided-by-count",
         "zero-times-infinity",

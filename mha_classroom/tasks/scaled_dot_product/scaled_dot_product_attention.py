@@ -168,7 +168,7 @@ RESULTS = {
     "scaled-after-softmax": known(
         "You divide the weights by √d_k, not the scores: rows sum to less than 1.",
         "The softmax has seen the large scores and made its pick. Scaling is to keep it from that.",
-        section="What does vanish",
+        section="The gradient is what goes to 0",
         scale=not_scaled,
         settle=lambda weights, q: weights / q.shape[-1] ** 0.5,
     ),
@@ -211,7 +211,7 @@ ATTENTION = (
         "You divide by the root of the values' width, √d_v.",
         "Values have no part in a score. How large a score gets depends on the width of the "
         "vectors that are multiplied.",
-        "Wide vectors shout",
+        "Wide vectors have large scores",
         parts={"scale": lambda s, q, k, v: s / math.sqrt(v.shape[-1])},
     ),
     *without(LENGTHS, "no-axis-for-queries"),

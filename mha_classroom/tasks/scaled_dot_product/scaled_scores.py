@@ -61,22 +61,22 @@ def build_scores(product=lambda q, k: q @ k.mT, scale=right_scale, finish=unchan
     return lambda queries, keys: finish(scale(product(queries, keys), queries, keys))
 
 
-SHOUT = "Wide vectors shout"
+LARGE = "Wide vectors have large scores"
 SCORE = "Scaled scores"
 
 SCALES = {
     "not-scaled": known(
         "You do not scale the scores.",
         "A score is a sum of d_k products, so it grows with the width. At d_k = 512 one key takes "
-        "nearly all the weight, and hardly any gradient gets through.",
-        section=SHOUT,
+        "nearly all the weight, and most queries get hardly any gradient.",
+        section=LARGE,
         scale=not_scaled,
     ),
     "divided-by-width": known(
         "Your scores are divided by d_k: there is no root, or you divide by the root twice.",
         "The typical size of a score is √d_k. Dividing by more makes all scores nearly equal, and "
         "every key gets the same weight whatever was asked.",
-        section="What does vanish",
+        section="The gradient is what goes to 0",
         scale=_times(lambda q, k: 1 / q.shape[-1]),
     ),
     "divided-by-half-the-width": known(
@@ -93,21 +93,21 @@ SCALES = {
     "multiplied-by-root": known(
         "You multiply by √d_k.",
         "Scores of wide vectors are too large as it is. This makes them larger.",
-        section=SHOUT,
+        section=LARGE,
         scale=_times(lambda q, k: q.shape[-1] ** 0.5),
     ),
     "divided-by-root-of-keys": known(
         "You divide by the root of the number of keys, √S.",
         "A score is one query with one key. How large it gets depends on how many numbers the two "
         "have, not on how many other keys there are.",
-        section=SHOUT,
+        section=LARGE,
         scale=_times(lambda q, k: k.shape[1] ** -0.5),
     ),
     "divided-by-root-of-queries": known(
         "You divide by the root of the number of queries, √L.",
         "A score is one query with one key. How large it gets depends on how many numbers the two "
         "have, not on how many other queries there are.",
-        section=SHOUT,
+        section=LARGE,
         scale=_times(lambda q, k: q.shape[1] ** -0.5),
     ),
     "width-of-the-example": known(
@@ -201,7 +201,7 @@ SCORES = {
         "You divide every query and key by its length: your scores are cosines.",
         "Then all scores lie between -1 and 1, and a query cannot be sure of anything. Scaling "
         "uses the width alone, whatever the numbers are.",
-        section=SHOUT,
+        section=LARGE,
         product=lambda q, k: F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT,
         scale=not_scaled,
     ),

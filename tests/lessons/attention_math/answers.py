@@ -204,6 +204,132 @@ def keys_first(queries, keys, W_q, W_k, w_v):
     return additive_scores(queries, keys, W_q, W_k, w_v).transpose(1, 2)
 
 
+def kernel_regression(places, known_places, known_results, width):
+    squares = ((places[:, None] - known_places[None]) ** 2).sum(-1)
+    return softmax(-squares / (2 * width**2)) @ known_results
+
+
+def kernel_by_loop(places, known_places, known_results, width):
+    rows = []
+    for place in places:
+        squares = [
+            sum((p - k) ** 2 for p, k in zip(place, known, strict=True)) for known in known_places
+        ]
+        nearest = min(squares)
+        powers = [math.exp((nearest - square) / (2 * width**2)) for square in squares]
+        parts = [power / sum(powers) * y for power, y in zip(powers, known_results, strict=True)]
+        rows.append(sum(parts))
+    return torch.stack(rows)
+
+
+def kernel_by_cdist(places, known_places, known_results, width):
+    distances = torch.cdist(places, known_places, compute_mode="donot_use_mm_for_euclid_dist")
+    return F.softmax(-0.5 * (distances / width) ** 2, dim=1) @ known_results
+
+
+def kernel_by_dot_products(places, known_places, known_results, width):
+    """The square of the place itself is the same in all scores of a row, and cancels."""
+    scores = places @ known_places.T - known_places.square().sum(-1) / 2
+    return softmax(scores / width**2) @ known_results
+
+
+def kernel_with_densities(places, known_places, known_results, width):
+    """The factor of the normal density cancels."""
+    squares = ((places[:, None] - known_places[None]) ** 2).sum(-1)
+    logs = -squares / (2 * width**2) - places.shape[1] * math.log(width * math.sqrt(2 * math.pi))
+    return (logs - logs.logsumexp(-1, keepdim=True)).exp() @ known_results
+
+
+def kernel_with(score):
+    def kernel(places, known_places, known_results, width):
+        return softmax(score(places[:, None] - known_places[None], width)) @ known_results
+
+    return kernel
+
+
+def by_lstsq(A, b):
+    return torch.linalg.lstsq(A, b[:, None], driver="gelsd").solution[:, 0]
+
+
+def solved(A, b):
+    return torch.linalg.pinv(A) @ b
+
+
+def query_for(keys, weights):
+    return by_lstsq(keys[1:] - keys[0], (weights[1:] / weights[0]).log())
+
+
+def query_with_unknown_constant(keys, weights):
+    both = torch.cat([keys, -torch.ones(len(keys), 1, dtype=keys.dtype)], dim=1)
+    return (torch.linalg.pinv(both) @ weights.log())[:-1]
+
+
+def query_from_centred_keys(keys, weights):
+    return torch.linalg.pinv(keys - keys.mean(0)) @ weights.log()
+
+
+def query_from_neighbours(keys, weights):
+    return torch.linalg.pinv(keys.diff(dim=0)) @ weights.log().diff()
+
+
+def query_in_numpy(keys, weights):
+    differences = (keys[:-1] - keys[-1]).numpy()
+    logarithms = (weights[:-1] / weights[-1]).log().numpy()
+    found = np.linalg.lstsq(differences, logarithms, rcond=None)
+    return torch.from_numpy(found[0])
+
+
+def query_and_more(keys, weights):
+    """Any direction in which all keys agree may be added."""
+    differences = keys[1:] - keys[0]
+    free = torch.eye(keys.shape[1], dtype=keys.dtype) - torch.linalg.pinv(differences) @ differences
+    return query_for(keys, weights) + 3 * free.sum(1)
+
+
+def query_by_descent(keys, weights):
+    """Newton's method on the cross-entropy."""
+    query = torch.zeros_like(keys[0])
+    for _ in range(60):
+        now = (keys @ query).softmax(0)
+        slope = keys.T @ (now - weights)
+        bend = keys.T @ (now.diag() - now[:, None] * now) @ keys
+        query = query - torch.linalg.pinv(bend, rtol=1e-13) @ slope
+    return query
+
+
+def query_with(solve):
+    return lambda keys, weights: solve(keys, weights.log())
+
+
+def looking_matrices(looks_at):
+    return 50 * looks_at, torch.eye(len(looks_at), dtype=looks_at.dtype)
+
+
+def looking_split(looks_at):
+    """A singular value decomposition: neither matrix is one-hot."""
+    U, S, V = torch.linalg.svd(looks_at)
+    return 60 * U * S.sqrt(), V.T * S.sqrt()
+
+
+def looking_away_from_others(looks_at):
+    return -50 * (1 - looks_at), torch.eye(len(looks_at), dtype=looks_at.dtype)
+
+
+def looking_by_loop(looks_at):
+    kinds = len(looks_at)
+    W_q, W_k = torch.zeros(2, kinds, kinds + 3, dtype=torch.float64)
+    for kind in range(kinds):
+        W_k[kind, kind + 1] = 5
+        for other in range(kinds):
+            if looks_at[kind, other]:
+                W_q[kind, other + 1] = 4
+    return [W_q, W_k]
+
+
+def looking_changed(change):
+    return lambda looks_at: change(*looking_matrices(looks_at), looks_at)
+
+
 def predictions(second_weight=0.4, new_output=24, output_with_twin=8):
     return lambda: {
         "second_weight": second_weight,
@@ -270,6 +396,49 @@ RIGHT = {
         "fractions": predictions(Fraction(2, 5), Fraction(24), Fraction(8)),
         "numpy": predictions(np.float32(0.4), np.int64(24), np.float64(8)),
         "computed, more keys": computed,
+    },
+    "01-kernel_regression": {
+        "own softmax": kernel_regression,
+        "loops": kernel_by_loop,
+        "cdist": kernel_by_cdist,
+        "dot products": kernel_by_dot_products,
+        "normal densities": kernel_with_densities,
+        "divided before it is squared": kernel_with(
+            lambda apart, width: -(apart / width / math.sqrt(2)).square().sum(-1)
+        ),
+        "as a product": kernel_with(
+            lambda apart, width: -torch.einsum("lsd,lsd->ls", apart, apart) * 0.5 * width**-2
+        ),
+        "float32": lambda p, k, y, width: kernel_regression(p.float(), k.float(), y.float(), width),
+    },
+    "01-query_for": {
+        "differences": query_for,
+        "one more unknown": query_with_unknown_constant,
+        "centred keys": query_from_centred_keys,
+        "neighbours": query_from_neighbours,
+        "numpy": query_in_numpy,
+        "another of many": query_and_more,
+        "step by step": query_by_descent,
+        "float32": lambda keys, weights: query_for(keys, weights).float(),
+        "parameters": lambda keys, weights: nn.Parameter(query_for(keys, weights)),
+    },
+    "01-looking_matrices": {
+        "keys one-hot": looking_matrices,
+        "queries one-hot": lambda looks_at: (
+            torch.eye(len(looks_at), dtype=torch.float64),
+            50 * looks_at.T,
+        ),
+        "singular values": looking_split,
+        "away from the others": looking_away_from_others,
+        "loops, wider, a list": looking_by_loop,
+        "shared out": looking_changed(
+            lambda W_q, W_k, looks_at: (W_q / looks_at.sum(1, keepdim=True).clamp(min=1), 9 * W_k)
+        ),
+        "a shift for all": looking_changed(lambda W_q, W_k, looks_at: (W_q - 7, W_k)),
+        "float32, parameters": looking_changed(
+            lambda W_q, W_k, looks_at: (nn.Parameter(W_q.float()), W_k.float())
+        ),
+        "just firm enough": looking_changed(lambda W_q, W_k, looks_at: (W_q * 0.24, W_k)),
     },
 }
 
@@ -416,6 +585,94 @@ WRONG = {
         "changes queries": lambda q, k, W_q, W_k, w_v: additive_scores(
             q.mul_(1.0).add_(1.0).sub_(1.5), k, W_q, W_k, w_v
         ),
+    },
+    "01-kernel_regression": {
+        "naive": lambda p, k, y, width: (
+            naive(-(p[:, None] - k).square().sum(-1) / (2 * width**2)) @ y
+        ),
+        "NaN turned into 0": lambda p, k, y, width: (
+            naive(-(p[:, None] - k).square().sum(-1) / (2 * width**2)).nan_to_num() @ y
+        ),
+        "cdist, not squared": lambda p, k, y, width: (
+            softmax(-torch.cdist(p, k) / (2 * width**2)) @ y
+        ),
+        "width not squared": kernel_with(lambda x, width: -x.square().sum(-1) / (2 * width)),
+        "no 2": kernel_with(lambda x, width: -x.square().sum(-1) / width**2),
+        "sign": kernel_with(lambda x, width: x.square().sum(-1) / (2 * width**2)),
+        "mean of the features": kernel_with(lambda x, width: -x.square().mean(-1) / 2 / width**2),
+        "last feature": kernel_with(lambda x, width: -x[..., -1].square() / (2 * width**2)),
+        "largest difference": kernel_with(lambda x, width: -(x.abs().amax(-1) ** 2) / 2 / width**2),
+        "fourth powers": kernel_with(lambda x, width: -(x**4).sum(-1) / (2 * width**2)),
+        "a sharp edge": kernel_with(lambda x, width: -(x.square().sum(-1) > width**2) * 1e3),
+        "cosine": lambda p, k, y, width: (
+            softmax(F.normalize(p, dim=-1) @ F.normalize(k, dim=-1).T / width**2) @ y
+        ),
+        "attention": lambda p, k, y, width: softmax(p @ k.T / width**2) @ y,
+        "softmax over places": lambda p, k, y, width: (
+            (-(p[:, None] - k).square().sum(-1) / (2 * width**2)).softmax(0) @ y
+        ),
+        "only the first place": lambda p, k, y, width: kernel_regression(p[:1], k, y, width),
+        "known places": lambda p, k, y, width: kernel_regression(p, k, k, width),
+        "transposed": lambda p, k, y, width: kernel_regression(p, k, y, width).T,
+        "known and new swapped if they fit": lambda p, k, y, width: (
+            kernel_regression(k, p, y, width)
+            if p.shape == k.shape
+            else kernel_regression(p, k, y, width)
+        ),
+        "width ignored": lambda p, k, y, width: kernel_regression(p, k, y, 1.0),
+        "changes the results": lambda p, k, y, width: kernel_regression(p, k, y.mul_(2), width) / 2,
+    },
+    "01-query_for": {
+        "logarithms as they are": query_with(solved),
+        "less the last": query_with(lambda k, s: solved(k, s - s[-1])),
+        "less the mean": query_with(lambda k, s: solved(k, s - s.mean())),
+        "weights as scores": lambda keys, weights: solved(keys, weights),
+        "keys times weights": lambda keys, weights: keys.T @ weights,
+        "keys times logarithms": lambda keys, weights: keys.T @ weights.log(),
+        "centred keys times logarithms": lambda keys, weights: (
+            (keys - keys.mean(0)).T @ weights.log()
+        ),
+        "best key": lambda keys, weights: 5 * keys[weights.argmax()],
+        "zeros": lambda keys, weights: torch.zeros_like(keys[0]),
+        "differences of weights": lambda keys, weights: by_lstsq(
+            keys[1:] - keys[0], weights.diff()
+        ),
+        "differences to different keys": lambda keys, weights: solved(
+            keys[1:] - keys[0], weights.log().diff()
+        ),
+        "one equation too few": lambda keys, weights: query_for(keys[:-1], weights[:-1]),
+        "base 2": lambda keys, weights: query_for(keys, weights) / math.log(2),
+        "for scaled scores": lambda keys, weights: query_for(keys, weights) * keys.shape[1] ** 0.5,
+        "a list": lambda keys, weights: query_for(keys, weights).tolist(),
+        "a row": lambda keys, weights: query_for(keys, weights)[None],
+        "NaN": lambda keys, weights: query_for(keys, weights) * math.nan,
+        "whole numbers": lambda keys, weights: query_for(keys, weights).round().long(),
+        "rounded": lambda keys, weights: query_for(keys, weights).round(decimals=2),
+        "changes keys": lambda keys, weights: query_for(keys.sub_(keys[0].clone()), weights),
+    },
+    "01-looking_matrices": {
+        "identity": lambda looks_at: (50 * torch.eye(len(looks_at)).double(),) * 2,
+        "the table twice": lambda looks_at: (50 * looks_at, looks_at),
+        "transposed": lambda looks_at: looking_matrices(looks_at.T),
+        "strength 1": looking_changed(lambda W_q, W_k, looks_at: (W_q / 50, W_k)),
+        "strength 7": looking_changed(lambda W_q, W_k, looks_at: (W_q * 0.14, W_k)),
+        "enough for 5 words": looking_changed(lambda W_q, W_k, looks_at: (W_q / 5, W_k)),
+        "negative": looking_changed(lambda W_q, W_k, looks_at: (-W_q, W_k)),
+        "preferring the first kind": looking_changed(
+            lambda W_q, W_k, looks_at: (W_q, W_k * torch.arange(2, 2 + len(W_k)).flip(0)[:, None])
+        ),
+        "unlike shares": looking_changed(
+            lambda W_q, W_k, looks_at: (W_q, W_k + 0.01 * torch.arange(len(W_k)).diag())
+        ),
+        "infinite": looking_changed(lambda W_q, W_k, looks_at: (W_q * math.inf, W_k)),
+        "too large": looking_changed(lambda W_q, W_k, looks_at: (W_q * 1e200, W_k * 1e200)),
+        "product": looking_changed(lambda W_q, W_k, looks_at: W_q @ W_k.T),
+        "unequal widths": looking_changed(lambda W_q, W_k, looks_at: (W_q, W_k[:, :1])),
+        "lists": looking_changed(lambda W_q, W_k, looks_at: (W_q.tolist(), W_k.tolist())),
+        "three": looking_changed(lambda W_q, W_k, looks_at: (W_q, W_k, W_k)),
+        "zeros": looking_changed(lambda W_q, W_k, looks_at: (0 * W_q, W_k)),
+        "swapped": looking_changed(lambda W_q, W_k, looks_at: (W_k, W_q)),
+        "changes the table": lambda looks_at: looking_matrices(looks_at.mul_(50)),
     },
     "01-predictions": {
         "weight doubled": predictions(second_weight=0.5),

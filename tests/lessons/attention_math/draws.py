@@ -1,5 +1,6 @@
 """Inputs for the tasks of lesson 01."""
 
+import torch
 from lessons import normal, size
 
 
@@ -59,10 +60,40 @@ def additive_scores(rng, weak=None):
     }
 
 
+def kernel_regression(rng, weak=None):
+    num_known, d = size(rng, 1), size(rng, 1, 4)
+    num_places = num_known if weak == "L = S" or rng.random() < 0.3 else size(rng, 1)
+    scale = rng.choice([0.5, 1, 40])
+    return {
+        "places": scale * normal(rng, num_places, d, weak=weak),
+        "known_places": normal(rng, num_known, d, weak=weak),
+        "known_results": normal(rng, num_known, size(rng, 1, 3), weak=weak),
+        "width": rng.choice([0.3, 0.7, 1, 2.5]),
+    }
+
+
+def query_for(rng, weak=None):
+    d = size(rng, 1)
+    num_keys = rng.choice([d + 1, size(rng, 2, max(2, d))])
+    keys = normal(rng, num_keys, d, weak=weak) / 4 + rng.choice([0, 3])
+    keys[: len(keys) - 1] += 2 * torch.eye(len(keys) - 1, d)
+    return {"keys": keys, "weights": normal(rng, num_keys, weak=weak).softmax(0)}
+
+
+def looking_matrices(rng, weak=None):
+    kinds = size(rng, 2, 6)
+    looks_at = (normal(rng, kinds, kinds, weak=weak) > 0.2).double()
+    words = [rng.randrange(kinds) for _ in range(rng.choice([3, 7, 90]))]
+    return {"looks_at": looks_at, "X": torch.eye(kinds, dtype=torch.float64)[words]}
+
+
 DRAWS = {
     "01-softmax": softmax,
     "01-attend": attend,
     "01-attention": attention,
     "01-additive_scores": additive_scores,
+    "01-kernel_regression": kernel_regression,
+    "01-query_for": query_for,
+    "01-looking_matrices": looking_matrices,
     "01-predictions": lambda rng, weak=None: {},
 }

@@ -496,12 +496,33 @@ def mended_in_place(queries, keys, values):
     return causal(filled(-math.inf))(queries, keys, values)
 
 
-def leaky(queries, keys, values, diagonal=2):
-    num_steps, d_k = queries.shape[1:]
-    scores = queries @ keys.transpose(1, 2) / math.sqrt(d_k)
-    hidden = torch.ones(num_steps, num_steps, dtype=torch.bool).triu(diagonal=diagonal)
-    weights = torch.softmax(scores, dim=-1).masked_fill(hidden, 0.0)
+def leaky(queries, keys, values, centred=True, axes=None):
+    """As in the statement; or without the centring; or measured over these axes."""
+    num_steps = queries.shape[1]
+    if centred:
+        keys = keys - keys.mean(dim=1, keepdim=True)
+    scores = queries @ keys.mT
+    scores = scores / scores.std(dim=axes, keepdim=True)
+    weights = torch.softmax(scores.masked_fill(~mask_loop(num_steps), -math.inf), dim=-1)
     return weights @ values, weights
+
+
+def mended_centred(queries, keys, values):
+    """Centred keys change no weight."""
+    return causal(filled(-math.inf))(queries, keys - keys.mean(dim=1, keepdim=True), values)
+
+
+def centred_by_words_seen(queries, keys, values):
+    """Values from which the mean of the words seen is taken."""
+    count = torch.arange(1, values.shape[1] + 1)[:, None]
+    return causal(filled(-math.inf))(queries, keys, values - values.cumsum(1) / count)
+
+
+def hidden_late(shift):
+    def weights(scores, mask):
+        return torch.softmax(scores, dim=-1) * torch.ones_like(mask).tril(shift)
+
+    return causal(weights)
 
 
 def fused_causal(queries, keys, values):
@@ -516,6 +537,7 @@ MENDED_RIGHT = {
     "own softmax": causal(lambda s, m: softmax_own_exp(s, m.sum(-1).repeat(len(s), 1))),
     "lengths": mended_by_lengths,
     "step by step": mended_step_by_step,
+    "keys centred": mended_centred,
     "float32": lambda q, k, v: mended_by_lengths(q.float(), k.float(), v.float()),
 }
 MENDED_WRONG = {
@@ -524,8 +546,17 @@ MENDED_WRONG = {
         lambda s, m: F.normalize(torch.softmax(s, -1) * m, p=1, dim=-1)
     ),
     "as it was": leaky,
-    "mask mended, order not": lambda q, k, v: leaky(q, k, v, diagonal=1),
-    "order mended, mask not": causal(filled(-math.inf, diagonal=1)),
+    "not centred": lambda q, k, v: leaky(q, k, v, centred=False),
+    "each sentence": lambda q, k, v: leaky(q, k, v, axes=(1, 2)),
+    "each row": lambda q, k, v: leaky(q, k, v, axes=-1),
+    "each column": lambda q, k, v: leaky(q, k, v, axes=1),
+    "values centred": lambda q, k, v: causal(filled(-math.inf))(
+        q, k, v - v.mean(dim=1, keepdim=True)
+    ),
+    "values centred by words seen": centred_by_words_seen,
+    "hidden late": hidden_late(0),
+    "hidden late, next word visible": hidden_late(1),
+    "next word visible": causal(filled(-math.inf, diagonal=1)),
     "renormalised with the old mask": causal(
         lambda s, m: renormalised(s, torch.ones_like(m).tril(1))
     ),
@@ -546,12 +577,292 @@ MENDED_WRONG = {
 }
 
 
+# --- window_mask
+
+
+def window_loop(num_steps, window, valid_lens):
+    mask = torch.zeros(len(valid_lens), num_steps, num_steps, dtype=torch.bool)
+    for b, length in enumerate(valid_lens.tolist()):
+        for t in range(length):
+            mask[b, t, max(0, t - window + 1) : t + 1] = True
+    return mask
+
+
+def window_of_triangles(num_steps, window, valid_lens):
+    band = torch.ones(num_steps, num_steps, dtype=torch.bool).tril().triu(1 - window)
+    return torch.stack([band & (torch.arange(num_steps) < n)[:, None] for n in valid_lens])
+
+
+def window_products(num_steps, window, valid_lens):
+    """Numbers multiplied, made boolean at the end."""
+    steps = torch.arange(num_steps).double()
+    distance = steps[:, None] - steps
+    real = (steps < valid_lens[:, None]).double()
+    band = (distance >= 0).double() * (distance < window).double()
+    return torch.einsum("bi,bj,ij->bij", real, real, band) > 0.5
+
+
+def window_numpy(num_steps, window, valid_lens):
+    band = np.tril(np.ones((num_steps, num_steps))) - np.tril(
+        np.ones((num_steps, num_steps)), -window
+    )
+    real = np.arange(num_steps) < valid_lens.numpy()[:, None]
+    return torch.from_numpy(band.astype(bool)[None] & real[:, :, None])
+
+
+def window_view(num_steps, window, valid_lens):
+    return window_loop(num_steps, window, valid_lens).permute(2, 0, 1).contiguous().permute(1, 2, 0)
+
+
+def window_with(change):
+    """The right mask, changed afterwards."""
+    return lambda n, window, lens: change(window_loop(n, window, lens), n, window, lens)
+
+
+def window_in_place(num_steps, window, valid_lens):
+    mask = window_loop(num_steps, window, valid_lens)
+    valid_lens += 1
+    return mask
+
+
+WINDOW_RIGHT = {
+    "loop": window_loop,
+    "two triangles": window_of_triangles,
+    "products": window_products,
+    "numpy": window_numpy,
+    "view": window_view,
+}
+WINDOW_WRONG = {
+    "one too many": lambda n, w, lens: window_loop(n, w + 1, lens),
+    "one too few": lambda n, w, lens: window_loop(n, w - 1, lens),
+    "window of 3": lambda n, w, lens: window_loop(n, 3, lens),
+    "no window": lambda n, w, lens: window_loop(n, n, lens),
+    "both ways": window_with(lambda m, *_: m | m.mT),
+    "transposed": window_with(lambda m, *_: m.mT),
+    "padding sees padding": lambda n, w, lens: window_loop(n, w, torch.full_like(lens, n)),
+    "padding sees itself": window_with(lambda m, n, *_: m | torch.eye(n, dtype=torch.bool)),
+    "padding sees words": lambda n, w, lens: (
+        window_loop(n, w, torch.full_like(lens, n)) & (torch.arange(n) < lens[:, None, None])
+    ),
+    "chunks": window_with(
+        lambda m, n, w, _: m & (torch.arange(n)[:, None] // w == torch.arange(n) // w)
+    ),
+    "one table": window_with(lambda m, *_: m[0]),
+    "four axes": window_with(lambda m, *_: m[:, None]),
+    "any sequence": window_with(lambda m, *_: m.any(0, keepdim=True).expand_as(m)),
+    "inverted": window_with(lambda m, *_: ~m),
+    "floats": window_with(lambda m, *_: m.float()),
+    "to be added": window_with(lambda m, *_: torch.zeros(m.shape).masked_fill(~m, -math.inf)),
+    "lengths": window_with(lambda m, *_: m.sum(-1)),
+    "lengths changed": window_in_place,
+}
+
+
+# --- packed_mask
+
+
+def packed_loop(sentences):
+    B, L = sentences.shape
+    mask = torch.zeros(B, L, L, dtype=torch.bool)
+    for b, row in enumerate(sentences.tolist()):
+        for t in range(L):
+            for s in range(t + 1):
+                mask[b, t, s] = row[s] == row[t] != -1
+    return mask
+
+
+def packed_blocks(sentences):
+    """A triangle for each sentence of each row."""
+    mask = torch.zeros(*sentences.shape, sentences.shape[1], dtype=torch.bool)
+    for b, row in enumerate(sentences):
+        start = 0
+        numbers, counts = torch.unique_consecutive(row, return_counts=True)
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            end = start + count
+            if number >= 0:
+                mask[b, start:end, start:end] = mask_loop(count)
+            start = end
+    return mask
+
+
+def packed_one_hot(sentences):
+    """Words of one sentence have the same one-hot vector, padding has none."""
+    hot = F.one_hot(sentences.long() + 1)[..., 1:].double()
+    return (hot @ hot.mT > 0) & mask_loop(sentences.shape[1])
+
+
+def packed_differences(sentences):
+    names = sentences.double().masked_fill(sentences < 0, math.nan)  # NaN equals nothing
+    return (names.unsqueeze(2) - names.unsqueeze(1) == 0).tril()
+
+
+def packed_with(change):
+    return lambda sentences: change(packed_loop(sentences), sentences)
+
+
+def packed_in_place(sentences):
+    mask = packed_loop(sentences)
+    sentences[sentences < 0] = 99
+    return mask
+
+
+def packed_by_lengths(sentences):
+    """Takes for granted that sentences are numbered 0, 1, 2 …"""
+    first = (sentences.diff(dim=1, prepend=sentences[:, :1] * 0) != 0).cumsum(1)
+    return ((first[:, :, None] == first[:, None]) & (sentences >= 0)[:, None]).tril()
+
+
+PACKED_RIGHT = {
+    "loop": packed_loop,
+    "blocks": packed_blocks,
+    "one-hot": packed_one_hot,
+    "differences": packed_differences,
+    "view": lambda s: packed_loop(s).permute(2, 0, 1).contiguous().permute(1, 2, 0),
+}
+PACKED_WRONG = {
+    "padding sees padding": lambda s: (s[:, :, None] == s[:, None]).tril(),
+    "padding sees itself": packed_with(lambda m, s: m | torch.eye(s.shape[1], dtype=torch.bool)),
+    "not causal": packed_with(lambda m, s: m | m.mT),
+    "transposed": packed_with(lambda m, s: m.mT),
+    "strict": packed_with(lambda m, s: m.tril(-1)),
+    "sentences ignored": lambda s: mask_loop(s.shape[1]) & (s >= 0)[:, :, None],
+    "0 is padding": packed_with(lambda m, s: m & (s != 0)[:, :, None]),
+    "ascending": lambda s: ((s[:, :, None] >= s[:, None]) & (s >= 0)[:, None]).tril(),
+    "near in number": lambda s: (
+        ((s[:, :, None] - s[:, None]).abs() <= 1) & (s[:, :, None] >= 0) & (s[:, None] >= 0)
+    ).tril(),
+    "products of numbers": lambda s: (s[:, :, None] * s[:, None] == s[:, None] ** 2).tril(),
+    "first row": packed_with(lambda m, s: m[:1].expand_as(m)),
+    "one table": packed_with(lambda m, s: m[0]),
+    "four axes": packed_with(lambda m, s: m[:, None]),
+    "inverted": packed_with(lambda m, s: ~m),
+    "floats": packed_with(lambda m, s: m.double()),
+    "whole numbers": packed_with(lambda m, s: m.long()),
+    "numbers kept": packed_with(lambda m, s: m * s[:, None]),
+    "sentences changed": packed_in_place,
+}
+
+
+# --- without_key
+
+
+def key_by_slices(output, weights, values, key):
+    """Attend to what stands before the key and what stands after it."""
+    new = torch.zeros_like(weights)
+    others = [s for s in range(weights.shape[-1]) if s != key]
+    total = weights[..., others].sum(-1, keepdim=True)
+    shares = weights[..., others] / torch.where(total == 0, 1.0, total)
+    new[..., others] = shares
+    return shares @ values[:, others], new
+
+
+def key_subtracted(output, weights, values, key):
+    """From the old output, without a second matrix product."""
+    gone = weights[..., [key]]
+    factor = torch.where(gone == 1, 0.0, 1 / (1 - gone).clamp(min=1e-12))
+    hot = F.one_hot(torch.tensor(key), weights.shape[-1])
+    return (output - gone * values[:, [key]]) * factor, weights * (1 - hot) * factor
+
+
+def key_by_logarithms(output, weights, values, key):
+    """The logarithms of the weights are scores, up to a number for each row."""
+    hidden = torch.arange(weights.shape[-1]) == key
+    new = weights.log().masked_fill(hidden, -math.inf).softmax(-1).nan_to_num(0.0)
+    return new @ values, new
+
+
+def key_loop(output, weights, values, key):
+    new = torch.zeros_like(weights)
+    for b in range(weights.shape[0]):
+        for i in range(weights.shape[1]):
+            left = sum(float(w) for s, w in enumerate(weights[b, i]) if s != key)
+            for s in range(weights.shape[2]):
+                if s != key and left > 0:
+                    new[b, i, s] = weights[b, i, s] / left
+    return torch.einsum("bis,bsd->bid", new, values), new
+
+
+def key_normalized(output, weights, values, key):
+    new = F.normalize(weights.index_fill(2, torch.tensor([key]), 0.0), p=1, dim=-1)
+    return new @ values, new
+
+
+def without(weigh, make=torch.matmul):
+    """An answer from (weights, key) to weights, and from weights and values to the output."""
+
+    def answer(output, weights, values, key):
+        new = weigh(weights, key)
+        return make(new, values), new
+
+    return answer
+
+
+def zeroed(weights, key):
+    return weights.index_fill(2, torch.tensor([key]), 0.0)
+
+
+def key_in_place(output, weights, values, key):
+    new = key_loop(output, weights, values, key)
+    output -= 1.0
+    return new
+
+
+KEY_RIGHT = {
+    "slices": key_by_slices,
+    "subtracted": key_subtracted,
+    "logarithms": key_by_logarithms,
+    "loop": key_loop,
+    "normalize": key_normalized,
+    "views": lambda *inputs: tuple(X.mT.contiguous().mT for X in key_loop(*inputs)),
+    "float32": lambda o, w, v, key: key_loop(o.float(), w.float(), v.float(), key),
+}
+KEY_WRONG = {
+    "only zeroed": without(zeroed),
+    "next key": lambda o, w, v, key: key_loop(o, w, v, (key + 1) % w.shape[2]),
+    "key counted from 1": lambda o, w, v, key: key_loop(o, w, v, key - 1),
+    "always key 1": lambda o, w, v, key: key_loop(o, w, v, min(1, w.shape[2] - 1)),
+    "NaN": without(lambda w, key: zeroed(w, key) / zeroed(w, key).sum(-1, keepdim=True)),
+    "even where nothing is left": without(
+        lambda w, key: torch.where(
+            zeroed(w, key).sum(-1, keepdim=True) == 0, 1 / w.shape[2], key_loop(w, w, w.mT, key)[1]
+        )
+    ),
+    "softmax": without(lambda w, key: zeroed(w, key).softmax(-1)),
+    "evenly": without(lambda w, key: zeroed(w + w[..., [key]] / max(w.shape[2] - 1, 1), key)),
+    "to the largest": without(
+        lambda w, key: (
+            zeroed(w, key) + w[..., [key]] * F.one_hot(zeroed(w, key).argmax(-1), w.shape[2])
+        )
+    ),
+    "value zeroed": lambda o, w, v, key: (
+        w @ v.index_fill(1, torch.tensor([key]), 0.0),
+        key_loop(o, w, v, key)[1],
+    ),
+    "old output": lambda o, w, v, key: (o.clone(), key_loop(o, w, v, key)[1]),
+    "mean of the others": lambda o, w, v, key: (
+        v[:, [s for s in range(w.shape[2]) if s != key]].mean(1, keepdim=True).expand_as(o),
+        key_loop(o, w, v, key)[1],
+    ),
+    "output only": lambda *inputs: key_loop(*inputs)[0],
+    "in another order": lambda *inputs: key_loop(*inputs)[::-1],
+    "column gone": lambda o, w, v, key: (
+        key_by_slices(o, w, v, key)[0],
+        key_by_slices(o, w, v, key)[1][..., [s for s in range(w.shape[2]) if s != key]],
+    ),
+    "difference": lambda o, w, v, key: (o - key_loop(o, w, v, key)[0], key_loop(o, w, v, key)[1]),
+    "output changed": key_in_place,
+}
+
+
 RIGHT = {
     "02-scaled_scores": SCORES_RIGHT,
     "02-masked_softmax": SOFTMAX_RIGHT,
     "02-causal_mask": MASK_RIGHT,
     "02-scaled_dot_product_attention": ATTENTION_RIGHT,
     "02-mended_attention": MENDED_RIGHT,
+    "02-window_mask": WINDOW_RIGHT,
+    "02-packed_mask": PACKED_RIGHT,
+    "02-without_key": KEY_RIGHT,
 }
 WRONG = {
     "02-scaled_scores": SCORES_WRONG,
@@ -559,4 +870,7 @@ WRONG = {
     "02-causal_mask": MASK_WRONG,
     "02-scaled_dot_product_attention": ATTENTION_WRONG,
     "02-mended_attention": MENDED_WRONG,
+    "02-window_mask": WINDOW_WRONG,
+    "02-packed_mask": PACKED_WRONG,
+    "02-without_key": KEY_WRONG,
 }

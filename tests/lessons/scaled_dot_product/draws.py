@@ -64,10 +64,53 @@ def mended(rng, weak=None):
     }
 
 
+def window(rng, weak=None):
+    batch, steps, _ = _shape(rng, weak)
+    if weak == "no mask":
+        lens = [steps] * batch
+    else:
+        lens = [rng.randint(0, steps) for _ in range(batch)]
+    return {
+        "num_steps": steps,
+        "window": rng.randint(1, steps + 2),
+        "valid_lens": torch.tensor(lens),
+    }
+
+
+def packed(rng, weak=None):
+    batch, steps, _ = _shape(rng, weak)
+    rows = []
+    for _ in range(batch):
+        numbers, row = rng.sample(range(8), 8), []
+        length = steps if weak == "no mask" else rng.randint(0, steps)
+        while len(row) < length:
+            row += [numbers.pop()] * rng.randint(1, 3)
+        rows.append((row[:length] + [-1] * steps)[:steps])
+    return {"sentences": torch.tensor(rows)}
+
+
+def key_to_hide(rng, weak=None):
+    """Weights from a softmax, often with rows of zeros and with rows that see one key alone."""
+    batch, num_queries, num_keys = _shape(rng, weak)
+    key = rng.randrange(num_keys)
+    weights = normal(rng, batch, num_queries, num_keys, weak=weak).softmax(-1)
+    for row in weights.view(-1, num_keys):
+        kind = rng.random()
+        if kind < 0.3 and weak != "no mask":
+            row.zero_()
+        if kind < 0.15 and weak != "no mask":
+            row[key if kind < 0.1 else 0] = 1.0
+    values = normal(rng, batch, num_keys, size(rng, 1, 8), weak=weak)
+    return {"output": weights @ values, "weights": weights, "values": values, "key": key}
+
+
 DRAWS = {
     "02-scaled_scores": scores,
     "02-masked_softmax": softmax,
     "02-causal_mask": mask,
     "02-scaled_dot_product_attention": attention,
     "02-mended_attention": mended,
+    "02-window_mask": window,
+    "02-packed_mask": packed,
+    "02-without_key": key_to_hide,
 }

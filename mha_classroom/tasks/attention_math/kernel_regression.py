@@ -1,0 +1,277 @@
+"""Task 1.6, kernel_regression: an estimate between measured points is attention."""
+
+import torch
+from torch.nn import functional as F
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+
+
+def kernel_regression(places, known_places, known_results, width):
+    squares = (places[:, None] - known_places).square().sum(-1)  # (L, S)
+    return torch.softmax(-squares / (2 * width**2), dim=-1) @ known_results
+
+
+def kernel_cases(draw):
+    """Few and many places, one feature and several, places far from everything known."""
+
+    def case(name, num_places, num_known, d, d_v, width):
+        places, known_places = draw.normal(num_places, d), draw.normal(num_known, d)
+        return _case(name, places, known_places, draw.normal(num_known, d_v), width)
+
+    results = [[0.0, 10], [4, 10], [12, 10]]
+    far = [[100.0, 0], [0, -200], [0.5, 0.5]]
+    corners = [[0.0, 0], [1, 0], [0, 2], [1, 1], [3, 1]]
+    transposed = (draw.normal(2, 7).T, draw.normal(2, 5).T, draw.normal(3, 5).T)
+    return [
+        _case("2 places on a line, 3 known ones", [[0.0], [1.5]], [[0.0], [1], [3]], results, 0.5),
+        case("4 places with 3 features, 7 known ones", 4, 7, 3, 2, 0.8),
+        case("more places than known ones", 11, 5, 2, 3, 1.5),
+        case("as many places as known ones", 5, 5, 3, 2, 0.7),
+        case("all sizes equal", 3, 3, 3, 3, 1.25),
+        case("width 1", 3, 5, 2, 7, 1),
+        case("a narrow width", 3, 5, 2, 2, 0.25),
+        case("a wide one, nearly the plain average", 3, 5, 2, 2, 20.0),
+        case("one place", 1, 7, 5, 2, 0.9),
+        case("one known place", 3, 1, 2, 5, 0.9),
+        _case("places far from all known ones", far, corners, draw.normal(5, 3), 0.5),
+        _case("no tensor is contiguous", *transposed, 0.6),
+    ]
+
+
+def _case(name, places, known_places, known_results, width):
+    tensors = {"places": places, "known_places": known_places, "known_results": known_results}
+    tensors = {key: torch.as_tensor(X, dtype=torch.float64) for key, X in tensors.items()}
+    return Case(name, tensors | {"width": width})
+
+
+def kernel_stages(inputs):
+    places, known_places, known_results, width = inputs.values()
+    differences = places[:, None] - known_places
+    squares = differences.square().sum(-1)
+    weights = torch.softmax(-squares / (2 * width**2), dim=-1)
+    return {
+        "the differences": differences,
+        "the squared distances": squares,
+        "the scores": -squares / (2 * width**2),
+        "the weights": weights,
+        "the estimates": weights @ known_results,
+    }
+
+
+def _squared(differences):
+    return differences.square().sum(-1)
+
+
+def _all_pairs(places, known_places):
+    return places[:, None] - known_places
+
+
+def build_kernel(
+    pairs=_all_pairs,
+    distance=_squared,
+    scale=lambda width: -1 / (2 * width**2),
+    weigh=lambda scores: scores.softmax(-1),
+    average=torch.matmul,
+    averaged="results",
+    finish=unchanged,
+):
+    """pairs: the differences. distance: makes one number of each. scale: makes a score of it.
+    weigh: scores become weights. average: of weights and results, or of what `averaged` names.
+    """
+
+    def kernel_regression(places, known_places, known_results, width):
+        handed_over = {"results": known_results, "places": known_places}[averaged]
+        scores = distance(pairs(places, known_places)) * scale(width)
+        return finish(average(weigh(scores), handed_over))
+
+    return kernel_regression
+
+
+def _naive(scores):
+    return scores.exp() / scores.exp().sum(-1, keepdim=True)
+
+
+def _with_small_number(scores):
+    return scores.exp() / (scores.exp().sum(-1, keepdim=True) + 1e-8)
+
+
+def _nearest(scores):
+    return F.one_hot(scores.argmax(-1), scores.shape[-1]).to(scores.dtype)
+
+
+def _dot_product(places, known_places, known_results, width):
+    return torch.softmax(places @ known_places.T, dim=-1) @ known_results
+
+
+def _in_place(places, known_places, known_results, width):
+    result = kernel_regression(places, known_places, known_results, width)
+    places.zero_()
+    return result
+
+
+WEIGHTS = "From scores to weights"
+SHIFT = "Only differences between scores count"
+AVERAGE = "The output is an average of the values"
+QKV = "Query, key and value"
+
+KERNEL = {
+    "naive-exp": known(
+        "You take the powers of e as they are and divide by their sum.",
+        "Far from all known places every power rounds to 0, and 0 / 0 is NaN. Which number may "
+        "you add to all scores of one place without changing a weight?",
+        section=SHIFT,
+        weigh=_naive,
+    ),
+    "small-number-in-the-sum": known(
+        "You add a small number to the sum of the powers.",
+        "Far from all known places the powers are smaller than that number, and the weights no "
+        "longer add up to 1. The sum can be kept away from 0 without changing any weight.",
+        section=SHIFT,
+        weigh=_with_small_number,
+    ),
+    "not-divided-by-the-sum": known(
+        "You do not divide the powers by their sum.",
+        "Each place has one unit of weight to share out among the known places. A number that all "
+        "known results share, like 10 in the example, should come out as it went in.",
+        section=WEIGHTS,
+        weigh=torch.exp,
+    ),
+    "shared-out-over-places": known(
+        "Your weights add up to 1 over the places, not over the known places.",
+        "Each place asks for itself, so each row of weights, one for each place, adds up to 1.",
+        section="All queries at once",
+        weigh=lambda scores: scores.softmax(0),
+    ),
+    "all-weights-together": known(
+        "All your weights together add up to 1.",
+        "Each place asks for itself: the weights of each place add up to 1.",
+        section="All queries at once",
+        weigh=lambda scores: scores.flatten().softmax(0).reshape(scores.shape),
+    ),
+    "nearest-only": known(
+        "You return the result of the nearest known place.",
+        "That is a look-up. Here all known places count, the nearer ones more.",
+        section=AVERAGE,
+        weigh=_nearest,
+    ),
+    "plain-average": known(
+        "You return the plain average of the known results.",
+        "That is what a very large width gives. The nearer a known place is, the more it counts.",
+        section=AVERAGE,
+        weigh=lambda scores: torch.full_like(scores, 1 / scores.shape[-1]),
+    ),
+    "farther-is-better": known(
+        "You give the largest weight to the known place that is farthest away.",
+        "A large score means a large weight. What should a large distance mean for the score?",
+        scale=lambda width: 1 / (2 * width**2),
+    ),
+    "distance-not-squared": known(
+        "You use the distance as it is, not its square.",
+        "That is a kernel, too, but another one: it falls off more slowly far away.",
+        distance=lambda differences: differences.norm(dim=-1),
+    ),
+    "absolute-differences": known(
+        "You add up the differences of the features without their signs.",
+        "The squared distance is the sum of the squares of the differences.",
+        distance=lambda differences: differences.abs().sum(-1),
+    ),
+    "squared-after-the-sum": known(
+        "You add up the differences of the features first and square the sum.",
+        "Differences of opposite sign then cancel: two places far apart can seem to be the same. "
+        "Each difference is squared by itself.",
+        distance=lambda differences: differences.sum(-1).square(),
+    ),
+    "features-averaged": known(
+        "You take the mean of the squared differences over the features.",
+        "The squared distance is their sum. With one feature nobody sees the difference.",
+        distance=lambda differences: differences.square().mean(-1),
+    ),
+    "first-feature-only": known(
+        "You compare the first feature only.",
+        "A place has d features, and all of them count for the distance.",
+        distance=lambda differences: differences[..., 0].square(),
+    ),
+    "width-not-squared": known(
+        "You divide by twice the width, not by twice its square.",
+        "Only width = 1 hides that. If all places and the width are given in another unit, the "
+        "weights must stay as they are: what happens to a squared distance then?",
+        scale=lambda width: -1 / (2 * width),
+    ),
+    "factor-2-left-out": known(
+        "You leave out the 2 below the fraction.",
+        "The formula of the statement divides by 2 · width².",
+        scale=lambda width: -1 / width**2,
+    ),
+    "width-ignored": known(
+        "You do not use the width.",
+        "It says how far a known place makes itself felt.",
+        scale=lambda width: -0.5,
+    ),
+    "multiplied-by-the-width": known(
+        "You multiply by the square of the width where the formula divides.",
+        "A larger width means that known places farther away still count.",
+        scale=lambda width: -(width**2) / 2,
+    ),
+    "divided-first-squared-later": known(
+        "You divide by 2 · width and square all of it.",
+        "Then the 2 is squared, too.",
+        scale=lambda width: -1 / (2 * width) ** 2,
+    ),
+    "dot-product": known(
+        "You score with dot products.",
+        "A dot product rewards known places that are far from 0. The score of this task falls "
+        "with the distance of the two places.",
+        section="Scores",
+        wrong=_dot_product,
+    ),
+    "paired-one-to-one": known(
+        "You subtract the known places as they are: place 0 meets known place 0 and no other.",
+        "Every place has to meet every known one. Where do the places need an axis of length 1?",
+        section="Additive attention",
+        pairs=lambda places, known_places: places - known_places,
+    ),
+    "known-places-averaged": known(
+        "You average the known places.",
+        "They are the keys: places are compared with them. What was measured there is handed over.",
+        section=QKV,
+        averaged="places",
+    ),
+    "weights-returned": known(
+        "You return the weights.",
+        "They say how much each known result counts. The estimate is the average with them.",
+        section="Attention with one query",
+        average=lambda weights, results: weights,
+    ),
+    "scores-averaged": known(
+        "You multiply the known results by the scores.",
+        "Scores are not weights yet: they are negative and do not add up to 1.",
+        section=WEIGHTS,
+        weigh=unchanged,
+    ),
+    "squeezed-too-far": known(
+        "You squeeze every axis of length 1 out of the result.",
+        "One place is still an axis: the result is (L, d_v).",
+        section="All queries at once",
+        finish=torch.squeeze,
+    ),
+    "places-changed-in-place": known(
+        "You change the places that you are given.",
+        "Whoever calls the function still needs them. Functions whose names end in _, and -=, "
+        "write into the tensor that they are given: work on a new one.",
+        section="All queries at once",
+        wrong=_in_place,
+    ),
+}
+
+TASK = Task(
+    "01-kernel_regression",
+    kernel_regression,
+    kernel_cases,
+    mistakes=read_again("Scores", KERNEL),
+    build=build_kernel,
+    stages=kernel_stages,
+    uses=("01-softmax",),
+    number=6,
+    since=2,
+    alone=("paired-one-to-one", "places-changed-in-place", "squeezed-too-far", "weights-returned"),
+)

@@ -1,0 +1,237 @@
+"""Task 1.8, looking_matrices: W_q and W_k by hand, so that words look where they should."""
+
+import torch
+
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.tasks.attention_math.runs import run_looking
+
+
+def looking_matrices(looks_at):
+    """Keys say what a word is, queries what it looks for."""
+    return 50 * looks_at, torch.eye(len(looks_at), dtype=torch.float64)
+
+
+def looking_cases(draw):
+    """Tables that are one-sided, with several kinds to look at, none, or the own kind."""
+
+    def table(*rows):
+        return torch.tensor(rows, dtype=torch.float64)
+
+    def case(name, looks_at, kinds):
+        X = torch.eye(len(looks_at), dtype=torch.float64)[kinds]  # (L, F)
+        return Case(name, {"looks_at": looks_at, "X": X})
+
+    grammar = table([0, 1, 0], [0, 0, 1], [1, 1, 0])
+    ring = torch.eye(5, dtype=torch.float64).roll(1, 1)
+    some = table([0, 1, 1, 0], [0, 0, 0, 0], [1, 0, 0, 1], [1, 1, 1, 0])
+    own = table([1, 0], [1, 0])
+    drawn = (draw.normal(7, 7) > 0.3).double()
+    drawn[0, :3] = torch.tensor([0.0, 1, 1])
+    drawn[1, 0], drawn[2, 0] = 0, 1
+    return [
+        case("article, noun, verb", grammar, [0, 1, 2, 0, 1]),
+        case("2 kinds that both look at the first", own, [0, 1, 1]),
+        case("each kind looks at the next, the last at the first", ring, [4, 2, 0, 1, 3, 0]),
+        case("a kind that looks at nothing", some, [3, 2, 1, 0, 0, 2]),
+        case("7 kinds", drawn, [0, 1, 2, 3, 4, 5, 6, 6, 0, 1, 1]),
+        case("a sentence of 60 words", grammar, [0, 1] + 20 * [0, 2] + 18 * [0]),
+        case("what a word looks at is missing", grammar, [1, 0, 0, 1, 1]),
+    ]
+
+
+FIRM = 1e-3  # of its weight a word may put elsewhere
+
+
+@total
+def examine_looking(inputs, seen):
+    """The weights (L, S) of self-attention with the learner's matrices, for the words that have
+    something to look at; other rows are 0. What is nearly right counts as right.
+
+    Raises: AnswerError if these are no such matrices, or all words look at the right ones, but
+        not firmly.
+    """
+    looks_at, X = inputs["looks_at"], inputs["X"]
+    W_q, W_k = _checked(seen["weights"], len(looks_at))
+    wanted = X @ looks_at @ X.T  # (L, S)
+    asks = wanted.any(dim=-1)
+    ideal = wanted[asks] / wanted[asks].sum(dim=-1, keepdim=True)
+    scores = ((X @ W_q) @ (X @ W_k).T)[asks]
+    weights = torch.softmax(scores, dim=-1)
+    if weights.isnan().any():
+        raise AnswerError("W_q and W_k are so large that scores overflow: the weights are NaN.")
+    there = (weights * (ideal > 0)).sum(dim=-1)
+    evenly = ((weights - ideal * there[:, None]) * (ideal > 0)).abs() <= FIRM
+    if (there >= 1 - FIRM).all() and evenly.all():
+        weights = ideal
+    elif _only_weak(scores, ideal):
+        place = int(there.argmin())
+        word, kind = int(asks.nonzero()[place]), int(X[asks][place].argmax())
+        raise AnswerError(
+            "Words look at the right ones, but not firmly: in a sentence of "
+            f"{len(X)} words, word {word} (of kind {kind}) puts {there[place]:.4f} of its weight "
+            "there, and at least 0.999 is asked for."
+        )
+    result = torch.zeros_like(wanted)
+    result[asks] = weights
+    return result
+
+
+def _only_weak(scores, ideal):
+    """Whether the right words, and no others, share the largest score of each row."""
+    slack = 1e-9 * scores.abs().amax(dim=-1, keepdim=True)
+    return bool(((scores >= scores.amax(dim=-1, keepdim=True) - slack) == (ideal > 0)).all())
+
+
+def _checked(pair, num_kinds):
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise AnswerError(
+            f"looking_matrices has to return two tensors, W_q and W_k, got {describe(pair)}."
+        )
+    for name, W in zip(("W_q", "W_k"), pair, strict=True):
+        if not torch.is_tensor(W) or W.dtype not in (torch.float32, torch.float64):
+            kind = W.dtype if torch.is_tensor(W) else type(W).__name__
+            raise AnswerError(f"{name} has to be a tensor of float32 or float64, got {kind}.")
+        if W.dim() != 2 or W.shape[0] != num_kinds or not W.shape[1]:
+            raise AnswerError(f"{name} has shape {tuple(W.shape)}, expected ({num_kinds}, d_k).")
+        if not W.isfinite().all():
+            raise AnswerError(f"{name} holds inf or NaN, and inf · 0 is not a number.")
+    W_q, W_k = (W.detach().double() for W in pair)
+    if W_q.shape != W_k.shape:
+        sizes = f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"
+        raise AnswerError(f"W_q and W_k must have one width d_k, their shapes are {sizes}.")
+    return W_q, W_k
+
+
+def _eye_like(looks_at):
+    return torch.eye(len(looks_at), dtype=looks_at.dtype)
+
+
+def build_looking(
+    table=torch.clone, queries=torch.clone, keys=_eye_like, strength=50.0, finish=lambda *pair: pair
+):
+    """table: of who looks at whom. queries, keys: the matrices made of it. strength: of the
+    queries. finish: of both.
+    """
+
+    def looking_matrices(looks_at):
+        wanted = table(looks_at)
+        return finish(strength * queries(wanted), keys(wanted))
+
+    return looking_matrices
+
+
+def _first_kind_only(looks_at):
+    first = torch.zeros_like(looks_at)
+    first[torch.arange(len(first)), looks_at.argmax(dim=1)] = 1
+    return first * looks_at
+
+
+COME_FROM = "Where Q, K and V come from"
+TWO = "Why queries and keys have two matrices"
+
+LOOKING = {
+    "too-weak": known(
+        "Your words look at the right ones, but not firmly.",
+        "Only differences between scores count. How large must they be, so that hardly anything is "
+        "left for many other words?",
+        section="The output is an average of the values",
+        strength=1.0,
+    ),
+    "asking-and-asked-swapped": known(
+        "In your matrices the words that are looked at do the looking.",
+        "W_q says what a word looks for, W_k what it is. A row of looks_at belongs to the kind "
+        "that asks.",
+        table=lambda looks_at: looks_at.T,
+    ),
+    "each-kind-looks-at-itself": known(
+        "With your matrices each word looks at its own kind.",
+        "A query has to match the keys of others. What should the query of a kind look like, if "
+        "the keys are one-hot?",
+        section=TWO,
+        queries=_eye_like,
+    ),
+    "one-matrix-for-both": known(
+        "You use looks_at for queries and for keys.",
+        "Then two words fit if they look at the same kinds, and scores are symmetric. One of the "
+        "two matrices says what a word is.",
+        section=TWO,
+        keys=torch.clone,
+    ),
+    "table-times-its-transpose": known(
+        "You use looks_at for the queries and its transpose for the keys.",
+        "Then a word looks at what its own targets look at: two steps instead of one. One of the "
+        "two matrices says what a word is.",
+        keys=lambda looks_at: looks_at.T.clone(),
+    ),
+    "made-symmetric": known(
+        "With your matrices, if one kind looks at another, it is looked at in return.",
+        "looks_at is not symmetric, and two matrices need not make symmetric scores.",
+        section=TWO,
+        table=lambda looks_at: torch.maximum(looks_at, looks_at.T),
+    ),
+    "also-at-itself": known(
+        "With your matrices each kind also looks at itself.",
+        "It should do so only if looks_at says so.",
+        section=TWO,
+        table=lambda looks_at: torch.maximum(looks_at, torch.eye(len(looks_at)).to(looks_at)),
+    ),
+    "one-kind-only": known(
+        "Your words look at the first of several kinds and leave out the others.",
+        "A row of looks_at may have several ones, and they count alike.",
+        table=_first_kind_only,
+    ),
+    "away-from-them": known(
+        "Your words look at all but the right ones.",
+        "Somewhere a sign is turned round: a large score means a large weight.",
+        section="Scores",
+        strength=-50.0,
+    ),
+    "all-alike": known(
+        "With your matrices all words get the same weight.",
+        "All scores are equal then. Which entries of looks_at have to make a difference?",
+        section="The output is an average of the values",
+        table=torch.ones_like,
+    ),
+    "scores-overflow": known(
+        "Your numbers are so large that scores overflow.",
+        "Powers of e of 50 are enough for a firm look. inf - inf is NaN.",
+        section="Only differences between scores count",
+        finish=lambda W_q, W_k: (1e200 * W_q, 1e200 * W_k),
+    ),
+    "infinite-entries": known(
+        "Your matrices hold infinite numbers.",
+        "Infinite times 0 is NaN, and a one-hot word has many zeros. A large number does.",
+        section="Only differences between scores count",
+        finish=lambda W_q, W_k: (torch.inf * W_q, W_k),
+    ),
+    "one-matrix-returned": known(
+        "You return one matrix.",
+        "Two are asked for: W_q makes the queries, W_k the keys.",
+        finish=lambda W_q, W_k: W_q,
+    ),
+    "whole-numbers": known(
+        "Your matrices hold whole numbers.",
+        "PyTorch does not multiply them with the float64 vectors of the words. Which dtype does "
+        "looks_at have?",
+        finish=lambda W_q, W_k: (W_q.long(), W_k.long()),
+    ),
+}
+
+TASK = Task(
+    "01-looking_matrices",
+    looking_matrices,
+    looking_cases,
+    run=run_looking,
+    examine=examine_looking,
+    returns=("the weights",),
+    mistakes=read_again(COME_FROM, LOOKING),
+    build=build_looking,
+    number=8,
+    since=2,
+    alone=(
+        *("scores-overflow", "infinite-entries", "one-matrix-returned", "whole-numbers"),
+        "table-times-its-transpose",  # with one-hot queries it is right
+    ),
+)

@@ -1,0 +1,218 @@
+"""Task 1.7, query_for: from weights back to a query that has them."""
+
+import torch
+
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.attention_math.runs import run_query
+
+
+def query_for(keys, weights):
+    """Between two keys the unknown constant cancels."""
+    return torch.linalg.pinv(keys[1:] - keys[0]) @ torch.log(weights[1:] / weights[0])
+
+
+def query_cases(draw):
+    """Fewer keys than features, as many, and one more, where few scores can be had."""
+
+    def case(name, num_keys, d, spread=1.0):
+        # Keys whose differences point in directions of their own, so that a query exists.
+        keys = 0.3 * draw.normal(num_keys, d)
+        keys[torch.arange(min(num_keys, d)), torch.arange(min(num_keys, d))] += 2
+        return _case(name, keys, (spread * draw.normal(num_keys)).softmax(-1))
+
+    transposed = (0.3 * draw.normal(5, 3) + 2 * torch.eye(5, 3, dtype=torch.float64)).T
+    return [
+        _case("2 keys of width 2", [[1.0, 0], [2, 2]], [0.2, 0.8]),
+        _case("3 keys of width 2", [[1.0, 0], [0, 1], [2, 1]], [0.125, 0.25, 0.625]),
+        _case("2 keys of width 1", [[3.0], [1]], [0.9, 0.1]),
+        case("3 keys of width 7", 3, 7),
+        case("as many keys as their width", 5, 5),
+        case("4 keys of width 3", 4, 3),
+        case("8 keys of width 7", 8, 7),
+        case("weights that are far apart", 4, 3, spread=5.0),
+        _case("keys far from 0", [[101.0, 40], [100, 41], [102, 41]], [0.5, 0.3, 0.2]),
+        _case("keys are a transposed tensor", transposed, draw.normal(3).softmax(-1)),
+    ]
+
+
+def _case(name, keys, weights):
+    keys, weights = (torch.as_tensor(X, dtype=torch.float64) for X in (keys, weights))
+    return Case(name, {"keys": keys, "weights": weights})
+
+
+@total
+def examine_query(inputs, seen):
+    """The weights that the learner's query has with these keys.
+
+    Raises: AnswerError if it is no query, or so long that its weights are NaN.
+    """
+    query, d = seen["weights"], inputs["keys"].shape[1]
+    if not torch.is_tensor(query):
+        raise AnswerError(f"query_for has to return a tensor ({d},), got {describe(query)}.")
+    if query.dtype not in (torch.float32, torch.float64):
+        raise AnswerError(f"The query has to hold float64 numbers, got {query.dtype}.")
+    if tuple(query.shape) != (d,):
+        raise AnswerError(
+            f"The query has shape {tuple(query.shape)}, expected ({d},): one number for each "
+            "feature of a key."
+        )
+    if not query.isfinite().all():
+        raise AnswerError("The query holds inf or NaN.")
+    return torch.softmax(inputs["keys"] @ query.double(), dim=-1)
+
+
+def _with_pinv(A, b):
+    return torch.linalg.pinv(A) @ b
+
+
+def build_query(
+    scores=torch.log,
+    shift=lambda keys, scores: (keys[1:] - keys[0], scores[1:] - scores[0]),
+    solve=_with_pinv,
+    finish=unchanged,
+):
+    """scores: of the weights. shift: takes the unknown constant out of keys and scores. solve: the
+    query from what is left. finish: of the query.
+    """
+
+    def query_for(keys, weights):
+        return finish(solve(*shift(keys, scores(weights))))
+
+    return query_for
+
+
+SHIFT = "Only differences between scores count"
+SOFTMAX = "Softmax"
+
+QUERY = {
+    "constant-forgotten": known(
+        "You look for a query whose scores are the logarithms of the weights.",
+        "Other scores give the same weights. With more keys than features the logarithms "
+        "themselves mostly cannot be reached, and you get the nearest that can. Which scores may "
+        "you ask for besides?",
+        shift=lambda keys, scores: (keys, scores),
+    ),
+    "first-score-taken-off-the-scores-only": known(
+        "You subtract one score from all scores, but leave the keys as they are.",
+        "That asks for a score of exactly 0 at that key. Only the differences between the scores "
+        "are known: what about the keys has to have these differences?",
+        shift=lambda keys, scores: (keys, scores - scores[0]),
+    ),
+    "mean-taken-off-the-scores-only": known(
+        "You subtract the mean from all scores, but leave the keys as they are.",
+        "That asks for scores whose mean is exactly 0. Only the differences between the scores "
+        "are known.",
+        shift=lambda keys, scores: (keys, scores - scores.mean()),
+    ),
+    "largest-taken-off-the-scores-only": known(
+        "You subtract the largest score from all scores, but leave the keys as they are.",
+        "That asks for a score of exactly 0 at the best key. Only the differences between the "
+        "scores are known.",
+        shift=lambda keys, scores: (keys, scores - scores.max()),
+    ),
+    "keys-shifted-scores-not": known(
+        "You take differences of the keys, but not of the scores.",
+        "What a query has with the difference of two keys is the difference of two scores.",
+        shift=lambda keys, scores: (keys[1:] - keys[0], scores[1:]),
+    ),
+    "weights-as-scores": known(
+        "You look for a query whose scores are the weights themselves.",
+        "A softmax comes between: it takes powers of the scores. What undoes a power of e?",
+        section=SOFTMAX,
+        scores=torch.clone,
+    ),
+    "logarithm-to-base-2": known(
+        "You take logarithms to base 2.",
+        "Softmax takes powers of e.",
+        section=SOFTMAX,
+        scores=torch.log2,
+    ),
+    "logarithm-to-base-10": known(
+        "You take logarithms to base 10.",
+        "Softmax takes powers of e.",
+        section=SOFTMAX,
+        scores=torch.log10,
+    ),
+    "odds": known(
+        "You take the logarithm of weight / (1 - weight).",
+        "That undoes a sigmoid, which turns each score into a weight by itself. In a softmax a "
+        "weight is one power divided by the sum of all.",
+        section=SOFTMAX,
+        scores=torch.logit,
+    ),
+    "powers-for-logarithms": known(
+        "You take powers of the weights.",
+        "Softmax takes powers of the scores. Here you go the other way: what undoes a power of e?",
+        section=SOFTMAX,
+        scores=torch.exp,
+    ),
+    "sign-lost": known(
+        "Your query has the wrong sign.",
+        "The key with the largest weight gets the smallest with it.",
+        finish=torch.neg,
+    ),
+    "scaled": known(
+        "Your query is longer by the square root of the width.",
+        "That would be right if the scores were divided by it, as in lesson 2. Here they are not.",
+        finish=lambda query: query * len(query) ** 0.5,
+    ),
+    "keys-added-up": known(
+        "You multiply the scores by the keys and add up.",
+        "Keys times query is scores. To get from scores to the query is not a product with the "
+        "keys, but the solution of equations, one for each key.",
+        section="Scores",
+        solve=lambda keys, scores: keys.T @ scores,
+    ),
+    "average-of-the-keys": known(
+        "You return the average of the keys with these weights.",
+        "It is near to the keys with large weights, but its scores are whatever they are.",
+        section="The output is an average of the values",
+        wrong=lambda keys, weights: weights @ keys,
+    ),
+    "best-key": known(
+        "You return the key with the largest weight.",
+        "It mostly prefers itself, but nothing makes the other weights right.",
+        section="Why queries and keys have two matrices",
+        wrong=lambda keys, weights: keys[weights.argmax()].clone(),
+    ),
+    "solve-for-square-tables": known(
+        "You use torch.linalg.solve, which wants as many keys as features.",
+        "There may be fewer keys, or one more. The statement names a function for all of them.",
+        section="Scores",
+        wrong=lambda keys, weights: torch.linalg.solve(keys, weights.log()),
+    ),
+    "inverse-of-square-tables": known(
+        "You use the inverse, which there is only for as many keys as features.",
+        "There may be fewer keys, or one more. The statement names a function for all of them.",
+        section="Scores",
+        wrong=lambda keys, weights: torch.linalg.inv(keys) @ weights.log(),
+    ),
+    "scores-returned": known(
+        "You return the scores.",
+        "One step is missing: the query that has these scores with the keys.",
+        section="Scores",
+        wrong=lambda keys, weights: weights.log(),
+    ),
+    "query-as-a-column": known(
+        "Your query is a table with one column.",
+        "A query is a list of d numbers.",
+        section="Scores",
+        finish=lambda query: query[:, None],
+    ),
+}
+
+TASK = Task(
+    "01-query_for",
+    query_for,
+    query_cases,
+    run=run_query,
+    examine=examine_query,
+    returns=("the weights of your query",),
+    mistakes=read_again(SHIFT, QUERY),
+    build=build_query,
+    number=7,
+    since=2,
+    alone=("query-as-a-column",),
+)

@@ -1,0 +1,212 @@
+"""Task 2.7, packed_mask: several sentences in one row, none of which sees another."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+
+
+def packed_mask(sentences):
+    same = sentences[:, :, None] == sentences[:, None]  # (B, L, L)
+    causal = torch.ones(same.shape[1:], dtype=torch.bool).tril()
+    return same & causal & (sentences >= 0)[:, :, None]
+
+
+def packed_cases(draw):
+    def case(name, *rows):
+        return Case(name, {"sentences": torch.tensor(rows)})
+
+    random = []
+    for _ in range(4):  # 5 sentences of 1 to 4 words, cut off after 11 words, and padding
+        names = (draw.integers(0, 8, 1) + 2 * torch.arange(5)) % 9
+        row = torch.repeat_interleave(names, draw.integers(1, 4, 5))[:11]
+        random.append(torch.cat([row, torch.full((13 - len(row),), -1)]))
+    return [
+        case("3 words and 2 words", [0, 0, 0, 1, 1]),
+        case("2 rows, one with padding", [0, 0, 1, 1, 1, 2], [0, 1, 1, 1, -1, -1]),
+        case("numbers in another order", [7, 7, 2, 2, 2, 0, 0], [3, 0, 0, 9, 9, 9, -1]),
+        case("as many rows as words", [0, 0, 1], [0, 1, -1], [4, 4, 4]),
+        case("a row of padding only", [-1, -1, -1, -1], [0, 0, 0, 0]),
+        case("sentences of one word", [2, 1, 0, -1], [0, 1, 2, 3], [5, 6, 7, -1]),
+        case("one word", [0], [-1]),
+        Case("4 rows of 13 words, in int32", {"sentences": torch.stack(random).int()}),
+    ]
+
+
+def right_same(sentences):
+    return sentences[:, :, None] == sentences[:, None]
+
+
+def right_causal(num_steps):
+    return torch.ones(num_steps, num_steps, dtype=torch.bool).tril()
+
+
+def build_packed(
+    same=right_same,
+    causal=right_causal,
+    real=lambda sentences: sentences >= 0,
+    turn=unchanged,
+    form=unchanged,
+):
+    """same: (B, L, L), which words belong together. causal: (L, L). real: (B, L), which words are
+    no padding."""
+
+    def packed_mask(sentences):
+        words = real(sentences)
+        pairs = words[:, :, None] & words[:, None]
+        return form(turn(same(sentences) & causal(sentences.shape[1]) & pairs))
+
+    return packed_mask
+
+
+def _every(sentences):
+    return torch.ones_like(sentences, dtype=torch.bool)
+
+
+def _padding_sees_itself(sentences):
+    mask = packed_mask(sentences)
+    return mask | torch.eye(mask.shape[1], dtype=torch.bool)
+
+
+def _rows_compared(sentences):
+    """Rows with rows, not words with words."""
+    return (sentences[:, None] == sentences[None]) & right_causal(sentences.shape[1])
+
+
+PADDING = "Hiding padding"
+FUTURE = "Hiding the future"
+OPPOSITE = "Two meanings of True"
+AXES = "A mask with one axis too many, or too few"
+
+PACKED = {
+    "padding-sees-padding": known(
+        "Padding attends to padding, as if it were a sentence of its own.",
+        "-1 equals -1, so a comparison of the numbers alone takes all padding for one sentence. "
+        "Its rows have to be False from end to end.",
+        section=PADDING,
+        real=_every,
+    ),
+    "padding-sees-itself": known(
+        "Each padding attends to itself.",
+        "That keeps NaN away in some libraries. This task asks for rows that are False from end "
+        "to end, as in the rest of the lesson.",
+        section="Nothing to attend to",
+        wrong=_padding_sees_itself,
+    ),
+    "sentence-0-hidden": known(
+        "Sentence 0 is hidden, as if it were padding.",
+        "Padding is marked by -1. 0 is the number of a sentence like any other.",
+        section=PADDING,
+        real=lambda sentences: sentences > 0,
+    ),
+    "future-visible": known(
+        "Your words see the later words of their own sentence.",
+        "Two conditions have to hold at once: the same sentence, and not later.",
+        causal=lambda n: torch.ones(n, n, dtype=torch.bool),
+    ),
+    "looks-ahead": known(
+        "Your words see themselves and what comes later: the triangle is on the wrong side.",
+        "Rows are queries. The first word of a sentence may see only itself.",
+        causal=lambda n: right_causal(n).T,
+    ),
+    "next-word-visible": known(
+        "Each of your words sees the next word of its sentence too.",
+        "That is the word that a model is to predict.",
+        causal=lambda n: torch.ones(n, n, dtype=torch.bool).tril(1),
+    ),
+    "hides-itself": known(
+        "None of your words may look at itself.",
+        "Word t may see the words of its sentence up to t, itself included.",
+        causal=lambda n: right_causal(n).tril(-1),
+    ),
+    "sentences-ignored": known(
+        "Your mask is causal, but words see the sentences before their own.",
+        "The row is only a place to store several sentences. What one of them says is none of the "
+        "business of the next.",
+        same=lambda sentences: torch.ones_like(right_same(sentences)),
+    ),
+    "larger-numbers-see-smaller": known(
+        "Words see the sentences with smaller numbers than their own.",
+        "Belonging to the same sentence means that the numbers are equal. Which comparison is "
+        "that?",
+        same=lambda sentences: sentences[:, :, None] >= sentences[:, None],
+    ),
+    "smaller-numbers-see-larger": known(
+        "Words see the sentences with larger numbers than their own.",
+        "Belonging to the same sentence means that the numbers are equal. Which comparison is "
+        "that?",
+        same=lambda sentences: sentences[:, :, None] <= sentences[:, None],
+    ),
+    "other-sentences-only": known(
+        "Your words see the other sentences and not their own.",
+        "The comparison is the wrong way round. Where is it True?",
+        same=lambda sentences: ~right_same(sentences),
+    ),
+    "neighbours-compared": known(
+        "You compare each word with the one before it only.",
+        "Two words of a sentence may stand further apart. Every word of a row is to be compared "
+        "with every word of the same row.",
+        same=lambda s: right_same(s) & ~right_causal(s.shape[1]).tril(-2),
+    ),
+    "first-row-for-all": known(
+        "Every row of the batch gets the sentences of the first.",
+        "Each row is packed in its own way. The result has an axis for the batch.",
+        section=AXES,
+        same=lambda sentences: right_same(sentences[:1]).expand(len(sentences), -1, -1),
+        real=lambda sentences: (sentences[:1] >= 0).expand(len(sentences), -1),
+    ),
+    "compared-without-an-axis": known(
+        "You compare the numbers with themselves, one by one, and all of them are equal.",
+        "Every word is to be compared with every word of its row. For that the queries need to "
+        "run along another axis than the keys.",
+        section=AXES,
+        wrong=lambda sentences: sentences == sentences,
+    ),
+    "rows-compared": known(
+        "You compare rows of the batch with each other, not words.",
+        "The new axis stands in front of the words in one of them and behind them in the other. "
+        "Where do the queries run, and where the keys?",
+        section=AXES,
+        wrong=_rows_compared,
+    ),
+    "no-axis-for-the-batch": known(
+        "Your mask has no axis for the batch.",
+        "Each row is packed in its own way, so each has a table of its own: (B, L, L).",
+        section=AXES,
+        form=lambda mask: mask[0],
+    ),
+    "mask-inverted": known(
+        "Your mask is True where a word may not look.",
+        "Here, as in PyTorch's function, True means may attend.",
+        section=OPPOSITE,
+        turn=torch.logical_not,
+    ),
+    "mask-of-floats": known(
+        "Your mask holds the numbers 0.0 and 1.0, not booleans.",
+        "PyTorch adds a mask of numbers to the scores, and then 1.0 and 0.0 hide nothing.",
+        section=OPPOSITE,
+        form=torch.Tensor.double,
+    ),
+    "mask-of-whole-numbers": known(
+        "Your mask holds the whole numbers 0 and 1, not booleans.",
+        "~ shows the difference: of True it makes False, of 1 it makes -2.",
+        section=OPPOSITE,
+        form=torch.Tensor.long,
+    ),
+}
+
+TASK = Task(
+    "02-packed_mask",
+    packed_mask,
+    packed_cases,
+    mistakes=read_again(FUTURE, PACKED),
+    build=build_packed,
+    alone=(
+        "other-sentences-only",
+        "neighbours-compared",
+        "no-axis-for-the-batch",
+        "mask-of-whole-numbers",
+    ),
+    uses=("02-causal_mask",),
+    since=3,
+    number=7,
+)

@@ -1,0 +1,308 @@
+"""Task 2.8, without_key: an attention as if one key had not been there."""
+
+import math
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+
+
+def without_key(output, weights, values, key):
+    others = weights.clone()
+    others[..., key] = 0.0
+    left = 1 - weights[..., key : key + 1]  # (B, L, 1): what the other keys share
+    weights = torch.where(left > 0, others / left.clamp(min=1e-300), 0.0)
+    return weights @ values, weights
+
+
+def key_cases(draw):
+    def case(name, batch, num_queries, num_keys, d_v, key, scale=1.0, change=unchanged):
+        weights = change(draw.normal(batch, num_queries, num_keys, scale=scale).softmax(-1))
+        values = draw.normal(batch, num_keys, d_v)
+        return made(name, weights, values, key)
+
+    def made(name, weights, values, key):
+        inputs = {"output": weights @ values, "weights": weights, "values": values, "key": key}
+        return Case(name, inputs)
+
+    by_hand = torch.tensor([[[0.1, 0.2, 0.3, 0.4], [0.5, 0.5, 0, 0]]]).double()
+    numbers = torch.tensor([[[10.0], [20], [30], [40]]]).double()
+
+    def some_rows(weights):
+        """Query 0 of sequence 0 sees key 2 alone; query 1 of sequence 1 sees nothing."""
+        weights = weights.clone()
+        weights[0, 0] = torch.eye(weights.shape[-1])[2]
+        weights[1, 1] = 0.0
+        return weights
+
+    return [
+        made("weights .1 .2 .3 .4 and .5 .5 0 0, without key 1", by_hand, numbers, 1),
+        case("2 sequences, 3 queries, 5 keys, d_v = 7", 2, 3, 5, 7, key=3),
+        case("the first key", 3, 5, 2, 4, key=0),
+        case("the last key, as many queries as keys", 2, 5, 5, 3, key=4),
+        case("large differences between weights", 4, 3, 6, 2, key=1, scale=2.0),
+        case("a query that sees this key alone, one that sees none", 2, 3, 5, 4, 2, 1.0, some_rows),
+        case("all sizes 3", 3, 3, 3, 3, key=1),
+        case("one key", 2, 3, 1, 5, key=0),
+    ]
+
+
+def right_remove(weights, key):
+    others = weights.clone()
+    others[..., key] = 0.0
+    return others
+
+
+def _left(weights, key):
+    return 1 - weights[..., key : key + 1]
+
+
+def right_share(others, weights, key):
+    return others / _left(weights, key)
+
+
+def build_without(
+    remove=right_remove,
+    share=right_share,
+    alone=lambda weights: 0.0,
+    nothing=lambda weights: 0.0,
+    make=lambda output, weights, values, key, new: new @ values,
+    give=lambda output, weights: (output, weights),
+):
+    """remove: weights without the key's. share: the new weights, from those. alone, nothing: what
+    a query that saw this key alone gets, or one that saw none. make: the new output.
+    """
+
+    def without_key(output, weights, values, key):
+        new = share(remove(weights, key), weights, key)
+        lonely = weights[..., key : key + 1] == 1
+        empty = ~weights.any(-1, keepdim=True)
+        new = new.masked_fill(lonely, alone(weights)).masked_fill(empty, nothing(weights))
+        return give(make(output, weights, values, key, new), new)
+
+    return without_key
+
+
+def _column_deleted(output, weights, values, key):
+    kept = [s for s in range(weights.shape[-1]) if s != key]
+    new = (weights[..., kept] / _left(weights, key)).nan_to_num(0.0)
+    return new @ values[:, kept], new
+
+
+def _query_removed(output, weights, values, key):
+    new = weights.clone()
+    new[:, key] = 0.0
+    return new @ values, new
+
+
+def _in_place(output, weights, values, key):
+    left = _left(weights, key).clone()
+    weights[..., key] = 0.0
+    new = torch.where(left > 0, weights / left, 0.0)
+    return new @ values, new
+
+
+def _by_weights(weigh):
+    """A wrong answer from wrong weights."""
+
+    def without_key(output, weights, values, key):
+        new = weigh(weights, key)
+        return new @ values, new
+
+    return without_key
+
+
+def _evenly(weights, key):
+    return right_remove(weights + weights[..., key : key + 1] / (weights.shape[-1] - 1), key)
+
+
+def _hidden_softmax(weights, key):
+    return weights.index_fill(-1, torch.tensor(key), -math.inf).softmax(-1)
+
+
+def _part(values, weights, key):
+    """What the key brought to each output, (B, L, d_v)."""
+    return weights[..., key : key + 1] * values[:, key : key + 1]
+
+
+PADDING = "Hiding padding"
+NOTHING = "Nothing to attend to"
+TOGETHER = "Put together"
+
+WITHOUT = {
+    "not-shared-anew": known(
+        "You set the weight of the key to 0 and leave the others: the rows do not sum to 1.",
+        "If the key had not been there, the softmax would have divided by a smaller sum. Which "
+        "number do all other weights have to be divided by?",
+        share=lambda others, weights, key: others,
+    ),
+    "key-still-there": known(
+        "You make the weights larger, and the key keeps its own.",
+        "A key that was never there has the weight 0. Then the others sum to 1.",
+        remove=lambda weights, key: weights,
+    ),
+    "nothing-changed": known(
+        "You return what you were given.",
+        "The weight of the key has to go, and what it had goes to the others.",
+        section=TOGETHER,
+        wrong=lambda output, weights, values, key: (output.clone(), weights.clone()),
+    ),
+    "old-output": known(
+        "Your weights are right, but the output is the old one.",
+        "An output is made from its weights. New weights, new output.",
+        section=TOGETHER,
+        make=lambda output, weights, values, key, new: output,
+    ),
+    "part-taken-and-no-more": known(
+        "Your weights are right. From the output you take the part of the key, and do not make "
+        "the rest larger.",
+        "What is left of the output was made with the old weights of the others. By which factor "
+        "did these grow?",
+        section=TOGETHER,
+        make=lambda output, weights, values, key, new: output - _part(values, weights, key),
+    ),
+    "value-taken-whole": known(
+        "Your weights are right. From the output you take the whole value of the key.",
+        "Each value was multiplied by its weight before it was added.",
+        section=TOGETHER,
+        make=lambda output, weights, values, key, new: output - values[:, key : key + 1],
+    ),
+    "part-still-in-the-output": known(
+        "Your weights are right. The output is made larger, but the part of the key is still "
+        "in it.",
+        "First its part has to go. How large is that part?",
+        section=TOGETHER,
+        make=lambda output, weights, values, key, new: output / _left(weights, key),
+    ),
+    "difference-returned": known(
+        "Your weights are right. In place of the new output you return what the old one loses.",
+        "That answers the question of the first sentence. The task asks for the new output itself; "
+        "whoever has both can subtract.",
+        section=TOGETHER,
+        make=lambda output, weights, values, key, new: output - new @ values,
+    ),
+    "difference-returned-the-other-way": known(
+        "Your weights are right. In place of the new output you return how much it differs from "
+        "the old one.",
+        "The task asks for the new output itself; whoever has both can subtract.",
+        section=TOGETHER,
+        make=lambda output, weights, values, key, new: new @ values - output,
+    ),
+    "shared-out-evenly": known(
+        "You give the weight of the key to the others in equal parts.",
+        "A softmax keeps the ratio between two keys, whoever else is there. A key with twice the "
+        "weight of another one must have twice its weight afterwards.",
+        wrong=_by_weights(_evenly),
+    ),
+    "softmax-of-weights": known(
+        "You take a softmax of the weights that are left.",
+        "A softmax takes scores. Of weights, which all lie between 0 and 1, it makes nearly equal "
+        "shares, and a weight of 0 comes out above 0.",
+        wrong=_by_weights(lambda weights, key: right_remove(weights, key).softmax(-1)),
+    ),
+    "softmax-of-weights-hidden": known(
+        "You hide the key with -inf and take a softmax of the weights.",
+        "A softmax takes scores. Of weights, which all lie between 0 and 1, it makes nearly equal "
+        "shares. The weights that are left only have to sum to 1 again.",
+        wrong=_by_weights(_hidden_softmax),
+    ),
+    "divided-by-its-weight": known(
+        "You divide by the weight of the key.",
+        "The others have to sum to 1. What do they sum to before you divide?",
+        share=lambda others, weights, key: others / weights[..., key : key + 1],
+    ),
+    "first-query-for-all": known(
+        "You divide all rows by the same number, that of the first query.",
+        "Each query gave the key a weight of its own, so each row has its own number.",
+        share=lambda others, weights, key: others / (1 - weights[0, 0, key]),
+    ),
+    "shared-over-queries": known(
+        "You make columns sum to 1, not rows.",
+        "Each query shares out its attention along its row. Which axis of (B, L, S) are the keys?",
+        share=lambda others, weights, key: others / others.sum(1, keepdim=True),
+    ),
+    "nan-if-alone": known(
+        "A query that saw this key alone gets NaN.",
+        "Its other weights sum to 0, and 0 is divided by 0. Without the key it has nothing to "
+        "attend to. The statement says what such a query gets.",
+        section=NOTHING,
+        alone=lambda weights: math.nan,
+    ),
+    "nan-if-nothing": known(
+        "A query that saw nothing before gets NaN.",
+        "All its weights are 0, and so is their sum. 0 is divided by 0. Such a query stays as it "
+        "was.",
+        section=NOTHING,
+        nothing=lambda weights: math.nan,
+    ),
+    "even-if-alone": known(
+        "A query that saw this key alone spreads its weight evenly.",
+        "It gave 0 to all other keys. Without the key it has nothing to attend to. The statement "
+        "says what such a query gets.",
+        section=NOTHING,
+        alone=lambda weights: 1 / weights.shape[-1],
+    ),
+    "only-that-key": known(
+        "You keep this key and remove all others.",
+        "It is the other way round: this one has to go.",
+        remove=lambda weights, key: weights - right_remove(weights, key),
+    ),
+    "column-deleted": known(
+        "Your weights have one column less.",
+        "The numbers are right. The task asks for (B, L, S), with a 0 in the column of the key, so "
+        "that the columns keep their places.",
+        wrong=_column_deleted,
+    ),
+    "query-removed": known(
+        "You write zeros into a row, not into a column: a query is gone, and the key is there.",
+        "Weights are (B, L, S). Which axis are the keys?",
+        wrong=_query_removed,
+    ),
+    "weights-changed-in-place": known(
+        "You write into the caller's weights: after the call they are gone.",
+        "Whoever calls wants to compare old and new. Make a new tensor first.",
+        section=TOGETHER,
+        wrong=_in_place,
+    ),
+    "output-only": known(
+        "You return the output alone.",
+        "The weights are asked for too.",
+        section=TOGETHER,
+        give=lambda output, weights: output,
+    ),
+    "weights-only": known(
+        "Half of the way: you return the weights alone.",
+        "The output is asked for too. What do the values come to under these weights?",
+        section=TOGETHER,
+        give=lambda output, weights: weights,
+    ),
+    "results-swapped": known(
+        "You return the weights first and the output second.",
+        "Whoever calls unpacks them as output, weights.",
+        section=TOGETHER,
+        give=lambda output, weights: (weights, output),
+    ),
+}
+
+TASK = Task(
+    "02-without_key",
+    without_key,
+    key_cases,
+    returns=("output", "weights"),
+    mistakes=read_again(PADDING, WITHOUT),
+    build=build_without,
+    alone=(
+        "old-output",
+        "difference-returned",
+        "difference-returned-the-other-way",
+        "shared-over-queries",
+        "divided-by-its-weight",
+        "even-if-alone",
+        "only-that-key",
+        "output-only",
+        "weights-only",
+        "results-swapped",
+    ),
+    since=3,
+    number=8,
+)
