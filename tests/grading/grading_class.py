@@ -16,8 +16,9 @@ ROOT = Path(__file__).parents[2]
 LESSON, EARLIER = "04_head_splitting", "02_scaled_dot_product"
 SPLIT, MERGE, SPREAD = "04-transpose_qkv", "04-transpose_output", "04-spread_valid_lens"
 MODULE, LOAD = "04-MultiHeadAttention", "04-load_torch_weights"
-TASKS = (SPLIT, MERGE, SPREAD, MODULE, LOAD)
-POINTS = dict(zip(TASKS, (2, 2, 2, 4, 2), strict=True))
+PACKED, REPACK, GROUPED = "04-split_packed", "04-repack", "04-transpose_grouped"
+TASKS = (SPLIT, MERGE, SPREAD, MODULE, LOAD, PACKED, REPACK, GROUPED)
+POINTS = dict(zip(TASKS, (1, 1, 1, 3, 2, 2, 3, 2), strict=True))
 SCORES, SOFTMAX, CAUSAL = "02-scaled_scores", "02-masked_softmax", "02-causal_mask"
 ATTENTION, MENDED = "02-scaled_dot_product_attention", "02-mended_attention"
 NEWER = ("02-window_mask", "02-packed_mask", "02-without_key")

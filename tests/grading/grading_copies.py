@@ -7,12 +7,15 @@ import nbformat
 
 ROOT = Path(__file__).parents[2]
 LESSON = "04_head_splitting"
-SPLIT, MERGE, SPREAD, MODULE, LOAD = TASKS = (
+SPLIT, MERGE, SPREAD, MODULE, LOAD, *_ = TASKS = (
     "04-transpose_qkv",
     "04-transpose_output",
     "04-spread_valid_lens",
     "04-MultiHeadAttention",
     "04-load_torch_weights",
+    "04-split_packed",
+    "04-repack",
+    "04-transpose_grouped",
 )
 HEADS = "def transpose_qkv(X, num_heads):\n"
 RENAMED = HEADS + (

@@ -11,7 +11,8 @@ from mha_classroom.grading.handed_in.read_notebook import parse
 STEM = "04_head_splitting"
 SPLIT, MERGE, SPREAD = "04-transpose_qkv", "04-transpose_output", "04-spread_valid_lens"
 MODULE, LOAD = "04-MultiHeadAttention", "04-load_torch_weights"
-ALL = (SPLIT, MERGE, SPREAD, MODULE, LOAD)
+PACKED, REPACK, GROUPED = "04-split_packed", "04-repack", "04-transpose_grouped"
+ALL = (SPLIT, MERGE, SPREAD, MODULE, LOAD, PACKED, REPACK, GROUPED)
 ANSWER = "def transpose_qkv(X, num_heads):\n    return X\n"
 
 

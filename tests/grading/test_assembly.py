@@ -130,7 +130,7 @@ def test_helpers_come_where_they_stood(course):
     notebook.cells.insert(0, code("import einops_like"))
     insert(notebook, SPLIT, code("helper = 1"), code("  \n"))
     insert(notebook, f"check-{SPLIT}", code("after = 1"))
-    insert(notebook, f"check-{LOAD}", code("too_late = 1"))
+    insert(notebook, f"check-{ALL[-1]}", code("too_late = 1"))
     assembled = put_together(notebook, course)
     assert sources(assembled, "added") == ["import einops_like", "helper = 1", "after = 1"]
     names = [next(iter(role.values())) for role in roles(assembled)]
@@ -265,14 +265,15 @@ def test_answers_in_other_cells_than_their_own(course):
     notebook.cells.remove(cell_of(notebook, SPREAD))
     cell_of(notebook, LOAD).source = "def load_torch_weights(:  # half written"
     assembled = put_together(notebook, course)
-    assert set(assembled.status.values()) == {"written"} and assembled.probed == ALL
+    touched = (SPLIT, MERGE, SPREAD, MODULE, LOAD)
+    assert {assembled.status[name] for name in touched} == {"written"} and assembled.probed == ALL
     assert sources(assembled, "answer", SPLIT) == [ANSWER]  # and not the stub
     assert roles(assembled)[1:3] == [{"added": "added 3"}, {"answer": SPLIT}]
     assert f"the answer of {SPREAD} stands in the cell of {MODULE}" in assembled.notes
     order = roles(assembled)
     assert order.index({"answer": MODULE}) < order.index({"task": SPREAD})
     left = put_together(notebook, course, leave_out=[MODULE])
-    assert left.probed == (SPLIT, MERGE, LOAD) and both not in str(left.notebook.cells)
+    assert left.probed == (SPLIT, MERGE, *ALL[4:]) and both not in str(left.notebook.cells)
     one = put_together(notebook, course, replaced=[SPREAD])
     assert sources(one, "answer", SPREAD) and sources(one, "answer", MODULE) == [both]
 
@@ -344,8 +345,8 @@ def test_an_older_version_is_graded_by_what_fits(course):
     assembled = put_together(handed_in(course, transpose_qkv=ANSWER), newer)
     assert assembled.status[SPLIT] == "older" and assembled.probed == ALL[1:]
     assert assembled.notes == [
-        "answers version 1; 3 is the current one",
-        f"{SPLIT} is not graded: version 1 is before its own",
+        f"answers version {course.version}; 3 is the current one",
+        f"{SPLIT} is not graded: version {course.version} is before its own",
     ]
 
 

@@ -191,7 +191,7 @@ def test_a_worker_that_dies_changes_nothing(handed_in, tmp_path, start_cluster, 
     assert there == here
     results = json.loads(there)["results"]
     points = [result["points"] for result in results]
-    assert points == [12.0] * (COUNT - 2) + [10.0, 0.0]
+    assert points == [15.0] * (COUNT - 2) + [14.0, 0.0]
     run = json.loads((tmp_path / "there" / "run.json").read_text("utf-8"))
     assert [one["kernels"] > 0 for one in run["submissions"]] == [True] * (COUNT - 1) + [False]
     cluster_processes |= below(started.pid)
@@ -275,7 +275,7 @@ def test_a_remote_process_grades_and_ends_with_the_pipe():
     key = load_assignment(LESSON).key
     one = remote.Remote(SETTINGS, None, {LESSON: key})
     handed_in = pickle.dumps(handed_one_in())
-    assert pickle.loads(one.grade(handed_in)).result.points == 12.0
+    assert pickle.loads(one.grade(handed_in)).result.points == 15.0
     there = below(one.process.pid)
     one.process.kill()
     with pytest.raises(RuntimeError, match="has ended"):

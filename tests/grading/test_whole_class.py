@@ -182,13 +182,13 @@ def test_resuming_grades_nothing_again_and_keeps_decisions(few, quick, monkeypat
     before = results_of(few / "out")
     monkeypatch.setattr(pools, "grade_submission", None)  # whatever is graded now fails
     with open(few / "out" / "overrides.csv", "a", encoding="utf-8") as file:
-        file.write(f"blank,{LESSON},{SPLIT},1.5,said aloud\n")
+        file.write(f"blank,{LESSON},{SPLIT},0.5,said aloud\n")
     decided = (few / "out" / "overrides.csv").read_bytes()
     assert grade(few / "in", few / "out", "--resume") == 0
     assert results_of(few / "out") == before
     assert (few / "out" / "overrides.csv").read_bytes() == decided
     (row,) = [row for row in read_grades(few / "out" / "grades.csv") if row["student"] == "blank"]
-    assert (row["total"], row[SPLIT], row[f"{SPLIT} verdict"]) == ("1.5", "1.5", "missing")
+    assert (row["total"], row[SPLIT], row[f"{SPLIT} verdict"]) == ("0.5", "0.5", "missing")
     page = feedback_path(few / "out", "blank", LESSON).read_text(encoding="utf-8")
     assert "said aloud" in page
 
@@ -204,7 +204,7 @@ def test_a_changed_submission_is_graded_again_and_it_alone(few, quick, monkeypat
     monkeypatch.setattr(pools, "grade_submission", only_blank)
     assert grade(few / "in", few / "out", "--resume") == 0
     after = results_of(few / "out")
-    assert after.pop(("blank", LESSON))["points"] == 12
+    assert after.pop(("blank", LESSON))["points"] == sum(POINTS.values())
     assert after == {key: before[key] for key in after}
 
 

@@ -1,4 +1,4 @@
-"""Lesson 04: split, merge, spread lengths, the module, PyTorch's weights."""
+"""Lesson 04: split, merge, lengths, the module, PyTorch's weights, packed tensors, groups."""
 
 # What an answer may import of the course while it is graded.
 LENDS = ("mha_course.attention",)

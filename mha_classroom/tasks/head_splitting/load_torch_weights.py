@@ -5,6 +5,7 @@ import torch
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.runs import BEFORE, FourProjections, run_loading
+from mha_classroom.tasks.head_splitting.split_packed import PACKED
 
 
 def load_torch_weights(attention, reference):
@@ -19,12 +20,18 @@ def load_torch_weights(attention, reference):
 
 def loading_cases(draw):
     cases = []
-    for bias, name in ((True, "with biases"), (False, "without biases")):
+    for bias, name in (
+        (True, "with biases"),
+        (False, "without biases"),
+        (True, "W_k and reference are frozen"),
+    ):
         inputs = {"num_hiddens": 6, "num_heads": 3}
         inputs["in_proj_weight"] = draw.normal(18, 6)
         inputs["out_proj.weight"] = draw.normal(6, 6)
         if bias:
             inputs |= {"in_proj_bias": draw.normal(18), "out_proj.bias": draw.normal(6)}
+        if "frozen" in name:
+            inputs["frozen"] = True
         cases.append(Case(name, inputs))
     return cases
 
@@ -42,8 +49,9 @@ def examine_loading(inputs, seen):
     if sorted(after) != sorted(names):
         listed = ", ".join(after) or "none"
         raise AnswerError(f"Afterwards attention has other parameters than before: {listed}.")
-    _check_reference(seen["reference"], inputs)
-    _check_trainable(seen["attention"], "attention")
+    frozen = inputs.get("frozen", False)
+    _check_reference(seen["reference"], inputs, frozen)
+    _check_trainable(seen["attention"], "attention", ("W_k",) if frozen else ())
     if all(bool((X == BEFORE).all()) for X in after.values()):
         raise AnswerError(
             "All parameters of attention are as they were: nothing arrives. A line such as w = "
@@ -58,7 +66,7 @@ def examine_loading(inputs, seen):
     return {name: after[name] for name in names}
 
 
-def _check_reference(state, inputs):
+def _check_reference(state, inputs, frozen):
     wanted = {name: X for name, X in inputs.items() if torch.is_tensor(X)}
     names = [*state["numbers"], *(n for n in wanted if n not in state["numbers"])]
     changed = [n for n in names if not equal(state["numbers"].get(n), wanted.get(n))]
@@ -67,21 +75,32 @@ def _check_reference(state, inputs):
             f"Afterwards reference holds other numbers than before, in {' and '.join(changed)}. It "
             "has to be left as it is: numbers go from reference into attention."
         )
-    _check_trainable(state, "reference")
+    _check_trainable(state, "reference", state["numbers"] if frozen else ())
 
 
-def _check_trainable(state, module):
+def _check_trainable(state, module, frozen_before):
+    """frozen_before: the names, or how they begin, of the parameters that were not trainable."""
     if state["training"] is not True:
         raise AnswerError(
-            f"Afterwards {module} is in eval mode, and it was training before. Loading weights "
-            "changes numbers and nothing else."
+            f"Afterwards {module} is in eval mode, and it was training before. {NUMBERS_ONLY}"
         )
-    frozen = [n for n in state["numbers"] if state["trainable"].get(n) is not True]
+    before = {name: not name.startswith(tuple(frozen_before)) for name in state["numbers"]}
+    after = {name: state["trainable"].get(name) for name in before}
+    frozen = [name for name in before if before[name] and after[name] is not True]
     if frozen:
         raise AnswerError(
             f"Afterwards {module} cannot be trained any more: requires_grad is False for "
-            f"{', '.join(frozen)}. Loading weights changes numbers and nothing else."
+            f"{', '.join(frozen)}. {NUMBERS_ONLY}"
         )
+    thawed = [name for name in before if not before[name] and after[name] is not False]
+    if thawed:
+        raise AnswerError(
+            f"Afterwards {module} has parameters that are trained, and they were frozen before "
+            f"(requires_grad=False): {', '.join(thawed)}. {NUMBERS_ONLY}"
+        )
+
+
+NUMBERS_ONLY = "Loading weights changes numbers and nothing else."
 
 
 def _by_head(packed, H):
@@ -271,7 +290,8 @@ TASK = Task(
     loading_cases,
     run=run_loading,
     examine=examine_loading,
-    mistakes=read_again("The proof", LOADING),
+    mistakes=read_again(PACKED, LOADING),
     build=build_loading,
+    since=2,
     number=5,
 )

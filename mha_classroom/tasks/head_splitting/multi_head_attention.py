@@ -13,6 +13,7 @@ from mha_classroom.tasks.head_splitting.runs import MATRICES, SIZES, misfit, run
 from mha_classroom.tasks.head_splitting.spread_valid_lens import LENGTHS
 from mha_classroom.tasks.head_splitting.transpose_output import BACK, right_merge
 from mha_classroom.tasks.head_splitting.transpose_qkv import (
+    STEP_1,
     TRAP,
     cut_words,
     interleaved,
@@ -260,7 +261,7 @@ MODULE = {
     "features-interleaved": known(
         "Your heads take features in turn instead of neighbouring ones.",
         "Head h owns the columns h·d to (h+1)·d of each projection.",
-        section="Step 1: cut each word",
+        section=STEP_1,
         split=interleaved,
     ),
     "merge-without-transpose": known(
@@ -271,8 +272,8 @@ MODULE = {
     ),
     "heads-averaged": known(
         "You add the heads up, or average them: what meets W_o is as wide as one head.",
-        "The heads stand side by side, num_heads times as wide. Added up, they cannot be told "
-        "apart.",
+        "The heads stand side by side, num_heads times as wide. Added up, only one head's worth of "
+        "numbers is left of each word.",
         section=BACK,
         merge=lambda X, H: X.unflatten(0, (-1, H)).mean(1),
     ),
@@ -434,7 +435,7 @@ MODULE = {
     "mask-inverted": known(
         "Your queries see the padding and nothing else.",
         "The mask is the wrong way round. Libraries differ in what True means.",
-        section="The proof",
+        section="How PyTorch packs its weights",
         keep=torch.ge,
     ),
     "future-hidden": known(
@@ -493,7 +494,7 @@ TASK = Task(
     examine=examine_module,
     returns=("the output",),
     kind="class",
-    mistakes=read_again("Put together", MODULE),
+    mistakes=read_again("The whole module", MODULE),
     build=build_module,
     alone=(
         "lengths-not-spread-over-own-mask",

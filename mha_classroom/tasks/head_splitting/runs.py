@@ -101,6 +101,7 @@ class FourProjections(nn.Module):
 def run_loading(answer, inputs):
     """Load a made reference with the learner's function; return what the two modules are then.
 
+    In a case that is "frozen", W_k of attention and all of reference are not to be trained.
     At last the numbers of reference become 0, which shows whether the two share memory.
     """
     bias = "in_proj_bias" in inputs
@@ -111,6 +112,9 @@ def run_loading(answer, inputs):
     with torch.no_grad():
         for name, parameter in reference.named_parameters():
             parameter.copy_(inputs[name])
+    if inputs.get("frozen"):
+        attention.W_k.requires_grad_(False)
+        reference.requires_grad_(False)
     answer(attention, reference)
     seen = {"attention": _state(attention), "reference": _state(reference)}
     with torch.no_grad():

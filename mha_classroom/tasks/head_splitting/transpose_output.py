@@ -22,7 +22,7 @@ def right_merge(X, H):
     return X.reshape(-1, H, *X.shape[1:]).transpose(1, 2).flatten(2)
 
 
-BACK = "And back again"
+BACK = "Merge: the same steps backwards"
 
 MERGE = {
     "merge-without-transpose": known(

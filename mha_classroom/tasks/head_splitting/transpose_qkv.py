@@ -42,6 +42,8 @@ def interleaved(X, H):
     return X.reshape(*X.shape[:2], -1, H).permute(0, 3, 1, 2).flatten(0, 1)
 
 
+STEP_1 = "Step 1: cut each word"
+STEP_2 = "Step 2: heads to the front"
 STEP_3 = "Step 3: batch and heads become one axis"
 TRAP = "The trap"
 
@@ -66,14 +68,14 @@ SPLIT = {
         "0, H, 2H and so on.",
         "Each head owns neighbouring features, since the columns of its own narrow matrix stand "
         "side by side in the wide one. Which of the two new axes comes first, head or feature?",
-        section="Step 1: cut each word",
+        section=STEP_1,
         wrong=interleaved,
     ),
     "count-and-width-swapped": known(
         "You cut each word into pieces of num_heads numbers, instead of into num_heads pieces.",
         "Number of heads and width of a head changed places: with 2 heads a word of width 6 has "
         "two pieces of 3, not three pieces of 2. Where the two are equal nobody notices.",
-        section="Step 1: cut each word",
+        section=STEP_1,
         wrong=lambda X, H: X.reshape(*X.shape[:2], -1, H).transpose(1, 2).flatten(0, 1),
     ),
     "heads-before-batch": known(
@@ -92,7 +94,7 @@ SPLIT = {
     "words-and-features-swapped": known(
         "Words and features have changed places in each head: you return (B · H, d, L).",
         "Attention multiplies (words, features) matrices: words before features.",
-        section="Step 2: heads to the front",
+        section=STEP_2,
         wrong=lambda X, H: right_split(X, H).mT,
     ),
     "heads-beside-words": known(
@@ -100,7 +102,7 @@ SPLIT = {
         "Every word became a problem of its own, with the heads in place of words: attention would "
         "compare the heads of one word. The axis of heads has to move before the first two axes "
         "are joined.",
-        section="Step 2: heads to the front",
+        section=STEP_2,
         wrong=lambda X, H: X.unflatten(-1, (H, -1)).flatten(0, 1),
     ),
 }

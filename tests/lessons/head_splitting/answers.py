@@ -312,10 +312,19 @@ def load_by_data(attention, reference):
 def load_new_parameters(attention, reference):
     for i, name in enumerate(("W_q", "W_k", "W_v")):
         linear = getattr(attention, name)
-        linear.weight = nn.Parameter(reference.in_proj_weight.detach().chunk(3)[i].clone())
+        trained = linear.weight.requires_grad
+        weight = reference.in_proj_weight.detach().chunk(3)[i].clone()
+        linear.weight = nn.Parameter(weight, trained)
         if reference.in_proj_bias is not None:
-            linear.bias = nn.Parameter(reference.in_proj_bias.detach().chunk(3)[i].clone())
+            linear.bias = nn.Parameter(reference.in_proj_bias.detach().chunk(3)[i].clone(), trained)
     attention.W_o.load_state_dict(reference.out_proj.state_dict())
+
+
+def load_into_thawed_parameters(attention, reference):
+    load_by_state_dict(attention, reference)
+    for name in ("W_q", "W_k", "W_v"):
+        linear = getattr(attention, name)
+        linear.weight = nn.Parameter(linear.weight.detach().clone())
 
 
 def load_shared(attention, reference):
@@ -327,6 +336,107 @@ def load_only_weights_in_wrong_place(attention, reference):
     attention.W_q, attention.W_k = attention.W_k, attention.W_q
     load(attention, reference)
     attention.W_q, attention.W_k = attention.W_k, attention.W_q
+
+
+def split_packed_by_loop(X, num_heads):
+    d = X.shape[2] // 3 // num_heads
+    parts = []
+    for part in range(3):
+        starts = [(part * num_heads + h) * d for h in range(num_heads)]
+        parts.append(torch.stack([X[:, :, start : start + d] for start in starts], dim=1))
+    return tuple(parts)
+
+
+def split_packed_by_transpose_qkv(X, num_heads):
+    """All parts as if they were 3 * H heads of one projection."""
+    heads = split(X, 3 * num_heads).unflatten(0, (len(X), 3, num_heads))
+    return heads[:, 0], heads[:, 1], heads[:, 2]
+
+
+def split_packed_by_columns(X, num_heads):
+    width = X.shape[2] // 3
+    q, k, v = X[..., :width], X[..., width : 2 * width], X[..., 2 * width :]
+    return [split(part, num_heads).unflatten(0, (-1, num_heads)) for part in (q, k, v)]
+
+
+def packed_with(change):
+    """Right, and then one of the three changed."""
+
+    def split_packed(X, num_heads):
+        return change(*split_packed_by_loop(X, num_heads))
+
+    return split_packed
+
+
+def repack_row_by_row(packed, num_heads):
+    d = packed.shape[0] // 3 // num_heads
+    repacked = torch.empty_like(packed)
+    for row in range(packed.shape[0]):
+        head, rest = divmod(row, 3 * d)
+        part, feature = divmod(rest, d)
+        repacked[(part * num_heads + head) * d + feature] = packed[row]
+    return repacked
+
+
+def repack_by_blocks(packed, num_heads):
+    blocks = packed.chunk(3 * num_heads)
+    return torch.cat([*blocks[0::3], *blocks[1::3], *blocks[2::3]])
+
+
+def repack_by_index(packed, num_heads):
+    order = torch.arange(packed.shape[0]).reshape(num_heads, 3, -1).permute(1, 0, 2).flatten()
+    return packed[order]
+
+
+def repack_by_head(packed, num_heads):
+    heads = [head.chunk(3) for head in packed.chunk(num_heads)]
+    return torch.cat([head[part] for part in range(3) for head in heads])
+
+
+def repack_in_place(packed, num_heads):
+    return packed.copy_(repack_by_blocks(packed, num_heads))
+
+
+def repack_axes(*order, cut):
+    """Rows cut into heads (H), parts (3) and features (d) in an order, joined in another."""
+
+    def repack(packed, num_heads):
+        sizes = {"H": num_heads, "3": 3, "d": packed.shape[0] // 3 // num_heads}
+        rows = packed.reshape(*[sizes[name] for name in cut], *packed.shape[1:])
+        places = [cut.index(name) for name in order]
+        return rows.permute(*places, *range(3, rows.dim())).reshape(packed.shape)
+
+    return repack
+
+
+def grouped_row_by_row(X, num_heads, num_kv_heads):
+    d = X.shape[2] // num_kv_heads
+    rows = []
+    for sequence in X:
+        for h in range(num_heads):
+            key_head = h * num_kv_heads // num_heads
+            rows.append(sequence[:, key_head * d : (key_head + 1) * d])
+    return torch.stack(rows)
+
+
+def grouped_by_expand(X, num_heads, num_kv_heads):
+    B, S, _ = X.shape
+    heads = X.unflatten(-1, (num_kv_heads, -1)).transpose(1, 2)[:, :, None]
+    shape = (B, num_kv_heads, num_heads // num_kv_heads, S, heads.shape[-1])
+    return heads.expand(shape).flatten(0, 2)
+
+
+def grouped_by_columns(X, num_heads, num_kv_heads):
+    """The heads of each word are repeated before the split, as whole blocks of columns."""
+    blocks = X.chunk(num_kv_heads, dim=-1)
+    wide = torch.cat([b for b in blocks for _ in range(num_heads // num_kv_heads)], dim=-1)
+    return split(wide, num_heads)
+
+
+def grouped_in_place(X, num_heads, num_kv_heads):
+    rows = grouped_row_by_row(X, num_heads, num_kv_heads)
+    X.zero_()
+    return rows
 
 
 RIGHT = {
@@ -383,6 +493,39 @@ RIGHT = {
         "narrow": load_by_narrow,
         "data": load_by_data,
         "new parameters": load_new_parameters,
+    },
+    "04-split_packed": {
+        "loop": split_packed_by_loop,
+        "three times as many heads": split_packed_by_transpose_qkv,
+        "columns, a list": split_packed_by_columns,
+        "contiguous": packed_with(lambda q, k, v: (q.contiguous(), k.contiguous(), v.contiguous())),
+        "einsum": lambda X, H: torch.einsum("blphd->pbhld", X.unflatten(-1, (3, H, -1))).unbind(),
+        "split, unbind": lambda X, H: tuple(
+            torch.stack(part.chunk(H, dim=-1), dim=1) for part in X.split(X.shape[-1] // 3, dim=-1)
+        ),
+        "a list of movedim": lambda X, H: list(
+            X.unflatten(-1, (3, H, -1)).movedim((2, 3), (0, 2)).unbind(0)
+        ),
+    },
+    "04-repack": {
+        "row by row": repack_row_by_row,
+        "blocks": repack_by_blocks,
+        "an index": repack_by_index,
+        "head by head": repack_by_head,
+        "stack": lambda packed, H: torch.stack(
+            [head.unflatten(0, (3, -1)) for head in packed.chunk(H)], dim=1
+        ).reshape(packed.shape),
+        "a permutation matrix": lambda packed, H: (
+            torch.eye(len(packed)).double()[repack_by_index(torch.arange(len(packed)), H)] @ packed
+        ),
+    },
+    "04-transpose_grouped": {
+        "row by row": grouped_row_by_row,
+        "expand": grouped_by_expand,
+        "columns": grouped_by_columns,
+        "repeat_interleave of rows": lambda X, H, G: split(X, G).repeat_interleave(H // G, dim=0),
+        "index": lambda X, H, G: split(X, G)[torch.arange(len(X) * H) // (H // G)],
+        "stack": lambda X, H, G: torch.stack([split(X, G)] * (H // G), dim=1).flatten(0, 1),
     },
 }
 
@@ -526,6 +669,8 @@ WRONG = {
         "W_o forgotten": lambda a, r: load(a, r, out=False),
         "biases forgotten": lambda a, r: load(a, r, bias=False),
         "memory shared": load_shared,
+        "frozen parameters replaced by new ones": load_into_thawed_parameters,
+        "everything trainable afterwards": then(lambda a, r: a.requires_grad_(True)),
         "in_proj transposed": load_some(turn_in=True),
         "out_proj transposed": load_some(turn_out=True),
         "out_proj.bias forgotten": load_some(out_bias=False),
@@ -538,6 +683,80 @@ WRONG = {
         "without no_grad": lambda a, r: a.W_q.weight.copy_(r.in_proj_weight.chunk(3)[0]),
         "copies the other way": lambda a, r: r.in_proj_weight.data.copy_(
             torch.cat([a.W_q.weight, a.W_k.weight, a.W_v.weight])
+        ),
+    },
+    "04-split_packed": {
+        "by head": lambda X, H: X.unflatten(-1, (H, 3, -1)).permute(3, 0, 2, 1, 4).unbind(),
+        "in turn": lambda X, H: X.unflatten(-1, (H, -1, 3)).permute(4, 0, 2, 1, 3).unbind(),
+        "chunk without an axis": lambda X, H: [split(part, H) for part in X.chunk(3)],
+        "chunk of words": lambda X, H: [split(part, H) for part in X.chunk(3, dim=1)],
+        "three axes": lambda X, H: [split(part, H) for part in X.chunk(3, dim=-1)],
+        "no heads": lambda X, H: X.chunk(3, dim=-1),
+        "no permute": lambda X, H: [
+            part.reshape(X.shape[0], H, X.shape[1], -1) for part in X.chunk(3, dim=-1)
+        ],
+        "one permute too few": lambda X, H: X.unflatten(-1, (3, H, -1)).movedim(2, 0).unbind(),
+        "k, q, v": packed_with(lambda q, k, v: (k, q, v)),
+        "v first": packed_with(lambda q, k, v: (v, q, k)),
+        "keys transposed": packed_with(lambda q, k, v: (q, k.mT, v)),
+        "two of three": packed_with(lambda q, k, v: (q, k)),
+        "a dict": packed_with(lambda q, k, v: {"q": q, "k": k, "v": v}),
+        "one tensor": packed_with(lambda q, k, v: torch.stack([q, k, v])),
+        "side by side": packed_with(lambda q, k, v: torch.cat([q, k, v], dim=-1)),
+        "queries scaled in place": lambda X, H: split_packed_by_loop(X.mul_(0.5), H),
+        "width and count": lambda X, H: [
+            part.unflatten(-1, (-1, H)).transpose(1, 2) for part in X.chunk(3, dim=-1)
+        ],
+    },
+    "04-repack": {
+        "as it is": lambda packed, H: packed,
+        "the way back": repack_axes("H", "3", "d", cut="3Hd"),
+        "in turn": repack_axes("3", "H", "d", cut="Hd3"),
+        "parts first, features second": repack_axes("3", "d", "H", cut="H3d"),
+        "all axes turned": repack_axes("d", "3", "H", cut="H3d"),
+        "features first": repack_axes("d", "H", "3", cut="H3d"),
+        "heads and features swapped": repack_axes("3", "d", "H", cut="d3H"),
+        "parts, then PyTorch's order already": repack_axes("H", "d", "3", cut="H3d"),
+        "reshape alone": lambda packed, H: packed.reshape(3, H, -1, *packed.shape[1:]).flatten(
+            0, 2
+        ),
+        "in place": repack_in_place,
+        "no bias": lambda packed, H: torch.cat(
+            [packed.reshape(H, 3, -1, packed.shape[1])[:, i].flatten(0, 1) for i in range(3)]
+        ),
+        "a list": lambda packed, H: list(repack_by_blocks(packed, H).chunk(3)),
+        "columns": lambda packed, H: packed if packed.dim() < 2 else packed.flip(1),
+        "only queries": lambda packed, H: torch.cat(packed.chunk(3 * H)[::3]),
+        "three chunks in turn": lambda packed, H: torch.cat(
+            [x for heads in zip(*(p.chunk(H) for p in packed.chunk(3)), strict=True) for x in heads]
+        ),
+        "transposed": lambda packed, H: repack_by_blocks(packed, H).T.contiguous(),
+    },
+    "04-transpose_grouped": {
+        "tiled heads": lambda X, H, G: (
+            X.unflatten(-1, (G, -1)).transpose(1, 2).repeat(1, H // G, 1, 1).flatten(0, 1)
+        ),
+        "tiled rows": lambda X, H, G: split(X, G).repeat(H // G, 1, 1),
+        "tiled features": lambda X, H, G: split(X.repeat(1, 1, H // G), H),
+        "tiled sequences": lambda X, H, G: split(X.repeat_interleave(H // G, dim=0), G),
+        "features one by one": lambda X, H, G: split(X.repeat_interleave(H // G, dim=-1), H),
+        "transpose_qkv": lambda X, H, G: split(X, H),
+        "transpose_qkv of key heads": lambda X, H, G: split(X, G),
+        "H times": lambda X, H, G: split(X, G).repeat_interleave(H, dim=0),
+        "G times": lambda X, H, G: split(X, G).repeat_interleave(G, dim=0),
+        "words": lambda X, H, G: split(X, G).repeat_interleave(H // G, dim=1),
+        "flat": lambda X, H, G: split(X, G).repeat_interleave(H // G),
+        "no permute": lambda X, H, G: X.reshape(len(X) * G, X.shape[1], -1).repeat_interleave(
+            H // G, dim=0
+        ),
+        "four axes": lambda X, H, G: grouped_row_by_row(X, H, G).unflatten(0, (-1, H)),
+        "heads first": lambda X, H, G: (
+            grouped_row_by_row(X, H, G).unflatten(0, (-1, H)).transpose(0, 1).flatten(0, 1)
+        ),
+        "in place": grouped_in_place,
+        "first key head for all": lambda X, H, G: split(X, G)[::G].repeat_interleave(H, dim=0),
+        "shared by distance": lambda X, H, G: torch.stack(
+            [x[:, (h % G) * (x.shape[1] // G) :][:, : x.shape[1] // G] for x in X for h in range(H)]
         ),
     },
 }

@@ -67,7 +67,30 @@ def loading(rng, weak=None):
     if rng.random() < 0.5:
         inputs["in_proj_bias"] = normal(rng, 3 * num_hiddens, weak=weak)
         inputs["out_proj.bias"] = normal(rng, num_hiddens, weak=weak)
+    if rng.random() < 0.3:
+        inputs["frozen"] = True
     return inputs
+
+
+def packed(rng, weak=None):
+    heads, width = _heads(rng, weak)
+    batch = 1 if weak == "batch 1" else size(rng, 1, 4)
+    X = normal(rng, batch, size(rng, 1, 6), 3 * heads * width, weak=weak)
+    return {"X": X, "num_heads": heads}
+
+
+def repacked(rng, weak=None):
+    heads, width = _heads(rng, weak)
+    others = [size(rng, 1, 7)] if rng.random() < 0.6 else []
+    rows = normal(rng, 3 * heads * width, *others, weak=weak)
+    return {"packed": rows, "num_heads": heads}
+
+
+def grouped(rng, weak=None):
+    key_heads, width = _heads(rng, weak)
+    batch = 1 if weak == "batch 1" else size(rng, 1, 4)
+    X = normal(rng, batch, size(rng, 1, 6), key_heads * width, weak=weak)
+    return {"X": X, "num_heads": key_heads * size(rng, 1, 4), "num_kv_heads": key_heads}
 
 
 DRAWS = {
@@ -76,4 +99,7 @@ DRAWS = {
     "04-spread_valid_lens": spread,
     "04-MultiHeadAttention": module,
     "04-load_torch_weights": loading,
+    "04-split_packed": packed,
+    "04-repack": repacked,
+    "04-transpose_grouped": grouped,
 }

@@ -1,0 +1,167 @@
+"""Task 4.7, repack: the rows of a packed matrix from one library's order into PyTorch's."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.head_splitting.split_packed import PACKED
+
+
+def repack(packed, num_heads):
+    return packed.unflatten(0, (num_heads, 3, -1)).transpose(0, 1).flatten(0, 2)
+
+
+def repack_cases(draw):
+    def case(name, packed, num_heads):
+        return Case(name, {"packed": packed, "num_heads": num_heads})
+
+    return [
+        case("a bias, 2 heads of width 2: row i holds the number i", torch.arange(12).double(), 2),
+        case("a bias, 4 heads of width 5", draw.normal(60), 4),
+        case("a matrix, 2 heads of width 3", draw.normal(18, 6), 2),
+        case("a matrix, 5 heads of width 2", draw.normal(30, 10), 5),
+        case("a matrix that takes words of another width", draw.normal(42, 5), 2),
+        case("as many heads as parts", draw.normal(18, 6), 3),
+        case("one head", draw.normal(12, 4), 1),
+        case("heads of width 1", draw.normal(12, 4), 4),
+        case("a transposed matrix, so it is not contiguous", draw.normal(8, 24).T, 2),
+    ]
+
+
+def _cut(*names):
+    """The sizes of the new axes: -1 for the width of a head, which follows."""
+    return lambda H: tuple({"head": H, "part": 3, "feature": -1}[name] for name in names)
+
+
+BY_HEAD = _cut("head", "part", "feature")
+
+
+def build_repack(
+    axes=BY_HEAD,
+    move=(1, 0, 2),
+    before=unchanged,
+    after=unchanged,
+    join=lambda rows: rows.flatten(0, 2),
+):
+    """axes: into which the rows are cut. move: the order in which these are joined again."""
+
+    def repack(packed, num_heads):
+        rows = before(packed).unflatten(0, axes(num_heads))
+        rows = rows.permute(*move, *range(3, rows.dim()))
+        return after(join(rows))
+
+    return repack
+
+
+def _of_matrices_only(packed, H):
+    d_in = packed.shape[1]
+    return packed.reshape(H, 3, -1, d_in).transpose(0, 1).reshape(-1, d_in)
+
+
+def _of_square_matrices_only(packed, H):
+    width = packed.shape[0] // 3
+    return packed.reshape(H, 3, width // H, width).transpose(0, 1).reshape(3 * width, width)
+
+
+REPACKING = {
+    "left-as-it-is": known(
+        "You return the rows in the order that they had.",
+        "reshape and back, or rows cut and joined in the same order, change nothing. Some axis has "
+        "to change its place in between.",
+        move=(0, 1, 2),
+    ),
+    "the-way-back": known(
+        "You go the other way: from PyTorch's order to the order by head.",
+        "In what you get, each head has its three blocks together. So the first of the new axes is "
+        "the head, not the part. With three heads nobody notices the difference.",
+        axes=_cut("part", "head", "feature"),
+    ),
+    "parts-in-turn": known(
+        "You take the rows of a head in turn: one to the queries, one to the keys, one to the "
+        "values.",
+        "Within a head come d rows of queries, then d rows of keys, then d rows of values. Of the "
+        "new axes, which changes fastest from row to row?",
+        axes=_cut("head", "feature", "part"),
+        move=(2, 0, 1),
+    ),
+    "features-before-heads": known(
+        "In each part of your result the rows of the heads are interleaved: row 0 of every head, "
+        "then row 1 of every head.",
+        "Within the queries come all rows of head 0, then all of head 1.",
+        move=(1, 2, 0),
+    ),
+    "reversed-axes": known(
+        "You turn the order of all three axes around: feature, part, head.",
+        "What is asked for is part, then head, then feature. Transposing everything (.T) moves the "
+        "features, too.",
+        move=(2, 1, 0),
+    ),
+    "width-and-count-swapped": known(
+        "You cut the rows as if there were d heads of width num_heads.",
+        "Number of heads and width of a head changed places. Where the two are equal nobody "
+        "notices.",
+        axes=lambda H: (-1, 3, H),
+    ),
+    "columns-moved": known(
+        "You move columns instead of rows.",
+        "nn.Linear keeps (out, in), and the heads share the numbers that come out. Which axis of "
+        "the matrix is three times as long as the other?",
+        wrong=lambda packed, H: (
+            packed if packed.dim() < 2 or packed.shape[1] % (3 * H) else repack(packed.T, H).T
+        ),
+    ),
+    "axes-not-joined": known(
+        "You return the parts, heads and features on axes of their own.",
+        "The order is right. The result has to have the shape of packed, so that it can be loaded.",
+        join=unchanged,
+    ),
+    "parts-on-an-axis": known(
+        "You return the three parts on an axis of their own.",
+        "The order is right. The result has to have the shape of packed, so that it can be loaded.",
+        join=lambda rows: rows.flatten(1, 2),
+    ),
+    "transposed": known(
+        "Your matrix is transposed.",
+        "Both libraries keep (out, in): only the order of the rows differs.",
+        after=lambda rows: rows.mT if rows.dim() == 2 else rows,
+    ),
+    "biases-refused": known(
+        "For a bias, which has one axis, your function raises: it reads packed.shape[1].",
+        "The same rows of a bias have to move. Write it so that it does not care how many axes "
+        "stand behind the first one.",
+        wrong=_of_matrices_only,
+    ),
+    "biases-refused-and-square-matrices-only": known(
+        "Your function takes the second axis to be d_model wide. A bias has no second axis, and a "
+        "matrix may take words of another width.",
+        "Only the first axis is cut. Write it so that it does not care what stands behind it.",
+        wrong=_of_square_matrices_only,
+    ),
+    "biases-become-columns": known(
+        "A bias comes back as a column, with a second axis of size 1.",
+        "A bias has one axis and keeps it. What stands behind the first axis of packed has to "
+        "stand there in the result, too.",
+        wrong=lambda packed, H: repack(packed, H).reshape(len(packed), -1),
+    ),
+    "values-forgotten": known(
+        "You return two of the three parts: the values are missing.",
+        "All rows of packed have to be in the result.",
+        join=lambda rows: rows[:2].flatten(0, 2),
+    ),
+    "keys-and-values-swapped": known(
+        "In your result keys and values have changed places.",
+        "Both libraries have queries, keys, values in this order; one has it once, the other once "
+        "in each head.",
+        join=lambda rows: rows[[0, 2, 1]].flatten(0, 2),
+    ),
+}
+
+TASK = Task(
+    "04-repack",
+    repack,
+    repack_cases,
+    mistakes=read_again(PACKED, REPACKING),
+    build=build_repack,
+    alone=("axes-not-joined", "parts-on-an-axis", "values-forgotten", "left-as-it-is"),
+    since=2,
+    number=7,
+)

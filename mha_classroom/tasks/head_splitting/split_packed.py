@@ -1,0 +1,203 @@
+"""Task 4.6, split_packed: queries, keys and values of all heads out of one packed tensor."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.head_splitting.transpose_qkv import STEP_1, STEP_2, STEP_3, TRAP
+
+PACKED = "How PyTorch packs its weights"
+
+
+def split_packed(X, num_heads):
+    parts = X.chunk(3, dim=-1)
+    return tuple(part.unflatten(-1, (num_heads, -1)).transpose(1, 2) for part in parts)
+
+
+def packed_cases(draw):
+    def case(name, X, num_heads):
+        return Case(name, {"X": X, "num_heads": num_heads})
+
+    turned = "X is a transposed tensor, so it is not contiguous"
+    return [
+        case("2 words of width 4, 2 heads", torch.arange(24).reshape(1, 2, 12).double(), 2),
+        case("2 sequences, 5 words, 4 heads of width 7", draw.normal(2, 5, 84), 4),
+        case("6 words, 3 heads of width 2", draw.normal(2, 6, 18), 3),
+        case("as many words as heads", draw.normal(2, 5, 45), 5),
+        case("one head", draw.normal(3, 2, 12), 1),
+        case("heads of width 1", draw.normal(2, 4, 15), 5),
+        case("sequences of one word", draw.normal(3, 1, 24), 2),
+        case(turned, draw.normal(3, 36, 7).transpose(1, 2), 2),
+    ]
+
+
+def cut_in_order(X, H):
+    return X.chunk(3, dim=-1)
+
+
+def cut_by_head(X, H):
+    """As if each head had its queries, keys and values side by side."""
+    parts = X.unflatten(-1, (H, 3, -1))
+    return [parts[..., i, :].flatten(2) for i in range(3)]
+
+
+def cut_in_turn(X, H):
+    return [X[..., i::3] for i in range(3)]
+
+
+def three(parts):
+    q, k, v = parts
+    return q, k, v
+
+
+def into_heads(X, H):
+    return X.unflatten(-1, (H, -1)).transpose(1, 2)
+
+
+def build_packed(cut=cut_in_order, order=(0, 1, 2), split=into_heads, finish=unchanged, give=tuple):
+    """cut: into queries, keys and values. finish: what is done with each of them at the end."""
+
+    def split_packed(X, num_heads):
+        parts = cut(X, num_heads)
+        return give([finish(split(parts[i], num_heads)) for i in order])
+
+    return split_packed
+
+
+def _first_axis_cut(cut):
+    return known(
+        "You cut along the axis of sequences.",
+        "Each word has its query, its key and its value, so B stays as it is. chunk and split cut "
+        "along the first axis unless they are told another one.",
+        cut=cut,
+    )
+
+
+PACKING = {
+    "packed-by-head": known(
+        "You cut X into heads first, and each head into queries, keys and values.",
+        "Some libraries pack so. Here all queries of a word come first, those of every head, then "
+        "all its keys, then all its values.",
+        cut=cut_by_head,
+    ),
+    "parts-in-turn": known(
+        "You deal the numbers of a word out in turn: one to the queries, one to the keys, one to "
+        "the values.",
+        "The three parts lie one after the other, each d_model wide. Of two new axes, which comes "
+        "first: which part it is, or the place in this part?",
+        cut=cut_in_turn,
+    ),
+    "words-cut-into-three": known(
+        "You cut the words into three parts: one third of the sequence makes the queries, and so "
+        "on.",
+        "Each word has its query, its key and its value. Which axis of X is three times as wide as "
+        "a word?",
+        wrong=lambda X, H: tuple(
+            into_heads(part.reshape(*X.shape[:2], -1), H) for part in X.flatten(1).chunk(3, -1)
+        ),
+    ),
+    "words-chunked": known(
+        "You cut along the axis of words.",
+        "Each word has its query, its key and its value, so L stays as it is. Which axis "
+        "of X is three times as wide as a word?",
+        cut=lambda X, H: three(X.chunk(3, dim=1)),
+    ),
+    "sequences-chunked": _first_axis_cut(lambda X, H: three(X.chunk(3))),
+    "sequences-split": _first_axis_cut(lambda X, H: three(X.split(X.shape[-1] // 3))),
+    "keys-first": known(
+        "Queries and keys have changed places.",
+        "The order in X, and of what you return, is queries, keys, values.",
+        order=(1, 0, 2),
+    ),
+    "keys-and-values-swapped": known(
+        "Keys and values have changed places.",
+        "The order in X, and of what you return, is queries, keys, values.",
+        order=(0, 2, 1),
+    ),
+    "values-first": known(
+        "Queries and values have changed places.",
+        "The order in X, and of what you return, is queries, keys, values.",
+        order=(2, 1, 0),
+    ),
+    "one-part-for-all": known(
+        "Queries, keys and values are all cut from the first third of X.",
+        "Each has a third of its own.",
+        order=(0, 0, 0),
+    ),
+    "split-without-transpose": known(
+        "Your heads hold whole words: head 0 got the first words and never sees the last.",
+        "reshape fills the new shape in the order of memory, and there a word comes before the "
+        "next word. A head has to get its slice of every word.",
+        section=TRAP,
+        split=lambda X, H: X.reshape(X.shape[0], H, X.shape[1], -1),
+    ),
+    "features-interleaved": known(
+        "Your heads take features in turn: head 0 gets features 0, H, 2H and so on.",
+        "Each head owns neighbouring features. Of the two new axes, which comes first, head or "
+        "feature?",
+        section=STEP_1,
+        split=lambda X, H: X.unflatten(-1, (-1, H)).movedim(-1, 1),
+    ),
+    "count-and-width-swapped": known(
+        "You cut each part into pieces of num_heads numbers, instead of into num_heads pieces.",
+        "Number of heads and width of a head changed places. Where the two are equal nobody "
+        "notices.",
+        section=STEP_1,
+        split=lambda X, H: X.unflatten(-1, (-1, H)).transpose(1, 2),
+    ),
+    "heads-behind-words": known(
+        "The heads stand behind the words: you return (B, L, num_heads, d).",
+        "Attention multiplies the last two axes, so these have to be words and features.",
+        section=STEP_2,
+        split=lambda X, H: X.unflatten(-1, (H, -1)),
+    ),
+    "batch-and-heads-joined": known(
+        "Batch and heads are one axis, as in d2l.",
+        "The numbers are right. Here the heads are to stay on an axis of their own.",
+        section=STEP_3,
+        finish=lambda X: X.flatten(0, 1),
+    ),
+    "not-split": known(
+        "You return three tensors (B, L, d_model): the heads are not split yet.",
+        "The first step is right. What did transpose_qkv do with each of the three?",
+        section=STEP_1,
+        split=lambda X, H: X,
+    ),
+    "keys-transposed": known(
+        "Your keys are transposed: words and features have changed places.",
+        "The scores need the transpose of the keys, but they make it themselves. Here words come "
+        "before features in all three.",
+        give=lambda parts: (parts[0], parts[1].mT, parts[2]),
+    ),
+    "stacked": known(
+        "You return one tensor with the three parts on a new first axis.",
+        "The numbers are right. A caller writes q, k, v = split_packed(…), and so could take your "
+        "tensor apart. But the task asks for a tuple of three tensors.",
+        give=torch.stack,
+    ),
+}
+
+TASK = Task(
+    "04-split_packed",
+    split_packed,
+    packed_cases,
+    returns=("the queries", "the keys", "the values"),
+    mistakes=read_again(PACKED, PACKING),
+    build=build_packed,
+    alone=(
+        "words-chunked",
+        "sequences-chunked",
+        "sequences-split",
+        "values-first",
+        "one-part-for-all",
+        "not-split",
+        "keys-transposed",
+        "stacked",
+    ),
+    forbidden=(
+        "mha_course.multihead.transpose_qkv",
+        "mha_course.multihead.split_heads",
+        "d2l.torch.transpose_qkv",
+    ),
+    since=2,
+    number=6,
+)

@@ -1,0 +1,158 @@
+"""Task 4.8, transpose_grouped: fewer heads of keys than of queries."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.head_splitting.spread_valid_lens import LENGTHS
+from mha_classroom.tasks.head_splitting.transpose_qkv import STEP_1, STEP_2, STEP_3, TRAP
+
+
+def transpose_grouped(X, num_heads, num_kv_heads):
+    heads = X.unflatten(-1, (num_kv_heads, -1)).transpose(1, 2)  # (B, G, S, d)
+    return heads.repeat_interleave(num_heads // num_kv_heads, dim=1).flatten(0, 1)
+
+
+def grouped_cases(draw):
+    def case(name, X, num_heads, num_kv_heads):
+        return Case(name, {"X": X, "num_heads": num_heads, "num_kv_heads": num_kv_heads})
+
+    # num_heads divides each width, so that keys can be cut into as many pieces by mistake.
+    labels = (10 * torch.arange(3)[:, None] + torch.arange(6))[None].double()
+    turned = "X is a transposed tensor, so it is not contiguous"
+    return [
+        case("3 words, 6 query heads for 2 key heads of width 3", labels, 6, 2),
+        case("2 sequences, 8 query heads for 2 key heads of width 8", draw.normal(2, 7, 16), 8, 2),
+        case("6 query heads for 3 key heads of width 4", draw.normal(2, 5, 12), 6, 3),
+        case("one key head for all 5 query heads", draw.normal(3, 4, 10), 5, 1),
+        case("as many key heads as query heads", draw.normal(2, 4, 15), 3, 3),
+        case("4 query heads for 2 key heads, 2 words", draw.normal(3, 2, 8), 4, 2),
+        case(turned, draw.normal(3, 12, 4).transpose(1, 2), 6, 2),
+    ]
+
+
+def cut(X, heads):
+    return X.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def build_grouped(
+    split=cut,
+    group=lambda H, G: H // G,
+    repeat=lambda X, times: X.repeat_interleave(times, dim=1),
+    join=lambda X: X.flatten(0, 1),
+    turn=unchanged,
+):
+    """group: how often each key head is repeated, from the number of query and of key heads."""
+
+    def transpose_grouped(X, num_heads, num_kv_heads):
+        X = repeat(split(X, num_kv_heads), group(num_heads, num_kv_heads))  # (B, H, S, d)
+        return turn(join(X))
+
+    return transpose_grouped
+
+
+GROUPED = {
+    "key-heads-repeated-as-a-whole": known(
+        "You repeat the key heads as a whole: for 2 key heads they come in the order 0, 1, 0, 1, "
+        "0, 1.",
+        "Query heads of a group are neighbours, and they all use the same key head. So which key "
+        "head do the query heads 0 and 1 need?",
+        repeat=lambda X, times: X.repeat(1, times, 1, 1),
+    ),
+    "batch-repeated": known(
+        "You repeat all rows as a whole, after batch and heads are joined: the rows of all "
+        "sequences, then those of all sequences again.",
+        "All query heads of sequence 0 come first, then all of sequence 1, as in transpose_qkv. "
+        "With one sequence this gives the key heads in the order 0, 1, 0, 1.",
+        wrong=lambda X, H, G: cut(X, G).flatten(0, 1).repeat(H // G, 1, 1),
+    ),
+    "not-repeated": known(
+        "Your key heads are not repeated: there are B · num_kv_heads rows.",
+        "Attention in d2l's manner needs a row of keys for each row of queries, and of these there "
+        "are B · num_heads.",
+        group=lambda H, G: 1,
+    ),
+    "repeated-num_heads-times": known(
+        "You repeat each key head num_heads times.",
+        "There are num_heads query heads in all. How many of them share one key head?",
+        group=lambda H, G: H,
+    ),
+    "groups-counted-for-their-size": known(
+        "You repeat each key head num_kv_heads times.",
+        "That is the number of groups. How many query heads are in one group? With 4 query heads "
+        "and 2 key heads the two numbers are equal, and nobody notices.",
+        group=lambda H, G: G,
+    ),
+    "cut-into-query-heads": known(
+        "You cut the keys into num_heads pieces.",
+        "A key is num_kv_heads · d wide. Cut so, each key head is torn to pieces that are narrower "
+        "than the queries.",
+        section=STEP_1,
+        wrong=lambda X, H, G: cut(X, H).flatten(0, 1),
+    ),
+    "features-repeated": known(
+        "You repeat each feature, and cut into num_heads pieces then.",
+        "A head would hold the same number several times, one after the other. It is whole heads "
+        "that have to be repeated, so cut first.",
+        wrong=lambda X, H, G: cut(X.repeat_interleave(H // G, dim=-1), H).flatten(0, 1),
+    ),
+    "flattened": known(
+        "You repeat each number: repeat_interleave flattens a tensor unless it is told the axis.",
+        "It is heads that have to be repeated, each as a whole.",
+        wrong=lambda X, H, G: cut(X, G).flatten(0, 1).repeat_interleave(H // G),
+    ),
+    "words-repeated": known(
+        "You repeat each word instead of each head: a sequence becomes longer.",
+        "S stays as it is. Which axis holds the heads after the split?",
+        repeat=lambda X, times: X.repeat_interleave(times, dim=2),
+    ),
+    "heads-before-batch": known(
+        "Your rows are ordered by head first, then by sequence.",
+        "All heads of sequence 0 come first, then all of sequence 1, as in transpose_qkv. With one "
+        "sequence both look the same.",
+        section=STEP_3,
+        join=lambda X: X.transpose(0, 1).flatten(0, 1),
+    ),
+    "split-without-transpose": known(
+        "Your heads hold whole words: head 0 got the first words and never sees the last.",
+        "reshape fills the new shape in the order of memory. A head has to get its slice of every "
+        "word.",
+        section=TRAP,
+        split=lambda X, G: X.reshape(X.shape[0], G, X.shape[1], -1),
+    ),
+    "features-interleaved": known(
+        "Your key heads take features in turn: of 2 key heads, head 0 gets features 0, 2, 4.",
+        "Each head owns neighbouring features. Of the two new axes, which comes first, head or "
+        "feature?",
+        section=STEP_1,
+        split=lambda X, G: X.unflatten(-1, (-1, G)).movedim(-1, 1),
+    ),
+    "axes-not-joined": known(
+        "You return four axes, with the heads still on one of their own.",
+        "The numbers are where they should be. The task asks for batch and heads as one axis.",
+        section=STEP_3,
+        join=unchanged,
+    ),
+    "words-and-features-swapped": known(
+        "Words and features have changed places in each head: you return (B · num_heads, d, S).",
+        "The transpose of the keys belongs to the scores. Here words come before features.",
+        section=STEP_2,
+        turn=lambda X: X.mT,
+    ),
+}
+
+TASK = Task(
+    "04-transpose_grouped",
+    transpose_grouped,
+    grouped_cases,
+    mistakes=read_again(LENGTHS, GROUPED),
+    build=build_grouped,
+    alone=("words-repeated", "not-repeated", "repeated-num_heads-times"),
+    uses=("04-transpose_qkv",),
+    forbidden=(
+        "mha_course.multihead.transpose_qkv",
+        "mha_course.multihead.split_heads",
+        "d2l.torch.transpose_qkv",
+    ),
+    since=2,
+    number=8,
+)
