@@ -30,10 +30,10 @@ def test_a_passed_check_is_kept_and_a_later_failure_takes_nothing_away(work, cap
     assert found.passed == {"04-transpose_qkv"} and found.kept
     assert found.sets["04_head_splitting"]["04-transpose_qkv"] is True
     assert found.next == tasks()[0]
-    assert "04_head_splitting        ██░░░░░░░░ 1 of 5" in str(found)
+    assert "04_head_splitting        █░░░░░░░░░ 1 of 8" in str(found)
     assert f"Next: {tasks()[0]}, in exercises/01_attention_math.ipynb." in str(found)
     page = found._repr_html_()
-    assert '<progress value="1" max="5" aria-label="04_head_splitting: 1 of 5">' in page
+    assert '<progress value="1" max="8" aria-label="04_head_splitting: 1 of 8">' in page
     assert "✓&nbsp;transpose_qkv" in page and "○&nbsp;transpose_output" in page
 
 

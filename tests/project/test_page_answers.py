@@ -1,7 +1,9 @@
 """Exercises ask for more than the page: what a lesson defines or prints answers few tasks."""
 
 import inspect
+import operator
 import re
+import textwrap
 import types
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from mha_classroom.checks import diagnose, diagnosis, tasks
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))[1:]
-SHOWN = re.compile(r"getsource\((\w+)\)")
+SHOWN = re.compile(r"getsource\(([\w.]+)\)")
 
 
 @pytest.fixture
@@ -46,11 +48,11 @@ def run(path):
         except Exception:
             assert "raises-exception" in cell.metadata.get("tags", []), cell.source
         for name in SHOWN.findall(cell.source):  # printed, and so as good as written here
-            shown = getattr(page, name)
+            shown = operator.attrgetter(name)(page)
             copied = types.ModuleType("page")
             copied.__dict__.update(vars(inspect.getmodule(shown)), __name__="page")
-            exec(inspect.getsource(shown), copied.__dict__)
-            setattr(page, f"{name} as printed", getattr(copied, name))
+            exec(textwrap.dedent(inspect.getsource(shown)), copied.__dict__)
+            setattr(page, f"{name} as printed", getattr(copied, shown.__name__))
     return {
         name: value
         for name, value in vars(page).items()
@@ -87,10 +89,10 @@ def test_at_least_half_of_the_points_are_not_on_the_page(path, as_a_kernel_has_i
 
 
 def test_what_a_page_prints_counts_as_an_answer(tmp_path, as_a_kernel_has_it):
-    source = "import inspect\nfrom mha_course.multihead import split_heads\n"
-    source += "print(inspect.getsource(split_heads))\ndef f(x):\n    return x"
+    source = "import inspect\nfrom mha_course import multihead\n"
+    source += "print(inspect.getsource(multihead.split_heads))\ndef f(x):\n    return x"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
     nbformat.write(notebook, tmp_path / "page.ipynb")
     defined = run(tmp_path / "page.ipynb")
-    assert set(defined) == {"split_heads as printed", "f"}
-    assert defined["split_heads as printed"](torch.ones(2, 3, 8), 4).shape == (2, 4, 3, 2)
+    assert set(defined) == {"multihead.split_heads as printed", "f"}
+    assert defined["multihead.split_heads as printed"](torch.ones(2, 3, 8), 4).shape == (2, 4, 3, 2)
