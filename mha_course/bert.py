@@ -95,6 +95,11 @@ class BertConfig:
                 f"pad_token_id={self.pad_token_id} is not in a vocabulary of {self.vocab_size}"
             )
 
+    @property
+    def activation(self):
+        """The function that `hidden_act` names."""
+        return ACTIVATIONS[self.hidden_act]
+
     @classmethod
     def from_dict(cls, content):
         """The config that a published `config.json` describes; what it says besides is left out.
@@ -249,7 +254,7 @@ class BertFeedForward(nn.Module):
         super().__init__()
         self.W_1 = nn.Linear(config.hidden_size, config.intermediate_size)
         self.W_2 = nn.Linear(config.intermediate_size, config.hidden_size)
-        self.activation = ACTIVATIONS[config.hidden_act]
+        self.activation = config.activation
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 

@@ -43,6 +43,14 @@ TINY = BertConfig(
 )
 
 
+def test_a_config_has_the_function_that_its_activation_is_called_by():
+    x = torch.linspace(-3, 3, 7, dtype=torch.float64)
+    for name, function in {"gelu": F.gelu, "relu": F.relu, "silu": F.silu}.items():
+        config = dataclasses.replace(TINY, hidden_act=name)
+        assert torch.equal(config.activation(x), function(x))
+        assert torch.equal(BertFeedForward(config).activation(x), function(x))
+
+
 def random_config(layers, heads, head_width, wide, activation, segments):
     return BertConfig(
         vocab_size=37,

@@ -8,7 +8,9 @@ import socket
 import time
 import traceback
 import warnings
+from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 import transformers
@@ -84,6 +86,25 @@ def test_sentence_embeddings_are_those_of_transformers(pretrained):
         )
     assert ours.shape == (3, 384)
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+
+
+def test_the_numbers_that_lesson_06_stores_are_those_of_transformers(pretrained):
+    """The lesson shows the lines that made them; here they are made again."""
+    path = Path(__file__).parents[2] / "notebooks" / "06_bert_attention.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    source = next(cell.source for cell in cells if cell.source.startswith("stored_hidden"))
+    stored = {"torch": torch}
+    exec("\n".join(source.split("\n")[:2]), stored)
+    batch = pretrained[1](["What is unaffordable", "Who pays"], ["a giraffe", "the dog"])
+    reference = transformers.BertModel.from_pretrained(embedded.folder()).eval()
+    with torch.no_grad():
+        output = reference(**batch)
+    torch.testing.assert_close(
+        output.last_hidden_state[:, 0, :3], stored["stored_hidden"], atol=2e-6, rtol=0
+    )
+    torch.testing.assert_close(
+        output.pooler_output[:, :3], stored["stored_pooled"], atol=2e-6, rtol=0
+    )
 
 
 def test_the_model_is_ready_to_use(pretrained):

@@ -1,35 +1,36 @@
-"""Task 6.4, BertLayer: attention, its output, the feed-forward part."""
+"""Task 6.5, BertLayer: attention, its output, the feed-forward part."""
 
 from torch import nn
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.modules import judged, plan_of
 from mha_classroom.checks.task import Task, all_but, known, read_again
+from mha_classroom.tasks.bert_attention.bert_feed_forward import (
+    build_feed_forward,
+    feed_forward_shapes,
+    feed_forward_steps,
+)
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
-    apply_linear,
     attention_shapes,
     attention_steps,
     build_attention,
     compared_calls,
-    linear_shapes,
     module_case,
 )
 from mha_classroom.tasks.bert_attention.bert_self_output import (
     build_output,
-    norm,
     output_shapes,
     output_steps,
 )
 from mha_classroom.tasks.bert_attention.runs import run_layer
 from mha_course import bert
-from mha_course.bert import ACTIVATIONS, BertFeedForward
 
 
 def layer_cases(draw):
     other = {"layer_norm_eps": 0.5, "hidden_act": "relu"}
 
     def case(name, widths, shape, *lengths, intermediate_size=7, **more):
-        shapes = _layer_shapes(intermediate_size)
+        shapes = layer_shapes(intermediate_size)
         more["intermediate_size"] = intermediate_size
         return module_case(draw, name, widths, shape, shapes, *lengths, **more)
 
@@ -43,15 +44,12 @@ def layer_cases(draw):
     ]
 
 
-def _layer_shapes(intermediate_size):
+def layer_shapes(intermediate_size):
     def shapes(width):
-        narrow = linear_shapes("W_2", width, intermediate_size)
         parts = {
             "self_attention": attention_shapes(width),
             "self_output": output_shapes(width),
-            "feed_forward": linear_shapes("W_1", intermediate_size, width)
-            | narrow
-            | {"norm.weight": (width,), "norm.bias": (width,)},
+            "feed_forward": feed_forward_shapes(width, intermediate_size),
         }
         return {f"{part}.{n}": s for part, names in parts.items() for n, s in names.items()}
 
@@ -59,29 +57,26 @@ def _layer_shapes(intermediate_size):
 
 
 def layer_stages(inputs):
-    attended = list(attention_steps(inputs, _part(inputs, "self_attention")).values())[-1]
     eps = inputs.get("layer_norm_eps", 1e-12)
-    joined = list(output_steps(_part(inputs, "self_output"), attended, inputs["X"], eps).values())[
-        -1
-    ]
+    attended = _last(attention_steps(inputs, part(inputs, "self_attention")))
+    joined = _last(output_steps(part(inputs, "self_output"), attended, inputs["X"], eps))
     return {
         "what self_attention returns": attended,
         "what self_output returns": joined,
-        "what feed_forward returns": _feed_forward(inputs, joined, eps),
+        "what feed_forward returns": _last(
+            feed_forward_steps(inputs, part(inputs, "feed_forward"), joined)
+        ),
     }
 
 
-def _part(inputs, part):
+def _last(steps):
+    return list(steps.values())[-1]
+
+
+def part(inputs, name):
+    """The weights of one part of a layer, under their names in it."""
     weights = dict(inputs["weights"])
-    return {n.removeprefix(f"{part}."): X for n, X in weights.items() if n.startswith(f"{part}.")}
-
-
-def _feed_forward(inputs, X, eps):
-    weights = _part(inputs, "feed_forward")
-    activation = ACTIVATIONS[inputs.get("hidden_act", "gelu")]
-    return norm(
-        weights, apply_linear("W_2", weights, activation(apply_linear("W_1", weights, X))) + X, eps
-    )
+    return {n.removeprefix(f"{name}."): X for n, X in weights.items() if n.startswith(f"{name}.")}
 
 
 @total
@@ -104,7 +99,7 @@ def build_layer(
             super().__init__()
             self.self_attention = build_attention()(config)
             self.self_output = build_output()(config)
-            self.feed_forward = BertFeedForward(config)
+            self.feed_forward = build_feed_forward()(config)
             self.drop = nn.Dropout(config.hidden_dropout_prob)
 
         def forward(self, X, mask=None, need_weights=False):
@@ -180,7 +175,7 @@ LAYER = {
     "no-feed-forward": known(
         "The feed-forward part is left out.",
         "The attention mixes words. Two thirds of a layer's parameters are in what comes after, "
-        "where each word is thought over.",
+        "where each word is worked on alone.",
         section=WORD,
         think=lambda self, joined, attended, X: joined,
     ),
@@ -257,7 +252,7 @@ LAYER = {
     ),
     "feed-forward-first": known(
         "The feed-forward part comes before the attention.",
-        "In a layer words first hear of one another, then each is thought over.",
+        "In a layer words first hear of one another, then each is worked on alone.",
         attend=lambda self, X, mask, need_weights: self.self_attention(
             self.feed_forward(X), mask, True
         ),
@@ -318,7 +313,8 @@ TASK = Task(
         "weights-averaged",
     ),
     stages=layer_stages,
-    uses=("06-BertSelfAttention", "06-BertSelfOutput"),
+    uses=("06-BertSelfAttention", "06-BertSelfOutput", "06-BertFeedForward"),
     forbidden=("mha_course.bert.BertLayer",),
-    number=4,
+    number=5,
+    since=2,
 )

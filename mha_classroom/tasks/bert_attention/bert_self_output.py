@@ -131,7 +131,7 @@ def build_output(
     return BertSelfOutput
 
 
-def _own_norm(self, Y, axis=-1, correction=0, shift=True, eps=None):
+def own_norm(self, Y, axis=-1, correction=0, shift=True, eps=None):
     mean = Y.mean(axis, keepdim=True)
     variance = Y.var(axis, keepdim=True, correction=correction)
     if not shift:
@@ -232,29 +232,29 @@ OUTPUT = {
         "You normalise over the words.",
         "Each word is normalised by itself, over its features: what a word becomes must not depend "
         "on how many others there are.",
-        finish=lambda self, Y, X, residual: _own_norm(self, Y + residual, axis=1),
+        finish=lambda self, Y, X, residual: own_norm(self, Y + residual, axis=1),
     ),
     "variance-over-n-minus-1": known(
         "You divide by n - 1 where LayerNorm divides by n.",
         "PyTorch's var and std count one less unless told otherwise. LayerNorm takes the mean of "
         "the squared distances.",
-        finish=lambda self, Y, X, residual: _own_norm(self, Y + residual, correction=1),
+        finish=lambda self, Y, X, residual: own_norm(self, Y + residual, correction=1),
     ),
     "divided-by-std": known(
         "You divide by std as it is.",
         "It divides by n - 1 where LayerNorm divides by n, and knows nothing of eps.",
-        finish=lambda self, Y, X, residual: _own_norm(self, Y + residual, correction=1, eps=0),
+        finish=lambda self, Y, X, residual: own_norm(self, Y + residual, correction=1, eps=0),
     ),
     "no-eps": known(
         "eps is not in your norm.",
         "It is added to the variance, before the root. Where the numbers of a word differ little, "
         "it decides the result.",
-        finish=lambda self, Y, X, residual: _own_norm(self, Y + residual, eps=0),
+        finish=lambda self, Y, X, residual: own_norm(self, Y + residual, eps=0),
     ),
     "mean-not-subtracted": known(
         "You scale without subtracting the mean.",
         "That is another norm (RMSNorm). LayerNorm moves the mean of each word to 0 first.",
-        finish=lambda self, Y, X, residual: _own_norm(self, Y + residual, shift=False),
+        finish=lambda self, Y, X, residual: own_norm(self, Y + residual, shift=False),
     ),
     "no-dropout": known(
         "hidden_dropout_prob has no effect while training.",

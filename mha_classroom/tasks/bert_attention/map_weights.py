@@ -1,4 +1,4 @@
-"""Task 6.5, map_weights: published names become those of the course."""
+"""Task 6.6, map_weights: published names become those of the course."""
 
 import re
 
@@ -308,5 +308,5 @@ TASK = Task(
     mistakes=read_again("The same weights under other names", NAMES),
     build=build_names,
     forbidden=("mha_course.interop.map_weights",),
-    number=5,
+    number=6,
 )

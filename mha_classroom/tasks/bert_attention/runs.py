@@ -3,7 +3,14 @@
 from mha_classroom.checks.modules import make, plan_of, run_planned
 from mha_course.bert import BertConfig
 
-__all__ = ["run_attention", "run_layer", "run_names", "run_output"]
+__all__ = [
+    "run_attention",
+    "run_feed_forward",
+    "run_layer",
+    "run_names",
+    "run_output",
+    "run_pre_norm",
+]
 
 
 def run_attention(answer, inputs):
@@ -20,11 +27,25 @@ def run_output(answer, inputs):
     return run_planned(module, "BertSelfOutput", inputs, arguments, plan)
 
 
+def run_feed_forward(answer, inputs):
+    """Make the learner's module, give it the case's weights, run it."""
+    module = make(answer, "BertFeedForward", _config(inputs))
+    plan = plan_of(inputs, "hidden_dropout")
+    return run_planned(module, "BertFeedForward", inputs, (inputs["X"],), plan)
+
+
 def run_layer(answer, inputs):
     """Make the learner's layer, give it the case's weights, run it with and without weights."""
     module = make(answer, "BertLayer", _config(inputs))
     weights, plan = dict(inputs["weights"]), plan_of(inputs, None, weights=True)
     return run_planned(module, "BertLayer", weights, _given(inputs), plan)
+
+
+def run_pre_norm(answer, inputs):
+    """Make the learner's layer, give it the case's weights, run it."""
+    module = make(answer, "PreNormLayer", _config(inputs))
+    weights, plan = dict(inputs["weights"]), plan_of(inputs, None)
+    return run_planned(module, "PreNormLayer", weights, _given(inputs), plan)
 
 
 def _config(inputs):

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from mha_course.attention import masked_softmax
-from mha_course.bert import BertFeedForward
+from mha_course.bert import ACTIVATIONS
 from mha_course.multihead import transpose_output, transpose_qkv
 
 LOWEST = torch.finfo(torch.float64).min
@@ -288,6 +288,87 @@ def _names(self, config):
     del self.W_o, self.norm
 
 
+class FeedForward(nn.Module):
+    """A right answer whose steps can be replaced by wrong ones."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.W_1 = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.W_2 = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.activation = ACTIVATIONS[config.hidden_act]
+
+    def narrow(self, X):
+        return self.W_2(self.activation(self.W_1(X)))
+
+    def forward(self, X):
+        return self.norm(X + self.dropout(self.narrow(X)))
+
+
+class ActivationsByHand(FeedForward):
+    """Each activation from its formula, the norm too."""
+
+    def bend(self, X):
+        if self.config.hidden_act == "relu":
+            return X.clamp(min=0)
+        if self.config.hidden_act == "silu":
+            return X / (1 + (-X).exp())
+        if self.config.hidden_act == "gelu_new":
+            inner = math.sqrt(2 / math.pi) * (X + 0.044715 * X**3)
+            return 0.5 * X * (1 + inner.tanh())
+        return X * 0.5 * (1 + torch.erf(X / math.sqrt(2)))
+
+    def forward(self, X):
+        Y = self.dropout(self.W_2(self.bend(self.W_1(X)))) + X
+        variance, mean = torch.var_mean(Y, -1, correction=0, keepdim=True)
+        return (Y - mean) / (variance + self.norm.eps).sqrt() * self.norm.weight + self.norm.bias
+
+
+class InnerFeaturesOneByOne(FeedForward):
+    """W_2 of the activation as a sum over inner features."""
+
+    def narrow(self, X):
+        bent = self.activation(X @ self.W_1.weight.T + self.W_1.bias)
+        rows = zip(bent.unbind(-1), self.W_2.weight.unbind(1), strict=True)
+        return sum(x[..., None] * row for x, row in rows) + self.W_2.bias
+
+
+class InSequence(FeedForward):
+    """The same tensors, kept once more in an nn.Sequential that is not registered."""
+
+    def forward(self, X):
+        steps = nn.Sequential(self.W_1, _Bend(self.activation), self.W_2, self.dropout)
+        steps.train(self.training)
+        return self.norm(steps(X) + X)
+
+
+class _Bend(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, X):
+        return self.function(X)
+
+
+def feed_forward(forward=None, make=None, **parts):
+    """FeedForward with another forward, or with what __init__ makes changed."""
+    if forward:
+        parts["forward"] = forward
+
+    class BertFeedForward(FeedForward):
+        def __init__(self, config):
+            super().__init__(config)
+            if make:
+                make(self, config)
+
+    for name, value in parts.items():
+        setattr(BertFeedForward, name, value)
+    return BertFeedForward
+
+
 class Layer(nn.Module):
     """A right answer whose flow can be replaced by wrong ones."""
 
@@ -297,7 +378,7 @@ class Layer(nn.Module):
         super().__init__()
         self.self_attention = self.attention_class(config)
         self.self_output = self.output_class(config)
-        self.feed_forward = BertFeedForward(config)
+        self.feed_forward = FeedForward(config)
 
     def flow(self, attended, X):
         return self.feed_forward(self.self_output(attended, X))
@@ -370,6 +451,177 @@ class ChangesX(Layer):
     def flow(self, attended, X):
         X += 0.01
         return super().flow(attended, X)
+
+
+class PreNorm(Layer):
+    """A right answer whose steps can be replaced by wrong ones."""
+
+    def attend(self, X, mask):
+        part = self.self_output
+        return part.dropout(part.W_o(self.self_attention(part.norm(X), mask)))
+
+    def think(self, X):
+        part = self.feed_forward
+        return part.dropout(part.narrow(part.norm(X)))
+
+    def forward(self, X, mask=None):
+        X = X + self.attend(X, mask)
+        return X + self.think(X)
+
+
+class PreNormWrittenOut(PreNorm):
+    """Functions of torch.nn.functional instead of the modules."""
+
+    def forward(self, X, mask=None):
+        out, think = self.self_output, self.feed_forward
+        p = out.dropout.p
+        N = F.layer_norm(X, X.shape[-1:], out.norm.weight, out.norm.bias, out.norm.eps)
+        found = self.self_attention(N, mask, True)[0]
+        Y = X + F.dropout(F.linear(found, out.W_o.weight, out.W_o.bias), p, self.training)
+        N = F.layer_norm(Y, Y.shape[-1:], think.norm.weight, think.norm.bias, think.norm.eps)
+        bent = think.activation(F.linear(N, think.W_1.weight, think.W_1.bias))
+        narrow = F.linear(bent, think.W_2.weight, think.W_2.bias)
+        return F.dropout(narrow, p, self.training) + Y
+
+
+class PreNormAddedUp(PreNorm):
+    """X and the two contributions, added at the end."""
+
+    def forward(self, X, mask=None, need_weights=False):
+        first = self.attend(X, mask)
+        second = self.think(X + first)
+        return torch.stack([X, first, second]).sum(0)
+
+
+class PreNormAlone(nn.Module):
+    """Not made from a layer."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.self_attention = LoopOfHeads(config)
+        self.self_output = NormByHand(config)
+        self.feed_forward = ActivationsByHand(config)
+
+    def forward(self, X, mask=None):
+        return PreNorm.forward(self, X, mask)
+
+    attend, think = PreNorm.attend, PreNorm.think
+
+
+def pre_norm(forward=None, **parts):
+    if forward:
+        parts["forward"] = forward
+    return type("PreNormLayer", (PreNorm,), parts)
+
+
+def folded(weights):
+    W, b = weights["W_o.weight"], weights["W_v.bias"]
+    zeros = {n: torch.zeros_like(b) for n in ("W_k.bias", "W_v.bias")}
+    return weights | zeros | {"W_o.bias": weights["W_o.bias"] + W @ b}
+
+
+def folded_by_copies(weights):
+    copies = {n: X.clone() for n, X in weights.items()}
+    copies["W_o.bias"] += torch.einsum("oi,i->o", copies["W_o.weight"], copies["W_v.bias"])
+    copies["W_k.bias"].zero_()
+    copies["W_v.bias"] *= 0
+    return copies
+
+
+def folded_by_linear(weights):
+    result = {}
+    for name, X in weights.items():
+        if name in ("W_k.bias", "W_v.bias"):
+            X = X - X
+        if name == "W_o.bias":
+            X = F.linear(weights["W_v.bias"][None], weights["W_o.weight"], X)[0]
+        result[name] = X
+    return result
+
+
+def folded_by_loop(weights):
+    result = dict(weights)
+    rows, bias = weights["W_o.weight"].tolist(), weights["W_v.bias"].tolist()
+    sums = [sum(w * b for w, b in zip(row, bias, strict=True)) for row in rows]
+    result["W_o.bias"] = weights["W_o.bias"] + torch.tensor(sums, dtype=torch.float64)
+    result["W_k.bias"] = result["W_v.bias"] = torch.zeros(len(bias), dtype=torch.float64)
+    return result
+
+
+def folding(bias=lambda w: w["W_o.bias"] + w["W_o.weight"] @ w["W_v.bias"], **others):
+    """fold_biases with another bias of W_o, or with others that are made of the weights."""
+
+    def fold_biases(weights):
+        made = {n.replace("__", "."): make(weights) for n, make in others.items()}
+        return folded(weights) | {"W_o.bias": bias(weights)} | made
+
+    return fold_biases
+
+
+def folded_in_place(weights):
+    weights["W_o.bias"] += weights["W_o.weight"] @ weights["W_v.bias"]
+    weights["W_k.bias"].zero_()
+    weights["W_v.bias"].zero_()
+    return weights
+
+
+def _zeros_for(name):
+    return lambda weights: torch.zeros_like(weights[name])
+
+
+TENSORS = {"kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias"}
+
+
+def variables_by_map_weights(variables, turn=lambda X: X.T, ends=TENSORS):
+    """Over the names that transformers uses, as the statement's hint says."""
+    published = {}
+    for name, X in variables.items():
+        pieces = name.split("/")
+        if pieces[0] != "bert" or pieces[-1].startswith("adam"):
+            continue
+        if pieces[-1] == "kernel":
+            X = turn(X)
+        pieces[-1] = ends.get(pieces[-1], f"{pieces[-1]}.weight")
+        published[".".join(pieces).replace("layer_", "layer.")] = X
+    return names_by_splitting(published)
+
+
+def variables_by_pattern(variables):
+    import re
+
+    mapped = {}
+    for name, X in variables.items():
+        found = re.fullmatch(
+            r"bert/(?:encoder/layer_(\d+)/)?(.+?)(?:/(kernel|gamma|beta|bias))?", name
+        )
+        if not found or name[-6:-1] == "adam_":
+            continue
+        number, inner, last = found.groups()
+        inner = inner.replace("/", ".")
+        before = f"encoder.layers.{number}." if number else ""
+        end = "bias" if last in ("beta", "bias") else "weight"
+        mapped[f"{before}{TABLE.get(inner, inner)}.{end}"] = X.mT if last == "kernel" else X
+    return mapped
+
+
+def variables_by_lookup(variables):
+    """The other way round: every name that a model of the course has is looked up."""
+    inside = {k: v for k, v in TABLE.items() if not k.startswith("embeddings")}
+    outside = {k: v for k, v in TABLE.items() if k.startswith("embeddings")}
+    outside["pooler.dense"] = "pooler.dense"
+    pairs = {f"bert/{k.replace('.', '/')}": v for k, v in outside.items()}
+    for i in range(100):
+        for k, v in inside.items():
+            pairs[f"bert/encoder/layer_{i}/{k.replace('.', '/')}"] = f"encoder.layers.{i}.{v}"
+    mapped = {}
+    for theirs, ours in pairs.items():
+        if theirs in variables:
+            mapped[f"{ours}.weight"] = variables[theirs]
+        for last, end in TENSORS.items():
+            X = variables.get(f"{theirs}/{last}")
+            if X is not None:
+                mapped[f"{ours}.{end}"] = X.t().contiguous() if last == "kernel" else X.clone()
+    return mapped
 
 
 TABLE = {
@@ -503,6 +755,29 @@ RIGHT = {
         "passed on": PassedOn,
         "feed-forward part written out": Unrolled,
         "of other right parts": layer(attention_class=LoopOfHeads, output_class=NormByHand),
+    },
+    "06-BertFeedForward": {
+        "plain": FeedForward,
+        "activations and norm by hand": ActivationsByHand,
+        "inner features one by one": InnerFeaturesOneByOne,
+        "nn.Sequential": InSequence,
+    },
+    "06-PreNormLayer": {
+        "plain": PreNorm,
+        "written out": PreNormWrittenOut,
+        "added up": PreNormAddedUp,
+        "not made from a layer": PreNormAlone,
+    },
+    "06-fold_biases": {
+        "plain": folded,
+        "copies": folded_by_copies,
+        "by F.linear": folded_by_linear,
+        "loop": folded_by_loop,
+    },
+    "06-from_tensorflow": {
+        "by way of the names of transformers": variables_by_map_weights,
+        "pattern": variables_by_pattern,
+        "the other way round": variables_by_lookup,
     },
     "06-map_weights": {
         "splitting": names_by_splitting,
@@ -653,6 +928,122 @@ WRONG = {
         "wrong output": layer(
             output_class=output(lambda self, X, residual: self.norm(self.dropout(self.W_o(X))))
         ),
+    },
+    "06-BertFeedForward": {
+        "no residual": feed_forward(lambda self, X: self.norm(self.dropout(self.narrow(X)))),
+        "residual of the inner width": feed_forward(
+            lambda self, X: self.norm(self.W_2(self.activation(self.W_1(X)) + self.W_1(X)) + X)
+        ),
+        "half the sum": feed_forward(
+            lambda self, X: self.norm((self.dropout(self.narrow(X)) + X) / 2)
+        ),
+        "residual twice": feed_forward(
+            lambda self, X: self.norm(self.dropout(self.narrow(X)) + 2 * X)
+        ),
+        "sigmoid": feed_forward(narrow=lambda self, X: self.W_2(self.W_1(X).sigmoid())),
+        "quick gelu": feed_forward(
+            narrow=lambda self, X: self.W_2(self.W_1(X) * (1.702 * self.W_1(X)).sigmoid())
+        ),
+        "words mixed": feed_forward(
+            lambda self, X: self.norm(X + self.dropout(self.narrow(X.mean(1, keepdim=True))))
+        ),
+        "norm inside as well": feed_forward(
+            lambda self, X: self.norm(X + self.dropout(self.narrow(self.norm(X))))
+        ),
+        "dropout twice": feed_forward(
+            lambda self, X: self.norm(X + self.dropout(self.dropout(self.narrow(X))))
+        ),
+        "whole words dropped": feed_forward(
+            lambda self, X: self.norm(
+                X + self.narrow(X) * self.dropout(torch.ones_like(X[..., :1]))
+            )
+        ),
+        "a third matrix": feed_forward(
+            make=lambda self, config: setattr(self, "W_3", nn.Linear(2, 2))
+        ),
+        "dropout of 0.1": feed_forward(
+            make=lambda self, config: setattr(self, "dropout", nn.Dropout(0.1))
+        ),
+        "no_grad": feed_forward(torch.no_grad()(FeedForward.forward)),
+        "eval inside": feed_forward(lambda self, X: FeedForward.forward(self.eval(), X)),
+        "changes X": feed_forward(lambda self, X: self.norm(X.add_(self.narrow(X)))),
+        "two values": feed_forward(lambda self, X: (FeedForward.forward(self, X), X)),
+    },
+    "06-PreNormLayer": {
+        "post-norm": pre_norm(lambda self, X, mask=None: Layer.forward(self, X, mask)),
+        "doubled": pre_norm(lambda self, X, mask=None: 2 * PreNorm.forward(self, X, mask)),
+        "feed-forward first": pre_norm(
+            lambda self, X, mask=None: X + self.think(X) + self.attend(X + self.think(X), mask)
+        ),
+        "only attention": pre_norm(lambda self, X, mask=None: X + self.attend(X, mask)),
+        "only feed-forward": pre_norm(lambda self, X, mask=None: X + self.think(X)),
+        "X twice": pre_norm(lambda self, X, mask=None: PreNorm.forward(self, X, mask) + X),
+        "attention of what is not normalised, then normed": pre_norm(
+            attend=lambda self, X, mask: self.self_output.norm(
+                self.self_output.W_o(self.self_attention(X, mask))
+            )
+        ),
+        "norm without its weights": pre_norm(
+            think=lambda self, X: self.feed_forward.narrow(F.layer_norm(X, X.shape[-1:]))
+        ),
+        "norm of post-norm as well": pre_norm(
+            lambda self, X, mask=None: self.feed_forward(X + self.attend(X, mask))
+        ),
+        "mask made again": pre_norm(
+            attend=lambda self, X, mask: PreNorm.attend(
+                self, X, None if mask is None else torch.zeros_like(mask)
+            )
+        ),
+        "changes X": pre_norm(lambda self, X, mask=None: X.add_(self.attend(X, mask))),
+        "returns weights too": pre_norm(
+            lambda self, X, mask=None: (PreNorm.forward(self, X, mask), None)
+        ),
+    },
+    "06-fold_biases": {
+        "transposed": folding(lambda w: w["W_o.bias"] + w["W_o.weight"].T @ w["W_v.bias"]),
+        "by element": folding(lambda w: w["W_o.bias"] + w["W_o.weight"].diagonal() * w["W_v.bias"]),
+        "by W_k": folding(lambda w: w["W_o.bias"] + w["W_k.weight"] @ w["W_v.bias"]),
+        "b_o through W_o": folding(lambda w: w["W_o.weight"] @ (w["W_v.bias"] + w["W_o.bias"])),
+        "summed": folding(lambda w: w["W_o.bias"] + w["W_v.bias"].sum()),
+        "keys in the queries": folding(W_q__bias=lambda w: w["W_q.bias"] + w["W_k.bias"]),
+        "weights of the keys gone": folding(W_k__weight=_zeros_for("W_k.weight")),
+        "NaN for nothing": folding(W_v__bias=lambda w: w["W_v.bias"] * torch.nan),
+        "None for nothing": folding(W_v__bias=lambda w: None),
+        "a number for nothing": folding(W_v__bias=lambda w: 0.0),
+        "rounded": folding(lambda w: (w["W_o.bias"] + w["W_o.weight"] @ w["W_v.bias"]).round()),
+        "half precision": folding(lambda w: folded(w)["W_o.bias"].half()),
+        "in place": folded_in_place,
+        "only the bias": lambda weights: folded(weights)["W_o.bias"],
+        "pairs": lambda weights: list(folded(weights).items()),
+        "a name more": folding(W_o__bias_2=_zeros_for("W_o.bias")),
+    },
+    "06-from_tensorflow": {
+        "kernels as they are": lambda variables: variables_by_map_weights(
+            variables, turn=lambda X: X
+        ),
+        "flipped": lambda variables: variables_by_map_weights(variables, turn=lambda X: X.flip(0)),
+        "reshaped": lambda variables: variables_by_map_weights(
+            variables, turn=lambda X: X.reshape(X.shape[::-1])
+        ),
+        "beta for weight": lambda variables: variables_by_map_weights(
+            variables, ends=TENSORS | {"beta": "weight", "gamma": "bias"}
+        ),
+        "all as before": dict,
+        "names of transformers": lambda variables: {
+            n.replace("/", ".").replace("layer_", "layer."): X for n, X in variables.items()
+        },
+        "pooler lost": lambda variables: {
+            n: X for n, X in variables_by_map_weights(variables).items() if "pooler" not in n
+        },
+        "numpy": lambda variables: {
+            n: X.numpy() for n, X in variables_by_map_weights(variables).items()
+        },
+        "empty": lambda variables: {},
+        "pairs": lambda variables: list(variables_by_map_weights(variables).items()),
+        "one more": lambda variables: variables_by_map_weights(variables) | {"step": 3},
+        "zeros": lambda variables: {
+            n: torch.zeros_like(X) for n, X in variables_by_map_weights(variables).items()
+        },
     },
     "06-map_weights": {
         "layer for layers": chain(*ROW),

@@ -4,6 +4,7 @@ import torch
 from lessons import normal, size
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+ACTIVATIONS = ("gelu", "gelu_new", "relu", "silu")
 LOW = torch.finfo(torch.float32).min
 LAYER = (
     "attention.self.query",
@@ -122,25 +123,81 @@ def output(rng, weak=None):
     return inputs
 
 
+def _feed_forward_weights(rng, weak, width, inner):
+    return (
+        _linear(rng, weak, "W_1", inner, width)
+        | _linear(rng, weak, "W_2", width, inner)
+        | _norm(rng, weak, "norm", width)
+    )
+
+
+def _dropped_feed_forward(rng, weak):
+    """W_2 returns 1 but for both ends of a word, and X is known."""
+    inputs = {"hidden_size": 11, "num_attention_heads": 1, "intermediate_size": 3}
+    inputs |= {"hidden_dropout": 0.25}
+    inputs |= {n: 0 * X for n, X in _feed_forward_weights(rng, weak, 11, 3).items()}
+    inputs["W_2.bias"] = torch.tensor([0.0] + [1.0] * 9 + [0.0], dtype=torch.float64)
+    inputs["norm.weight"] = torch.ones(11, dtype=torch.float64)
+    inputs["X"] = torch.zeros(3, 7, 11, dtype=torch.float64)
+    inputs["X"][..., -1] = 1.0
+    return inputs
+
+
+def feed_forward(rng, weak=None):
+    if rng.random() < 0.1:
+        return _dropped_feed_forward(rng, weak)
+    batch, length = _shape(rng, weak)
+    width, inner = size(rng, 2, 7), size(rng, 1, 7)
+    inputs = {"hidden_size": width, "num_attention_heads": 1} | _mode(rng)
+    inputs |= {"intermediate_size": inner, "hidden_act": rng.choice(ACTIVATIONS)}
+    inputs["layer_norm_eps"] = rng.choice([1e-12, 1e-5, 0.3])
+    inputs |= _feed_forward_weights(rng, weak, width, inner)
+    return inputs | {"X": normal(rng, batch, length, width, weak=weak)}
+
+
 def layer(rng, weak=None):
     inputs = _heads(rng, weak) | _mode(rng)
     width, inner = inputs["hidden_size"], size(rng, 1, 7)
     training = "training" in inputs
     batch, length = _shape(rng, weak, training)
-    inputs |= {"intermediate_size": inner, "hidden_act": rng.choice(["gelu", "relu", "silu"])}
+    inputs |= {"intermediate_size": inner, "hidden_act": rng.choice(ACTIVATIONS)}
     inputs["layer_norm_eps"] = rng.choice([1e-12, 0.3])
     parts = {
         "self_attention": _attention_weights(rng, weak, width),
         "self_output": _linear(rng, weak, "W_o", width, width) | _norm(rng, weak, "norm", width),
-        "feed_forward": _linear(rng, weak, "W_1", inner, width)
-        | _linear(rng, weak, "W_2", width, inner)
-        | _norm(rng, weak, "norm", width),
+        "feed_forward": _feed_forward_weights(rng, weak, width, inner),
     }
     inputs["weights"] = tuple(
         (f"{part}.{k}", X) for part, tensors in parts.items() for k, X in tensors.items()
     )
     inputs["X"] = normal(rng, batch, length, width, weak=weak)
     return inputs | _score_mask(rng, weak, batch, length, training)
+
+
+def biases(rng, weak=None):
+    width = size(rng, 2, 7)
+    weights = {k: X for W in "qkvo" for k, X in _linear(rng, weak, f"W_{W}", width, width).items()}
+    return {name: weights[name] for name in rng.sample(list(weights), len(weights))}
+
+
+def variables(rng, weak=None):
+    width, inner = size(rng, 2, 4), size(rng, 5, 7)
+    shapes = {f"bert/embeddings/{table}": (5, width) for table in EMBEDDINGS[:3]}
+    modules = {f"encoder/layer_{n}/{p}": p for n in rng.sample(range(30), 3) for p in LAYER}
+    modules |= {"embeddings/LayerNorm": "LayerNorm", "pooler/dense": "pooler.dense"}
+    widths = {"intermediate.dense": (width, inner), "output.dense": (inner, width)}
+    for path, part in modules.items():
+        before = f"bert/{path.replace('.', '/')}"
+        if part.endswith("LayerNorm"):
+            shapes |= {f"{before}/gamma": (width,), f"{before}/beta": (width,)}
+        else:
+            kernel = widths.get(part, (width, width))
+            shapes |= {f"{before}/kernel": kernel, f"{before}/bias": kernel[1:]}
+    shapes = {name: shapes[name] for name in rng.sample(list(shapes), len(shapes) // 2)}
+    for name in rng.sample(list(shapes), 3):
+        shapes |= {f"{name}/adam_m": shapes[name], f"{name}/adam_v": shapes[name]}
+    shapes |= {"global_step": (1,), "cls/seq_relationship/output_weights": (2, width)}
+    return {name: normal(rng, *shape, weak=weak) for name, shape in shapes.items()}
 
 
 def names(rng, weak=None):
@@ -161,6 +218,10 @@ DRAWS = {
     "06-additive_mask": mask,
     "06-BertSelfAttention": attention,
     "06-BertSelfOutput": output,
+    "06-BertFeedForward": feed_forward,
     "06-BertLayer": layer,
+    "06-PreNormLayer": layer,
+    "06-fold_biases": biases,
+    "06-from_tensorflow": variables,
     "06-map_weights": names,
 }

@@ -1,0 +1,332 @@
+"""Task 6.4, BertFeedForward: widen, bend, narrow, add, normalise."""
+
+from functools import partial
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from mha_classroom.checks.examining import equal, total
+from mha_classroom.checks.modules import judged, plan_of
+from mha_classroom.checks.task import Task, all_but, known, read_again
+from mha_classroom.tasks.bert_attention.bert_self_attention import (
+    EVAL,
+    STILL,
+    TRAINED,
+    apply_linear,
+    drop,
+    dropped_or_scaled,
+    linear_shapes,
+    module_case,
+    output_and_learning,
+    with_the_shape_of,
+)
+from mha_classroom.tasks.bert_attention.bert_self_output import norm, own_norm
+from mha_classroom.tasks.bert_attention.runs import run_feed_forward
+from mha_course import bert
+from mha_course.bert import ACTIVATIONS
+
+
+def feed_forward_cases(draw):
+    def case(name, width, inner, shape, **more):
+        shapes = partial(feed_forward_shapes, intermediate_size=inner)
+        more["intermediate_size"] = inner
+        return module_case(draw, name, (width, 1), shape, shapes, **more)
+
+    dropped = case("hidden_dropout_prob=0.25", 11, 2, (3, 7), hidden_dropout=0.25)
+    flat = case("the sum hardly varies within a word", 5, 3, (2, 3), layer_norm_eps=1e-8)
+    for name in ("W_2.weight", "W_2.bias", "X"):
+        flat.inputs[name] *= 1e-4
+    return [
+        case("1 sequence of 2 words", 3, 5, (1, 2)),
+        case("2 sequences", 5, 7, (2, 3)),
+        case("an inner width below the outer one", 7, 3, (3, 2)),
+        flat,
+        case("layer_norm_eps=0.5", 5, 7, (2, 3), layer_norm_eps=0.5),
+        case("hidden_act='relu'", 5, 7, (2, 3), hidden_act="relu"),
+        case("hidden_act='gelu_new'", 5, 7, (2, 3), hidden_act="gelu_new"),
+        case("in training, without dropout", 5, 7, (2, 3), training=True),
+        case("hidden_dropout_prob=1", 5, 7, (2, 3), hidden_dropout=1.0),
+        case(
+            "attention_probs_dropout_prob=1, which is for 6.2", 5, 7, (2, 3), attention_dropout=1.0
+        ),
+        _case_that_shows_dropout(dropped),
+    ]
+
+
+def _case_that_shows_dropout(case):
+    """W_2 returns 1 but for a word's first and last feature, whatever comes in, and X is known."""
+    for name in ("W_1.weight", "W_1.bias", "W_2.weight", "norm.bias"):
+        case.inputs[name] = torch.zeros_like(case.inputs[name])
+    case.inputs["W_2.bias"] = torch.tensor([0.0] + [1.0] * 9 + [0.0]).double()
+    case.inputs["norm.weight"] = torch.ones(11, dtype=torch.float64)
+    case.inputs["X"] = torch.zeros_like(case.inputs["X"])
+    case.inputs["X"][..., -1] = 1.0
+    return case
+
+
+def feed_forward_shapes(width, intermediate_size):
+    return (
+        linear_shapes("W_1", intermediate_size, width)
+        | linear_shapes("W_2", width, intermediate_size)
+        | {"norm.weight": (width,), "norm.bias": (width,)}
+    )
+
+
+def feed_forward_steps(inputs, weights, X):
+    wide = apply_linear("W_1", weights, X)
+    bent = ACTIVATIONS[inputs.get("hidden_act", "gelu")](wide)
+    narrow = apply_linear("W_2", weights, bent)
+    return {
+        "W_1 of X": wide,
+        "what the activation makes of it": bent,
+        "W_2 of that": narrow,
+        "the sum with X": narrow + X,
+        "the normalised sum": norm(weights, narrow + X, inputs.get("layer_norm_eps", 1e-12)),
+    }
+
+
+@total
+def examine_feed_forward(inputs, seen):
+    """The result; where single numbers are dropped, what dropout does."""
+    plan = plan_of(inputs, "hidden_dropout")
+    output, *more = judged("BertFeedForward", inputs, plan, seen)
+    if inputs.get("hidden_dropout") == 0.25:
+        again, trained = more
+        return {STILL: equal(output, again)} | _drops_numbers(trained, inputs["X"])
+    if not more:
+        return output
+    if "training" in inputs:
+        return output_and_learning(inputs, plan, seen, *more)
+    return {EVAL: output, TRAINED: more[0]}
+
+
+def _drops_numbers(trained, X):
+    """What dropout does to a normalised sum: its ends, which nothing drops, tell the scale."""
+    trained = with_the_shape_of(X, trained)
+    first, last = trained[..., :1], trained[..., -1:]
+    before = (trained - first) / (last - first)
+    return dropped_or_scaled((before - X)[..., 1:-1], "numbers")
+
+
+def build_feed_forward(
+    eps=lambda config: config.layer_norm_eps,
+    rate=lambda config: config.hidden_dropout_prob,
+    inner=lambda config: config.intermediate_size,
+    bend=lambda config: ACTIVATIONS[config.hidden_act],
+    widen=lambda self, X: self.activation(self.W_1(X)),
+    narrow=lambda self, hidden: self.W_2(hidden),
+    drop=drop,
+    finish=lambda self, Y, X: self.norm(Y + X),
+    bias=True,
+    affine=True,
+):
+    class BertFeedForward(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            width = config.hidden_size
+            self.W_1 = nn.Linear(width, inner(config), bias=bias)
+            self.W_2 = nn.Linear(inner(config), width, bias=bias)
+            self.activation = bend(config)
+            self.norm = nn.LayerNorm(width, eps=eps(config), elementwise_affine=affine)
+            self.rate = rate(config)
+
+        def forward(self, X):
+            return finish(self, drop(self, narrow(self, widen(self, X))), X)
+
+    return BertFeedForward
+
+
+class _Swapped(build_feed_forward()):
+    """W_1 narrows and W_2 widens."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.W_1, self.W_2 = self.W_2, self.W_1
+
+
+JOINED = "Joined, added, normalised"
+
+FEED_FORWARD = {
+    "no-activation": known(
+        "Nothing bends the numbers between W_1 and W_2.",
+        "Two linear layers in a row are one linear layer: the inner width would be for nothing.",
+        widen=lambda self, X: self.W_1(X),
+    ),
+    "relu": known(
+        "You use ReLU whatever the config says.",
+        "ReLU makes 0 of every negative number. config.activation is the function that this "
+        "model was trained with.",
+        bend=lambda config: F.relu,
+    ),
+    "always-gelu": known(
+        "You use the exact GELU whatever the config says.",
+        "Most BERTs were trained with it, and not all. config.activation is the function.",
+        bend=lambda config: F.gelu,
+    ),
+    "gelu-approximated": known(
+        "You use the approximation of GELU by tanh whatever the config says.",
+        "It differs in the fourth digit after the point. config.activation is the function: "
+        "only gelu_new is the approximation.",
+        bend=lambda config: ACTIVATIONS["gelu_new"],
+    ),
+    "activation-after-narrowing": known(
+        "You bend the numbers after W_2, not between W_1 and W_2.",
+        "Then W_1 and W_2 stand next to each other and are one linear layer.",
+        widen=lambda self, X: self.W_1(X),
+        narrow=lambda self, hidden: self.activation(self.W_2(hidden)),
+    ),
+    "activation-twice": known(
+        "You bend the numbers after W_1 and again after W_2.",
+        "What is added to X may be of either sign. There is one activation, at the inner width.",
+        narrow=lambda self, hidden: self.activation(self.W_2(hidden)),
+    ),
+    "no-residual": known(
+        "X is not added to the result of W_2.",
+        "What went in is added again, as after the attention.",
+        section=JOINED,
+        finish=lambda self, Y, X: self.norm(Y),
+    ),
+    "residual-after-norm": known(
+        "You add X after the norm.",
+        "BERT normalises the sum (post-norm): what leaves the module is what the norm returns.",
+        section=JOINED,
+        finish=lambda self, Y, X: self.norm(Y) + X,
+    ),
+    "residual-normalised-alone": known(
+        "You normalise X and add the rest to it.",
+        "The norm comes last, over the sum of both.",
+        section=JOINED,
+        finish=lambda self, Y, X: Y + self.norm(X),
+    ),
+    "pre-norm": known(
+        "You normalise before W_1, and the sum is not normalised.",
+        "GPT-2 does that (pre-norm). BERT normalises after the sum.",
+        section="The norm before or after the sum",
+        widen=lambda self, X: self.activation(self.W_1(self.norm(X))),
+        finish=lambda self, Y, X: Y + X,
+    ),
+    "no-norm": known(
+        "Your result is the sum, not normalised.",
+        "After the sum the numbers of each word are brought to mean 0 and mean square 1, then "
+        "scaled and shifted.",
+        section=JOINED,
+        finish=lambda self, Y, X: Y + X,
+    ),
+    "norm-over-words": known(
+        "You normalise over the words.",
+        "Each word is normalised by itself, over its features: here no word hears of another.",
+        section=JOINED,
+        finish=lambda self, Y, X: own_norm(self, Y + X, axis=1),
+    ),
+    "default-eps": known(
+        "Your norm uses PyTorch's eps of 1e-5.",
+        "Where the numbers of a word differ little, eps decides the result. The config says which "
+        "one this model was trained with.",
+        section=JOINED,
+        eps=lambda config: 1e-5,
+    ),
+    "fixed-eps": known(
+        "Your norm uses an eps of 1e-12 whatever the config says.",
+        "Most BERTs have that one. Models that were trained with another need theirs.",
+        section=JOINED,
+        eps=lambda config: 1e-12,
+    ),
+    "no-dropout": known(
+        "hidden_dropout_prob has no effect while training.",
+        "With that probability a number of W_2's result is dropped, before X is added.",
+        section=JOINED,
+        drop=lambda self, Y: Y,
+    ),
+    "dropout-in-eval": known(
+        "Numbers are dropped in eval mode too.",
+        "A function drops whenever it is told to. The module knows whether it is training.",
+        section=JOINED,
+        drop=lambda self, Y: F.dropout(Y, self.rate, True),
+    ),
+    "other-probability": known(
+        "You drop with attention_probs_dropout_prob.",
+        "That one is for attention weights, in 6.2. Hidden states have a probability of their own.",
+        section=JOINED,
+        rate=lambda config: config.attention_probs_dropout_prob,
+    ),
+    "dropout-inside": known(
+        "You drop numbers of the inner width, between the activation and W_2.",
+        "Some models drop there too. BERT drops only numbers of W_2's result: "
+        "with all of them dropped, only X is left to be normalised.",
+        widen=lambda self, X: drop(self, self.activation(self.W_1(X))),
+        drop=lambda self, Y: Y,
+    ),
+    "dropout-after-the-sum": known(
+        "You drop after X was added.",
+        "Then X is dropped too, and it is meant to get through whatever happens. Only what is "
+        "added to it is dropped.",
+        section=JOINED,
+        drop=lambda self, Y: Y,
+        finish=lambda self, Y, X: self.norm(drop(self, Y + X)),
+    ),
+    "dropout-after-the-norm": known(
+        "You drop last, after the norm.",
+        "Only what is added to X is dropped, so dropout stands before the sum.",
+        section=JOINED,
+        drop=lambda self, Y: Y,
+        finish=lambda self, Y, X: drop(self, self.norm(Y + X)),
+    ),
+    "not-scaled-up": known(
+        "Numbers are dropped in training, and the others stay as they were.",
+        "What is kept is divided by 1 - p, as nn.Dropout does: otherwise what is added to X is "
+        "smaller in training than in eval mode.",
+        section=JOINED,
+        drop=lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y,
+    ),
+    "four-times-as-wide": known(
+        "Your inner width is 4 times hidden_size whatever the config says.",
+        "That holds for BERT-base. The config has an intermediate_size of its own.",
+        wrong=build_feed_forward(inner=lambda config: 4 * config.hidden_size),
+    ),
+    "widths-swapped": known(
+        "Your W_1 takes the inner width and W_2 returns it.",
+        "W_1 is the first: it takes hidden_size numbers. nn.Linear is given what comes in, then "
+        "what goes out.",
+        wrong=_Swapped,
+    ),
+    "no-bias": known(
+        "Your W_1 and W_2 have no bias.",
+        "BERT's linear layers have one each.",
+        wrong=build_feed_forward(bias=False),
+    ),
+    "norm-without-weights": known(
+        "Your norm has no weight and bias of its own.",
+        "After normalising, a scale and a shift are learnt for each feature, and a trained model "
+        "brings them along.",
+        section=JOINED,
+        wrong=build_feed_forward(affine=False),
+    ),
+}
+FEED_FORWARD = read_again("Each word on its own", FEED_FORWARD)
+
+TASK = Task(
+    "06-BertFeedForward",
+    bert.BertFeedForward,
+    feed_forward_cases,
+    run=run_feed_forward,
+    examine=examine_feed_forward,
+    returns=("the output",),
+    kind="class",
+    mistakes=FEED_FORWARD,
+    build=build_feed_forward,
+    alone=all_but(
+        FEED_FORWARD,
+        "no-activation",
+        "always-gelu",
+        "no-residual",
+        "no-norm",
+        "default-eps",
+        "no-dropout",
+        "other-probability",
+    ),
+    stages=lambda inputs: feed_forward_steps(inputs, inputs, inputs["X"]),
+    forbidden=("mha_course.bert.BertFeedForward",),
+    number=4,
+    since=2,
+)

@@ -1,0 +1,168 @@
+"""Task 6.7, fold_biases: an attention with two biases less that does the same."""
+
+import torch
+
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.tasks.bert_attention.runs import run_names
+
+NAMES = tuple(f"W_{W}.{last}" for W in "qkvo" for last in ("weight", "bias"))
+
+
+def bias_cases(draw):
+    def case(name, width, order=NAMES):
+        shapes = {n: (width, width) if n.endswith("weight") else (width,) for n in NAMES}
+        return Case(name, {n: draw.normal(*shapes[n]) for n in order})
+
+    still = case("W_v.bias is 0 already", 3)
+    still.inputs["W_v.bias"] = torch.zeros(3, dtype=torch.float64)
+    return [
+        case("width 2", 2),
+        case("width 5", 5),
+        still,
+        case("names in another order", 3, order=NAMES[::-1]),
+    ]
+
+
+@total
+def examine_biases(inputs, seen):
+    """The tensors by name.
+
+    Raises: AnswerError if the given dict changed, for what is no dict, and for names that are
+        missing or besides.
+    """
+    folded = seen["mapped"]
+    if list(seen["left"]) != list(inputs) or any(v is not True for v in seen["left"].values()):
+        raise AnswerError("Afterwards the given dict is not what it was: make a new one.")
+    if not isinstance(folded, dict):
+        raise AnswerError(f"fold_biases has to return a dict, got {describe(folded)}.")
+    for name in (n for n in NAMES if n not in folded):
+        raise AnswerError(
+            f"{name} is missing from your result: all eight names stay, with a bias of 0 where "
+            "none is needed."
+        )
+    for name in (n for n in folded if n not in NAMES):
+        raise AnswerError(f"Your result has a name that was not asked for: {name}.")
+    return {name: folded[name] for name in NAMES}
+
+
+def build_biases(
+    moved=lambda w: w["W_o.weight"] @ w["W_v.bias"],
+    kept=lambda w: w["W_o.bias"],
+    zero=("W_k.bias", "W_v.bias"),
+    more=lambda w: {},
+):
+    def fold_biases(weights):
+        folded = dict(weights)
+        folded["W_o.bias"] = kept(weights) + moved(weights)
+        for name in zero:
+            folded[name] = torch.zeros_like(weights[name])
+        return folded | more(weights)
+
+    return fold_biases
+
+
+def _left_out(weights):
+    folded = build_biases()(weights)
+    return {n: X for n, X in folded.items() if n not in ("W_k.bias", "W_v.bias")}
+
+
+BIASES = {
+    "nothing-moved": known(
+        "You set W_v.bias to 0, and W_o.bias stays as it was.",
+        "Unlike the key's, the value's bias does reach the output. Where does it arrive?",
+        moved=lambda w: torch.zeros_like(w["W_o.bias"]),
+    ),
+    "not-through-W_o": known(
+        "You add W_v.bias to W_o.bias as it is.",
+        "The value's bias stands before W_o, the other behind it. What does W_o make of it?",
+        moved=lambda w: w["W_v.bias"],
+    ),
+    "W_o-transposed": known(
+        "You multiply W_v.bias with W_o the wrong way round.",
+        "nn.Linear keeps its weight as (out, in). A square matrix fits both ways, so no shape "
+        "warns you.",
+        moved=lambda w: w["W_v.bias"] @ w["W_o.weight"],
+    ),
+    "output-bias-through-W_o": known(
+        "You multiply W_o.bias with W_o as well.",
+        "W_o.bias is added after the product. Only what stands before W_o goes through it.",
+        kept=lambda w: w["W_o.weight"] @ w["W_o.bias"],
+    ),
+    "old-bias-lost": known(
+        "Your W_o.bias is only what came from W_v.bias.",
+        "W_o had a bias of its own, and that is still added.",
+        kept=lambda w: torch.zeros_like(w["W_o.bias"]),
+    ),
+    "subtracted": known(
+        "You subtract what comes from W_v.bias.",
+        "What is no longer added to the values has to be added further on.",
+        moved=lambda w: -(w["W_o.weight"] @ w["W_v.bias"]),
+    ),
+    "moved-and-kept": known(
+        "You add to W_o.bias, and W_v.bias is still there.",
+        "Then the value's bias counts twice.",
+        zero=("W_k.bias",),
+    ),
+    "key-bias-kept": known(
+        "W_k.bias is not 0.",
+        "It adds the same to all scores of a query, so softmax does not see it.",
+        zero=("W_v.bias",),
+    ),
+    "query-bias-for-the-keys": known(
+        "You set W_q.bias to 0, not W_k.bias.",
+        "The two are not alike. A bias of the queries adds another number to the score of each "
+        "key.",
+        zero=("W_q.bias", "W_v.bias"),
+    ),
+    "query-bias-dropped": known(
+        "You set W_q.bias to 0 as well.",
+        "A bias of the queries adds another number to the score of each key, so the weights "
+        "change.",
+        zero=("W_q.bias", "W_k.bias", "W_v.bias"),
+    ),
+    "key-bias-moved-too": known(
+        "You add what W_o makes of W_k.bias as well.",
+        "The key's bias never reaches the output: keys are only compared with.",
+        moved=lambda w: w["W_o.weight"] @ (w["W_v.bias"] + w["W_k.bias"]),
+    ),
+    "key-bias-moved-instead": known(
+        "You move W_k.bias, not W_v.bias, into W_o.bias.",
+        "What is averaged and reaches W_o are the values.",
+        moved=lambda w: w["W_o.weight"] @ w["W_k.bias"],
+    ),
+    "output-bias-dropped": known(
+        "Your W_o.bias is 0.",
+        "It is added to every output, and nothing comes after it to make up for it.",
+        more=lambda w: {"W_o.bias": torch.zeros_like(w["W_o.bias"])},
+    ),
+    "through-W_v": known(
+        "You multiply W_v.bias with W_v.",
+        "W_v stands before its bias. What comes after it, on the way out?",
+        moved=lambda w: w["W_v.weight"] @ w["W_v.bias"],
+    ),
+    "nothing-changed": known(
+        "You return the weights as they were.",
+        "Two of the four biases have to be 0 in your result.",
+        wrong=lambda weights: dict(weights),
+    ),
+    "biases-left-out": known(
+        "The two biases are missing from your result.",
+        "All eight names stay, so that the weights fit into the same module. A bias that adds "
+        "nothing is 0.",
+        wrong=_left_out,
+    ),
+}
+
+TASK = Task(
+    "06-fold_biases",
+    build_biases(),
+    bias_cases,
+    run=run_names,
+    examine=examine_biases,
+    mistakes=read_again("The heads of lesson 4, with biases", BIASES),
+    build=build_biases,
+    number=7,
+    since=2,
+)

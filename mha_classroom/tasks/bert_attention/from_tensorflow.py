@@ -1,0 +1,261 @@
+"""Task 6.9, from_tensorflow: the checkpoint that BERT's authors published in 2018."""
+
+import re
+
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.tasks.bert_attention.map_weights import PARTS
+from mha_classroom.tasks.bert_attention.runs import run_names
+from mha_course.interop import BERT_NAMES
+
+TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
+ENDS = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
+OTHERS = {
+    "cls/predictions/output_bias": (5,),
+    "cls/predictions/transform/dense/kernel": (2, 2),
+    "cls/predictions/transform/LayerNorm/gamma": (2,),
+    "cls/seq_relationship/output_weights": (2, 2),
+    "global_step": (1,),
+}
+MOMENTS = ("adam_m", "adam_v")
+
+
+def variables_cases(draw):
+    """Checkpoints, or some of their entries."""
+
+    def case(name, shapes):
+        return Case(name, {n: draw.normal(*shape) for n, shape in shapes.items()})
+
+    layer, outside = layer_shapes(0), outside_shapes()
+    few = [
+        f"bert/encoder/layer_0/{n}" for n in ("attention/self/query/kernel", "output/dense/bias")
+    ]
+    kept = {"bert/embeddings/word_embeddings": (5, 2), "bert/pooler/dense/kernel": (2, 2)}
+    moments = {f"{n}/{moment}": shape for n, shape in kept.items() for moment in MOMENTS}
+    high = {n: s for k in (11, 1, 10, 0) for n, s in layer_shapes(k).items() if s == (2,)}
+    return [
+        case("a few entries", {n: layer[n] for n in few}),
+        case("one layer", layer),
+        case("outside the layers", outside),
+        case("with what training needs besides", kept | moments | OTHERS),
+        case("layers out of order", high),
+    ]
+
+
+def outside_shapes():
+    sizes = dict(zip(TABLES, ((5, 2), (3, 2), (2, 2)), strict=True))
+    tables = {f"bert/embeddings/{table}": size for table, size in sizes.items()}
+    norm = {f"bert/embeddings/LayerNorm/{last}": (2,) for last in ("gamma", "beta")}
+    return tables | norm | {"bert/pooler/dense/kernel": (2, 2), "bert/pooler/dense/bias": (2,)}
+
+
+def layer_shapes(number):
+    """{name: shape} of a layer, 2 wide and 3 inside."""
+    shapes = {}
+    for part in PARTS:
+        before = f"bert/encoder/layer_{number}/{part.replace('.', '/')}/"
+        if "Norm" in part:
+            shapes |= {f"{before}gamma": (2,), f"{before}beta": (2,)}
+        else:
+            widths = {"intermediate.dense": (2, 3), "output.dense": (3, 2)}.get(part, (2, 2))
+            shapes |= {f"{before}kernel": widths, f"{before}bias": widths[1:]}
+    return shapes
+
+
+@total
+def examine_variables(inputs, seen):
+    """The tensors under the names that the answer gives them.
+
+    Raises: AnswerError if the given dict changed, for what is no dict, and for the first name that
+        is missing or that nothing becomes.
+    """
+    mapped = seen["mapped"]
+    if list(seen["left"]) != list(inputs) or any(v is not True for v in seen["left"].values()):
+        raise AnswerError("Afterwards the given dict is not what it was: make a new one.")
+    if not isinstance(mapped, dict):
+        raise AnswerError(f"from_tensorflow has to return a dict, got {describe(mapped)}.")
+    wanted = {new: n for n in inputs for new in build_variables()({n: inputs[n]})}
+    lost = [new for new in wanted if new not in mapped]
+    if lost:
+        raise AnswerError(
+            f"{wanted[lost[0]]} has to become {lost[0]}, and that is not in your result. Names "
+            f"that are not there: {len(lost)} of {len(wanted)}."
+        )
+    extra = [n for n in mapped if n not in wanted]
+    if extra:
+        raise AnswerError(f"Your result has a name that nothing should become: {extra[0]}.")
+    return dict(mapped)
+
+
+def _new_name(module, last):
+    """The course's name of a module, "encoder.layer.3.output.dense", and of its tensor."""
+    layer = re.fullmatch(r"encoder\.layer\.(\d+)\.(.+)", module)
+    inner = layer[2] if layer else module
+    prefix = f"encoder.layers.{layer[1]}." if layer else ""
+    return f"{prefix}{BERT_NAMES[inner]}.{last}"
+
+
+def build_variables(
+    number=lambda name: re.sub(r"/layer_(\d+)/", r"/layer/\1/", name),
+    ends=ENDS,
+    table=lambda name: f"{name}/weight",
+    turn=lambda name, X: X.T if name.endswith("kernel") else X,
+    ours=lambda name: name.startswith("bert/"),
+    moment=lambda name: name.endswith(MOMENTS),
+    other=lambda name: None,
+    new_name=_new_name,
+):
+    def from_tensorflow(variables):
+        mapped = {}
+        for name, X in variables.items():
+            if not ours(name) or moment(name):
+                if other(name):
+                    mapped[other(name)] = X
+                continue
+            path = re.sub("/adam_.$", "", number(name)).removeprefix("bert/")
+            if path.endswith("_embeddings"):
+                path = table(path)
+            *parts, last = path.split("/")
+            mapped[new_name(".".join(parts), ends.get(last, last))] = turn(name, X)
+        return mapped
+
+    return from_tensorflow
+
+
+def _published(module, last):
+    """The name that transformers gives the tensor."""
+    return f"{module}.{last}"
+
+
+def _emptied(variables):
+    mapped = build_variables()(variables)
+    variables.clear()
+    return mapped
+
+
+VARIABLES = {
+    "kernels-not-transposed": known(
+        "You take the kernels as they are.",
+        "TensorFlow keeps (in, out), nn.Linear (out, in). Most matrices of a BERT are square, so "
+        "they would load without an error.",
+        turn=lambda name, X: X,
+    ),
+    "only-misfits-transposed": known(
+        "You transpose only the kernels that are not square.",
+        "Those are the ones that would not load. The square ones are the other way round, too, "
+        "and no shape tells.",
+        turn=lambda name, X: X.T if name.endswith("kernel") and X.shape[0] != X.shape[1] else X,
+    ),
+    "reshaped-for-transposed": known(
+        "You give the kernels their new shape with reshape or view, which does not transpose.",
+        "The numbers stay in their order there, so rows do not become columns. A square kernel "
+        "does not change at all.",
+        turn=lambda name, X: X.reshape(X.shape[::-1]) if name.endswith("kernel") else X,
+    ),
+    "tables-transposed-too": known(
+        "You transpose the tables of embeddings as well.",
+        "They have a row for each entry on both sides. Only a kernel is the other way round.",
+        turn=lambda name, X: X.T if X.dim() == 2 else X,
+    ),
+    "gamma-and-beta-swapped": known(
+        "gamma and beta have changed places.",
+        "gamma is what a LayerNorm multiplies with, beta what it adds. Both have one shape, so "
+        "nothing warns you.",
+        section="Joined, added, normalised",
+        ends=ENDS | {"gamma": "bias", "beta": "weight"},
+    ),
+    "gamma-and-beta-kept": known(
+        "Your names still end in gamma and beta.",
+        "nn.LayerNorm calls them weight and bias.",
+        ends={"kernel": "weight", "bias": "bias"},
+    ),
+    "kernel-kept": known(
+        "Your names still end in kernel.",
+        "nn.Linear calls it weight.",
+        ends={"gamma": "weight", "bias": "bias", "beta": "bias"},
+    ),
+    "tables-without-weight": known(
+        "The tables of embeddings have no .weight at the end.",
+        "In the course they are nn.Embedding, whose tensor is called weight.",
+        table=lambda name: name,
+        new_name=lambda module, last: (
+            BERT_NAMES[f"{module}.{last}"]
+            if f"{module}.{last}" in BERT_NAMES
+            else _new_name(module, last)
+        ),
+    ),
+    "moments-kept": known(
+        "Names that end in adam_m or adam_v are in your result.",
+        "They are what the optimiser kept in mind of each variable, and no weights.",
+        other=lambda name: (
+            name.removeprefix("bert/").replace("/", ".") if name.endswith(MOMENTS) else None
+        ),
+    ),
+    "moments-for-weights": known(
+        "Where a name ends in adam_m or adam_v, you take it for the weight itself.",
+        "They are what the optimiser kept in mind of each variable. They come after it, so they "
+        "overwrite it.",
+        moment=lambda name: False,
+        turn=lambda name, X: X.T if re.search("kernel(/adam_.)?$", name) else X,
+    ),
+    "others-kept": known(
+        "What does not begin with bert/ is in your result.",
+        "The heads of the pretraining and the counter of steps have no place in the model.",
+        other=lambda name: None if name.endswith(MOMENTS) else name.replace("/", "."),
+    ),
+    "everything-else-kept": known(
+        "What is no weight of the BERT is in your result under its old name.",
+        "What the optimiser kept in mind, the heads of the pretraining and the counter of steps "
+        "have no place in the model.",
+        other=lambda name: name,
+    ),
+    "names-of-transformers": known(
+        "Your names are those of 6.6 before they were mapped.",
+        "One step is left: from encoder.layer.0.attention.self.query to the course's names.",
+        new_name=_published,
+    ),
+    "layer-number-one-digit": known(
+        "Of a layer's number you take the first digit only.",
+        "BERT-base has 12 layers, 0 to 11: a number can have two digits.",
+        number=lambda name: re.sub(r"/layer_(\d)\d*/", r"/layer/\1/", name),
+    ),
+    "layers-from-1": known(
+        "You count the layers from 1.",
+        "Both count from 0, so a layer's number stays as it is.",
+        number=lambda name: re.sub(
+            r"/layer_(\d+)/", lambda found: f"/layer/{int(found[1]) + 1}/", name
+        ),
+    ),
+    "pooler-dropped": known(
+        "The pooler is missing.",
+        "It is a part of the model, beside embeddings and encoder.",
+        ours=lambda name: name.startswith("bert/") and "pooler" not in name,
+    ),
+    "given-dict-changed": known(
+        "The dict that you are given is no longer what it was.",
+        "Whoever calls still needs it. Put what you rename into a new dict.",
+        wrong=_emptied,
+    ),
+}
+
+TASK = Task(
+    "06-from_tensorflow",
+    build_variables(),
+    variables_cases,
+    run=run_names,
+    examine=examine_variables,
+    mistakes=read_again("The same weights under other names", VARIABLES),
+    build=build_variables,
+    alone=(
+        "names-of-transformers",
+        "moments-for-weights",
+        "everything-else-kept",
+        "tables-without-weight",
+        "layers-from-1",
+    ),
+    uses=("06-map_weights",),
+    forbidden=("mha_course.interop.map_weights",),
+    number=9,
+    since=2,
+)

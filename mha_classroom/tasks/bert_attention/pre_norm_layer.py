@@ -1,0 +1,271 @@
+"""Task 6.8, PreNormLayer: the parts of a BERT layer in the order of GPT-2."""
+
+from torch import nn
+from torch.nn import functional as F
+
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.modules import judged, plan_of
+from mha_classroom.checks.task import Task, all_but, known, read_again
+from mha_classroom.tasks.bert_attention.bert_layer import build_layer, layer_cases, part
+from mha_classroom.tasks.bert_attention.bert_self_attention import (
+    EVAL,
+    TRAINED,
+    apply_linear,
+    attention_steps,
+    drop,
+    output_and_learning,
+)
+from mha_classroom.tasks.bert_attention.bert_self_output import norm
+from mha_classroom.tasks.bert_attention.runs import run_pre_norm
+from mha_course.bert import ACTIVATIONS
+
+
+def pre_norm_stages(inputs):
+    X, eps = inputs["X"], inputs.get("layer_norm_eps", 1e-12)
+    output, forward = part(inputs, "self_output"), part(inputs, "feed_forward")
+    first = norm(output, X, eps)
+    found = list(attention_steps(inputs | {"X": first}, part(inputs, "self_attention")).values())
+    joined = apply_linear("W_o", output, found[-1])
+    second = norm(forward, X + joined, eps)
+    bent = ACTIVATIONS[inputs.get("hidden_act", "gelu")](apply_linear("W_1", forward, second))
+    return {
+        "X normalised": first,
+        "what self_attention returns": found[-1],
+        "W_o of that": joined,
+        "the first sum": X + joined,
+        "the first sum normalised": second,
+        "W_2 of what the activation returns": apply_linear("W_2", forward, bent),
+    }
+
+
+@total
+def examine_pre_norm(inputs, seen):
+    """The results."""
+    weights, plan = dict(inputs["weights"]), plan_of(inputs, None)
+    output, *more = judged("PreNormLayer", weights, plan, seen)
+    if not more:
+        return output
+    if "training" in inputs:
+        return output_and_learning(weights, plan, seen, *more)
+    return {EVAL: output, TRAINED: more[0]}
+
+
+def _sublayer(self, X):
+    """The feed-forward part without its sum and norm."""
+    part = self.feed_forward
+    return part.W_2(part.activation(part.W_1(X)))
+
+
+def build_pre_norm(
+    ready=lambda self, X: self.self_output.norm(X),
+    attend=lambda self, N, mask: self.self_output.W_o(self.self_attention(N, mask)),
+    drop=lambda self, A: drop(self.self_output, A),
+    add=lambda self, A, X: X + A,
+    ready_again=lambda self, Y, X: self.feed_forward.norm(Y),
+    think=_sublayer,
+    drop_again=lambda self, A: drop(self.feed_forward, A),
+    finish=lambda self, A, Y, X: Y + A,
+    whole=None,
+):
+    class PreNormLayer(build_layer()):
+        def forward(self, X, mask=None):
+            if whole:
+                return whole(self, X, mask)
+            Y = add(self, drop(self, attend(self, ready(self, X), mask)), X)
+            A = drop_again(self, think(self, ready_again(self, Y, X)))
+            return finish(self, A, Y, X)
+
+    return PreNormLayer
+
+
+def _post_norm(self, X, mask):
+    return super(type(self), self).forward(X, mask)
+
+
+def _normalised_stream(self, X, mask):
+    X = self.self_output.norm(X)
+    X = X + self.self_output.W_o(self.self_attention(X, mask))
+    X = self.feed_forward.norm(X)
+    return X + _sublayer(self, X)
+
+
+def _whole_parts(self, X, mask):
+    """The modules as they are, with their own sums and norms, between further norms and sums."""
+    N = self.self_output.norm(X)
+    Y = self.self_output(self.self_attention(N, mask), X)
+    return self.feed_forward(self.feed_forward.norm(Y))
+
+
+def _feed_forward_first(self, X, mask):
+    Y = X + _sublayer(self, self.feed_forward.norm(X))
+    return Y + self.self_output.W_o(self.self_attention(self.self_output.norm(Y), mask))
+
+
+PRE_NORM = {
+    "post-norm": known(
+        "Your layer is BERT's: each norm comes after its sum.",
+        "Asked for is the other order. What is added to X must have come through a norm before "
+        "its part, and the sum itself is not normalised.",
+        whole=_post_norm,
+    ),
+    "sum-normalised": known(
+        "You add to the normalised X, not to X.",
+        "The norm stands on the way into a part. The way past it has no norm, so that X gets to "
+        "the end unchanged.",
+        whole=_normalised_stream,
+    ),
+    "whole-parts": known(
+        "You call self_output and feed_forward as they are.",
+        "Both end with a sum and a norm of their own, the post-norm order. You need what is "
+        "inside them: their linear layers, their norms.",
+        whole=_whole_parts,
+    ),
+    "norm-behind-the-part": known(
+        "You normalise what W_o returns, not what goes into the attention.",
+        "In pre-norm the norm comes before the part.",
+        ready=lambda self, X: X,
+        attend=lambda self, N, mask: self.self_output.norm(
+            self.self_output.W_o(self.self_attention(N, mask))
+        ),
+    ),
+    "norm-before-W_o": known(
+        "You normalise what the heads found, before W_o.",
+        "The norm comes before the attention as a whole: it is X that is normalised.",
+        ready=lambda self, X: X,
+        attend=lambda self, N, mask: self.self_output.W_o(
+            self.self_output.norm(self.self_attention(N, mask))
+        ),
+    ),
+    "attention-not-normalised": known(
+        "The attention gets X as it is.",
+        "Before each part there is a norm, before the attention too.",
+        ready=lambda self, X: X,
+    ),
+    "feed-forward-not-normalised": known(
+        "The feed-forward part gets the first sum as it is.",
+        "Before each part there is a norm, before the feed-forward part too.",
+        ready_again=lambda self, Y, X: Y,
+    ),
+    "norms-swapped": known(
+        "The two norms have changed places.",
+        "Each part keeps its own: that of self_output belongs to the attention.",
+        ready=lambda self, X: self.feed_forward.norm(X),
+        ready_again=lambda self, Y, X: self.self_output.norm(Y),
+    ),
+    "one-norm-for-both": known(
+        "You use the norm of self_output twice.",
+        "The feed-forward part has a norm of its own, with weights of its own.",
+        ready_again=lambda self, Y, X: self.self_output.norm(Y),
+    ),
+    "normalised-at-the-end": known(
+        "You normalise the result of the layer.",
+        "After the last sum of a layer there is no norm. GPT-2 has one more after its last layer, "
+        "which belongs to the stack.",
+        finish=lambda self, A, Y, X: self.feed_forward.norm(Y + A),
+    ),
+    "first-sum-missing": known(
+        "X is not added to what the attention found.",
+        "Both parts add to what was there.",
+        add=lambda self, A, X: A,
+    ),
+    "second-sum-missing": known(
+        "The feed-forward part's result is returned alone.",
+        "Both parts add to what was there.",
+        finish=lambda self, A, Y, X: A,
+    ),
+    "no-feed-forward": known(
+        "The feed-forward part is left out.",
+        "A layer has two parts, whatever the order of norms and sums.",
+        section="Each word on its own",
+        finish=lambda self, A, Y, X: Y,
+    ),
+    "feed-forward-first": known(
+        "The feed-forward part comes before the attention.",
+        "Only the norms move. Attention stays the first part, feed-forward the second.",
+        whole=_feed_forward_first,
+    ),
+    "x-for-the-first-sum": known(
+        "In the end you add X, and not the first sum.",
+        "Then what the attention found is not passed on. The second part adds to what the first "
+        "one left.",
+        finish=lambda self, A, Y, X: X + A,
+    ),
+    "side-by-side": known(
+        "Both parts get X normalised.",
+        "Some newer models do that. Here they stand in a row: the feed-forward part gets the "
+        "first sum, normalised.",
+        ready_again=lambda self, Y, X: self.feed_forward.norm(X),
+    ),
+    "no-projection": known(
+        "W_o is not used.",
+        "Without it the heads never meet. It belongs to the attention, before the sum.",
+        section="Joined, added, normalised",
+        attend=lambda self, N, mask: self.self_attention(N, mask),
+    ),
+    "mask-not-passed": known(
+        "The mask does not reach the attention.",
+        "Left out, it is None, and padding is read like words.",
+        section="A mask that is added",
+        attend=lambda self, N, mask: self.self_output.W_o(self.self_attention(N)),
+    ),
+    "no-activation": known(
+        "Nothing bends the numbers between W_1 and W_2.",
+        "The feed-forward part keeps its activation, whatever the order.",
+        section="Each word on its own",
+        think=lambda self, X: self.feed_forward.W_2(self.feed_forward.W_1(X)),
+    ),
+    "always-gelu": known(
+        "You use GELU whatever the config says.",
+        "Your feed_forward knows the activation that the config names.",
+        section="Each word on its own",
+        think=lambda self, X: self.feed_forward.W_2(F.gelu(self.feed_forward.W_1(X))),
+    ),
+    "no-dropout": known(
+        "hidden_dropout_prob has no effect while training.",
+        "What is added is dropped with that probability, the result of W_o as well as that of W_2.",
+        section="Joined, added, normalised",
+        drop=lambda self, A: A,
+        drop_again=lambda self, A: A,
+    ),
+    "first-dropout-missing": known(
+        "While training, nothing of what the attention adds is dropped.",
+        "What is added is dropped with hidden_dropout_prob, the result of W_o as well as that of "
+        "W_2.",
+        section="Joined, added, normalised",
+        drop=lambda self, A: A,
+    ),
+    "second-dropout-missing": known(
+        "While training, nothing of what the feed-forward part adds is dropped.",
+        "What is added is dropped with hidden_dropout_prob, the result of W_o as well as that of "
+        "W_2.",
+        section="Joined, added, normalised",
+        drop_again=lambda self, A: A,
+    ),
+}
+PRE_NORM = read_again("The norm before or after the sum", PRE_NORM)
+
+TASK = Task(
+    "06-PreNormLayer",
+    build_pre_norm(),
+    layer_cases,
+    run=run_pre_norm,
+    examine=examine_pre_norm,
+    returns=("the output",),
+    kind="class",
+    mistakes=PRE_NORM,
+    build=build_pre_norm,
+    alone=all_but(
+        PRE_NORM,
+        "attention-not-normalised",
+        "feed-forward-not-normalised",
+        "normalised-at-the-end",
+        "first-sum-missing",
+        "second-sum-missing",
+        "mask-not-passed",
+    ),
+    stages=pre_norm_stages,
+    uses=("06-BertSelfAttention", "06-BertSelfOutput", "06-BertFeedForward", "06-BertLayer"),
+    forbidden=(f"{nn.TransformerEncoderLayer.__module__}.TransformerEncoderLayer",),
+    number=8,
+    since=2,
+)
