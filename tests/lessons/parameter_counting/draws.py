@@ -61,10 +61,14 @@ def longest(rng: random.Random, weak=None):
     names = ("num_layers", "num_kv_heads", "head_width")
     model = {name: size(rng, 1, 20) for name in names}
     model |= {"bytes_per_number": rng.choice([1, 2, 4]), "batch_size": size(rng, 1, 9)}
+    if rng.random() < 0.4:  # the defaults
+        model |= {"bytes_per_number": 2, "batch_size": 1}
     parameters = size(rng, 1, 50_000)
     token = 2 * math.prod(model.values())
     room = rng.choice([size(rng, 0, 40) * token, size(rng, 0, 40 * token), -size(rng, 1, 400)])
     card = max(1, parameters * model["bytes_per_number"] + room)
+    if (model["bytes_per_number"], model["batch_size"]) == (2, 1):
+        del model["bytes_per_number"], model["batch_size"]
     return {"card_bytes": card, "num_parameters": parameters} | model
 
 

@@ -81,6 +81,16 @@ def steady_head(rng, weak=None):
             weights[text, layer, head, queries, queries + offset] += share
     weights += 1e-4 * torch.arange(layers * heads).view(1, layers, heads, 1, 1)  # no two are equal
     at_least = rng.choice([0.0, 0.1, 0.2, 0.4, 0.6])
+    if weak is None and rng.random() < 0.4:
+        # One head is just good enough. Another has a better mean, and fails in the first text.
+        at_least = 0.5
+        scores = [[0.5] * texts, [0.0] + [0.875] * (texts - 1)][: layers * heads]
+        for score, place in zip(
+            scores, rng.sample(range(layers * heads), len(scores)), strict=True
+        ):
+            layer, head = divmod(place, heads)
+            for text in range(texts):
+                weights[text, layer, head].diagonal(offset).fill_(score[text])
     return {"weights": weights, "lens": torch.tensor(lens), "offset": offset, "at_least": at_least}
 
 
