@@ -9,12 +9,13 @@ __all__ = ["classify", "embed", "mean_pool", "search"]
 def mean_pool(hidden, attention_mask):
     """The mean of each text's word vectors, padding left out.
 
-    Shapes: hidden (B, L, D); attention_mask (B, L), 1 for a word and 0 for padding; returns (B, D).
+    Shapes: hidden (B, L, d_model); attention_mask (B, L), 1 for a word and 0 for padding;
+        returns (B, d_model).
     Raises: TypeError unless hidden is floating point; ValueError quoting shapes that do not fit,
         a mask with other numbers than 0 and 1, a text of padding alone, which has no mean.
     Source: Reimers and Gurevych 2019, section 3. Lesson: notebooks/12_your_bert.ipynb.
     """
-    _check_floating("hidden", hidden, 3, "(B, L, D)")
+    _check_floating("hidden", hidden, 3, "(B, L, d_model)")
     if attention_mask.shape != hidden.shape[:2]:
         shapes = f"{tuple(attention_mask.shape)} for hidden {tuple(hidden.shape)}"
         raise ValueError(f"attention_mask must be (B, L), got {shapes}")
@@ -28,7 +29,7 @@ def mean_pool(hidden, attention_mask):
 
 @torch.no_grad()
 def embed(texts, model, tokenizer, batch_size=32):
-    """One vector of length 1 a text: the mean of its words in the model's last hidden state.
+    """One vector of norm 1 a text: the mean of its words in the model's last hidden state.
 
     Shapes: texts, N strings; returns (N, hidden_size), in the order of the texts.
     Properties: texts of like length are read together, so that there is little padding.
@@ -54,14 +55,14 @@ def embed(texts, model, tokenizer, batch_size=32):
 def search(query, documents, k=3):
     """The k documents most like the query: pairs of index and cosine, best first.
 
-    Shapes: query (D,); documents (N, D), of any length; returns min(k, N) pairs.
+    Shapes: query (d_model,); documents (N, d_model), of any norm; returns min(k, N) pairs.
     Properties: of two alike, the earlier comes first.
     Raises: TypeError unless both are floating point; ValueError quoting shapes that do not fit or
         k below 1.
     Lesson: notebooks/12_your_bert.ipynb.
     """
-    _check_floating("query", query, 1, "(D,)")
-    _check_floating("documents", documents, 2, "(N, D)")
+    _check_floating("query", query, 1, "(d_model,)")
+    _check_floating("documents", documents, 2, "(N, d_model)")
     if query.shape[0] != documents.shape[1]:
         shapes = f"{tuple(query.shape)} and {tuple(documents.shape)}"
         raise ValueError(f"query and documents must have one width, got {shapes}")
@@ -75,14 +76,14 @@ def search(query, documents, k=3):
 def classify(vectors, examples, labels):
     """The label whose examples' mean points most nearly the way that each vector does.
 
-    Shapes: vectors (N, D); examples (M, D); labels, M of them, of any kind that can be compared;
-        returns a list of N labels.
+    Shapes: vectors (N, d_model); examples (M, d_model); labels, M of them, of any kind that can
+        be compared; returns a list of N labels.
     Properties: of two labels alike, the one seen first.
     Raises: TypeError unless both are floating point; ValueError quoting sizes that do not fit.
     Lesson: notebooks/12_your_bert.ipynb.
     """
-    _check_floating("vectors", vectors, 2, "(N, D)")
-    _check_floating("examples", examples, 2, "(M, D)")
+    _check_floating("vectors", vectors, 2, "(N, d_model)")
+    _check_floating("examples", examples, 2, "(M, d_model)")
     labels = list(labels)
     if len(labels) != len(examples) or not labels:
         raise ValueError(f"each example needs a label: {len(examples)} and {len(labels)}")
@@ -91,7 +92,7 @@ def classify(vectors, examples, labels):
         raise ValueError(f"vectors and examples must have one width, got {shapes}")
     kinds = list(dict.fromkeys(labels))
     rows = [torch.tensor([label == kind for label in labels]) for kind in kinds]
-    means = torch.stack([F.normalize(examples, dim=1)[row].mean(0) for row in rows])  # (K, D)
+    means = torch.stack([F.normalize(examples, dim=1)[row].mean(0) for row in rows])  # (K, d_model)
     cosines = F.normalize(vectors, dim=1) @ F.normalize(means, dim=1).T  # (N, K)
     return [kinds[i] for i in cosines.argmax(1)]
 

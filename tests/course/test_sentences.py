@@ -90,8 +90,12 @@ def test_search_by_hand():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ((torch.ones(1, 3), torch.ones(5, 3)), ValueError, r"query must be \(D,\), got \(1, 3\)"),
-        ((torch.ones(3), torch.ones(3)), ValueError, r"documents must be \(N, D\)"),
+        (
+            (torch.ones(1, 3), torch.ones(5, 3)),
+            ValueError,
+            r"query must be \(d_model,\), got \(1, 3\)",
+        ),
+        ((torch.ones(3), torch.ones(3)), ValueError, r"documents must be \(N, d_model\)"),
         ((torch.ones(3), torch.ones(5, 2)), ValueError, r"\(3,\) and \(5, 2\)"),
         ((torch.ones(3, dtype=int), torch.ones(5, 3)), TypeError, "int64"),
         ((torch.ones(3), torch.ones(5, 3), 0), ValueError, "got 0"),
@@ -117,7 +121,7 @@ def test_classify_by_hand():
         ((torch.ones(2, 3), torch.ones(5, 3), "abcd"), ValueError, "5 and 4"),
         ((torch.ones(2, 3), torch.ones(0, 3), ""), ValueError, "0 and 0"),
         ((torch.ones(2, 3), torch.ones(5, 2), "abcde"), ValueError, r"\(2, 3\) and \(5, 2\)"),
-        ((torch.ones(3), torch.ones(5, 3), "abcde"), ValueError, r"vectors must be \(N, D\)"),
+        ((torch.ones(3), torch.ones(5, 3), "abcde"), ValueError, r"vectors must be \(N, d_model\)"),
         ((torch.ones(2, 3), [[1.0, 2, 3]], "a"), TypeError, "examples.*list"),
     ],
 )

@@ -69,6 +69,17 @@ def test_pairs_share_words_where_the_lesson_says_so():
     assert [place for place, same in enumerate(exact) if same] == [0, 4, 5, 7]
 
 
+def test_no_word_alone_says_whether_a_sentence_praises():
+    assert len(texts.SENTIMENT) == 10 * 8 * 4
+    praises, complaints = (
+        sorted(chain.from_iterable(words(text) for text, kind, *_ in texts.SENTIMENT if kind == k))
+        for k in (1, 0)
+    )
+    assert praises == complaints
+    assert texts.SENTIMENT[3] == ("The soup was not bad.", 1, 0, 0)
+    assert texts.SENTIMENT[-2] == ("The show was not clean.", 0, 9, 7)
+
+
 @pytest.mark.parametrize(("text", "determiners", "objects"), texts.TAGGED)
 def test_the_tags_of_a_sentence_name_its_words(text, determiners, objects):
     at = dict(enumerate(words(text), start=1))

@@ -1,4 +1,4 @@
-"""Task 12.6, classify: the label of the nearest mean."""
+"""Task 12.7, classify: the label of the nearest mean."""
 
 import torch
 
@@ -12,10 +12,10 @@ from mha_course import sentences
 
 def classify_cases(draw):
     def case(name, count, examples, width, labels):
-        lengths = draw.normal(examples, 1, scale=1.5).exp()
+        norms = draw.normal(examples, 1, scale=1.5).exp()
         inputs = {
             "vectors": draw.normal(count, width) * draw.normal(count, 1).exp(),
-            "examples": draw.normal(examples, width) * lengths,
+            "examples": draw.normal(examples, width) * norms,
             "labels": [labels[i % len(labels)] for i in range(examples)],
         }
         return Case(name, inputs)
@@ -171,9 +171,9 @@ def _equals_anyhow(inputs, value):
 
 NEAREST = {
     "examples-not-normalised": known(
-        "You take the mean of the examples as they are, long ones and short ones.",
-        "A long example then decides where the mean points. Each example is to have the same say: "
-        "length 1 first, then the mean.",
+        "You take the mean of the examples as they are, without dividing them by their norms.",
+        "An example with a large norm then decides where the mean points. Each example is to count "
+        "the same: divide it by its norm first, then take the mean.",
         scaled=unchanged,
     ),
     **{
@@ -206,20 +206,20 @@ NEAREST = {
         wrong=_by_example(_totals),
     ),
     "dot-product-with-the-mean": known(
-        "You compare by dot product, and the means have different lengths. (The mean of the "
+        "You compare by dot product, and the means have different norms. (The mean of the "
         "cosines with a label's examples comes to the same.)",
-        "The mean of vectors that disagree is short, and would lose for that reason alone. Where "
-        "it points is what counts.",
+        "The mean of vectors that disagree has a small norm, and would lose for that reason alone. "
+        "Where it points is what counts.",
         compare=lambda vectors, means: vectors @ means.T,
     ),
     "distance-from-the-mean": known(
         "You take the mean that is nearest by distance.",
-        "A vector's length and a mean's length both change a distance. Compared is where they "
+        "A vector's norm and a mean's norm both change a distance. Compared is where they "
         "point: the cosine.",
         compare=_distances,
     ),
     "distance-of-unit-vectors": known(
-        "You bring the vectors to length 1 and take the mean that is nearest by distance.",
+        "You divide the vectors by their norms and take the mean that is nearest by distance.",
         "The means are shorter than 1, some more than others, and the distance feels that. The "
         "cosine does not.",
         compare=lambda vectors, means: _distances(unit(vectors), means),
@@ -324,5 +324,5 @@ TASK = Task(
     mistakes=read_again("A classifier from eight examples a class", NEAREST),
     build=build_nearest,
     forbidden=("mha_course.sentences.classify",),
-    number=6,
+    number=7,
 )

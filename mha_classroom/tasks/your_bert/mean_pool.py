@@ -92,8 +92,8 @@ MEAN = {
     ),
     "divided-by-length": known(
         "You leave padding out of the sum and divide by L.",
-        "L is the length of the longest text. The shorter a text, the shorter its vector would be. "
-        "How many words does each text have?",
+        "L is the number of tokens of the longest text. The fewer tokens a text has, the smaller "
+        "its vector would be. How many does each text have?",
         count=lambda mask, hidden: hidden.shape[1],
     ),
     "divided-by-batch": known(
@@ -191,16 +191,16 @@ MEAN = {
     ),
     "over-features": known(
         "You take the mean of each word's features.",
-        "(B, D) was asked for: the words' axis goes, the features stay.",
+        "(B, d_model) was asked for: the words' axis goes, the features stay.",
         wrong=lambda hidden, attention_mask: (hidden * attention_mask[..., None]).mean(2),
     ),
     "over-texts": known(
         "You add over the texts of the batch.",
-        "(B, D) was asked for: the words' axis goes, the texts stay apart.",
+        "(B, d_model) was asked for: the words' axis goes, the texts stay apart.",
         total=lambda words: words.sum(0),
     ),
     "unit-length": known(
-        "You bring the mean to length 1.",
+        "You divide the mean by its norm.",
         "The course's embed does that afterwards. This task asks for the mean as it is.",
         finish=lambda pooled: pooled / pooled.norm(dim=1, keepdim=True),
     ),
@@ -222,13 +222,13 @@ MEAN = {
     ),
     "words-of-all-texts": known(
         "You average over the words of all texts together.",
-        "(B, D) was asked for. Picking with hidden[attention_mask == 1] forgets which text a word "
-        "is from.",
+        "(B, d_model) was asked for. Picking with hidden[attention_mask == 1] forgets which text a "
+        "token is from.",
         wrong=lambda hidden, attention_mask: hidden[attention_mask == 1].mean(0),
     ),
     "words-not-added": known(
         "You return the words, each divided by how many there are.",
-        "(B, D) was asked for: one vector a text. They have to be added up.",
+        "(B, d_model) was asked for: one vector a text. They have to be added up.",
         wrong=lambda hidden, attention_mask: (
             hidden * attention_mask[..., None] / attention_mask.sum(1)[:, None, None]
         ),

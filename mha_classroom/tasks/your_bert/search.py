@@ -13,8 +13,8 @@ from mha_course import sentences
 
 def search_cases(draw):
     def case(name, count, width, **k):
-        lengths = draw.normal(count, 1, scale=1.5).exp()
-        documents = draw.normal(count, width) * lengths
+        norms = draw.normal(count, 1, scale=1.5).exp()
+        documents = draw.normal(count, width) * norms
         return Case(name, {"query": 2 * draw.normal(width), "documents": documents} | k)
 
     def fixed(name, query, documents, **k):
@@ -80,7 +80,7 @@ def _is_whole(X):
 
 
 def unit(X):
-    """Each vector at length 1."""
+    """Each vector divided by its norm."""
     return X / X.norm(dim=-1, keepdim=True)
 
 
@@ -165,58 +165,58 @@ def _read(inputs):
 SEARCH = {
     "dot-product": known(
         "Your numbers are dot products, not cosines.",
-        "A long vector then wins by its length alone. The cosine divides by both lengths and looks "
-        "only at where the vectors point.",
+        "A vector with a large norm then wins for that reason alone. The cosine divides by both "
+        "norms and looks only at where the vectors point.",
         score=lambda query, documents: documents @ query,
     ),
     "query-not-normalised": known(
-        "You divide by the documents' lengths, not by the query's.",
-        "The order is right, since the query's length is the same for all. The numbers are not "
+        "You divide by the documents' norms, not by the query's.",
+        "The order is right, since the query's norm is the same for all. The numbers are not "
         "cosines: they can exceed 1.",
         score=lambda query, documents: unit(documents) @ query,
     ),
     "documents-not-normalised": known(
-        "You divide by the query's length, not by the documents'.",
-        "A long document then wins by its length alone.",
+        "You divide by the query's norm, not by the documents'.",
+        "A document with a large norm then wins for that reason alone.",
         score=lambda query, documents: documents @ unit(query),
     ),
     "normalised-over-documents": known(
-        "You bring the columns to length 1: each feature over all documents.",
-        "It is each document that has to have length 1. Which axis of (N, D) runs along one?",
+        "You divide the columns by their norms: each feature over all documents.",
+        "It is each document that has to have norm 1. Which axis of (N, d_model) runs along one?",
         score=lambda query, documents: (documents / documents.norm(dim=0)) @ unit(query),
     ),
-    "divided-by-one-length": known(
-        "You divide by the length of all documents together.",
-        "Each document has a length of its own.",
+    "divided-by-one-norm": known(
+        "You divide by the norm of all documents together.",
+        "Each document has a norm of its own.",
         score=lambda query, documents: (documents / documents.norm()) @ unit(query),
     ),
-    "lengths-squared": known(
-        "You divide by the squares of the lengths.",
-        "The length is the root of the sum of squares.",
+    "norms-squared": known(
+        "You divide by the squares of the norms.",
+        "The norm is the root of the sum of squares.",
         score=lambda query, documents: (
             documents @ query / (documents.square().sum(1) * query.square().sum())
         ),
     ),
     "distances": known(
         "You return distances, the smallest first.",
-        "A distance grows with the vectors' lengths. Asked for is the cosine, and its largest "
+        "A distance grows with the vectors' norms. Asked for is the cosine, and its largest "
         "values come first.",
         wrong=_by_distance,
     ),
     "distances-negated": known(
         "Your numbers are distances with a minus sign.",
-        "The nearest comes first, and yet a distance grows with the vectors' lengths. Asked for is "
+        "The nearest comes first, and yet a distance grows with the vectors' norms. Asked for is "
         "the cosine.",
         score=lambda query, documents: -(documents - query).norm(dim=1),
     ),
     "ordered-by-distance": known(
         "Your numbers are cosines, and the order is by distance.",
-        "The two agree only where all vectors have one length. Order by the cosines.",
+        "The two agree only where all vectors have one norm. Order by the cosines.",
         wrong=_ordered_by(lambda query, documents: -(documents - query).norm(dim=1)),
     ),
     "ordered-by-dot-product": known(
         "Your numbers are cosines, and the order is by dot product.",
-        "A long vector then wins by its length alone. Order by the cosines.",
+        "A vector with a large norm then wins for that alone. Order by the cosines.",
         wrong=_ordered_by(lambda query, documents: documents @ query),
     ),
     "angles": known(

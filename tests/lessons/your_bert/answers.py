@@ -3,6 +3,7 @@
 import copy
 
 import torch
+from lessons.your_bert.new_answers import NEIGHBOURS_RIGHT, NEIGHBOURS_WRONG, STEP_RIGHT, STEP_WRONG
 from lessons.your_bert.text_answers import (
     classify,
     classify_by_dict,
@@ -403,6 +404,8 @@ RIGHT = {
         "distance between directions, a tuple": classify_by_distance,
         "max with a key": classify_by_max,
     },
+    "12-neighbours": NEIGHBOURS_RIGHT,
+    "12-training_step": STEP_RIGHT,
 }
 
 WRONG = {
@@ -645,4 +648,6 @@ WRONG = {
             labels[int(i)] for i in (F.normalize(vectors) @ F.normalize(examples).T).argmax(1)
         ],
     },
+    "12-neighbours": NEIGHBOURS_WRONG,
+    "12-training_step": STEP_WRONG,
 }

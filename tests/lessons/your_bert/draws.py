@@ -116,11 +116,44 @@ def classify(rng, weak=None):
     return {"vectors": vectors, "examples": _scaled(rng, weak, count, width), "labels": labels}
 
 
+def neighbours(rng, weak=None):
+    count, width = 1 if weak == "batch 1" else size(rng, 1, 13), size(rng, 2, 5)
+    vectors = _scaled(rng, weak, count, width)
+    if rng.random() < 0.4:  # along the axes, both ways: many equal cosines
+        vectors = torch.eye(width).double()[_whole(rng, 0, width - 1, count)]
+        vectors = vectors * (2.0 * _whole(rng, 0, 1, count, 1) - 1) * _whole(rng, 1, 3, count, 1)
+    used = torch.ones(count, dtype=torch.int64)
+    if weak != "no mask" and rng.random() < 0.7:
+        used = _whole(rng, 0, 1, count)
+        if rng.random() < 0.5:
+            vectors = vectors * used[:, None]
+    inputs = {"vectors": vectors, "used": used}
+    return inputs | ({"k": size(rng, 1, 15)} if rng.random() < 0.8 else {})
+
+
+def training_step(rng, weak=None):
+    texts, classes, width = (
+        _batch(rng, weak) + (weak != "batch 1"),
+        size(rng, 2, 6),
+        size(rng, 1, 5),
+    )
+    scale = rng.choice([0.0, 1.0, 1.0, 3000.0])
+    inputs = {
+        "W": scale * normal(rng, classes, width, weak=weak),
+        "b": scale * normal(rng, classes, weak=weak),
+        "vectors": normal(rng, texts, width, weak=weak),
+        "targets": _whole(rng, 0, classes - 1, texts),
+    }
+    return inputs | ({"rate": rng.choice([0.3, 0.7, 2.0])} if rng.random() < 0.8 else {})
+
+
 DRAWS = {
     "12-BertEmbeddings": embeddings,
     "12-BertEncoder": encoder,
     "12-load_weights": loading,
     "12-mean_pool": mean,
     "12-search": search,
+    "12-neighbours": neighbours,
     "12-classify": classify,
+    "12-training_step": training_step,
 }

@@ -1,0 +1,324 @@
+"""Task 12.6, neighbours: the nearest other texts of each text, empty places left out."""
+
+import torch
+
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again, unchanged
+from mha_classroom.tasks.your_bert.search import unit
+
+WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def neighbour_cases(draw):
+    def case(name, count, width, used=None, **k):
+        norms = draw.normal(count, 1, scale=1.5).exp()
+        vectors = draw.normal(count, width) * norms
+        used = torch.ones(count, dtype=torch.int64) if used is None else torch.tensor(used)
+        return Case(name, {"vectors": vectors, "used": used} | k)
+
+    def fixed(name, vectors, used, **k):
+        inputs = {"vectors": torch.tensor(vectors).double(), "used": torch.tensor(used)}
+        return Case(name, inputs | k)
+
+    def emptied(case):
+        """The same, with zeros in the empty places."""
+        inputs = dict(case.inputs)
+        inputs["vectors"] = inputs["vectors"] * inputs["used"][:, None]
+        return Case(case.name, inputs)
+
+    some = [1, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1]
+    small = [[2.0, 0], [3, 4], [0, 5], [8, 6]]
+    # Along the axes every way to compute a cosine gives the very same number for equal rows.
+    axes = torch.eye(3)[draw.integers(0, 2, 17)] * draw.integers(1, 2, 17)[:, None]
+    twins = [[0.0, 4], [1, 0], [0, 2], [-1, 0], [0, 8], [2, 0]]
+    return [
+        fixed("4 texts", small, [1, 1, 1, 1], k=2),
+        case("no k given", 7, 5),
+        case("empty places that hold old numbers", 11, 3, some, k=2),
+        emptied(case("empty places that hold zeros", 11, 5, some, k=3)),
+        case("k larger than the number of others", 3, 7, k=5),
+        emptied(case("only two places in use", 5, 3, [0, 1, 0, 0, 1], k=3)),
+        emptied(case("one place in use", 3, 2, [0, 1, 0], k=1)),
+        fixed("texts that are there twice", twins, [1, 1, 1, 1, 1, 1], k=5),
+        fixed("equal cosines, some places empty", axes.tolist(), [1, 1, 0, 1] * 4 + [1], k=7),
+        fixed(
+            "all point different ways", [[1.0, 0], [-1, 0.5], [-1, -3], [0, 0]], [1, 1, 1, 0], k=2
+        ),
+        case("as many texts as features, k too", 5, 5, k=5),
+        case("73 texts", 73, 3, [1] * 60 + [0] * 13, k=11),
+    ]
+
+
+def neighbour_stages(inputs):
+    return {"the table of cosines": _cosines(inputs["vectors"])}
+
+
+@total
+def examine_neighbours(inputs, found):
+    """The table of whole numbers.
+
+    Raises: AnswerError for what is no such table, or has another shape.
+    """
+    if isinstance(found, (list, tuple)):
+        found = torch.tensor([[int(place) for place in row] for row in found])
+    shape = (len(inputs["vectors"]), inputs.get("k", 3))
+    if not torch.is_tensor(found) or found.dtype not in WHOLE:
+        raise AnswerError(
+            f"neighbours has to return a tensor of whole numbers of shape {shape}; got "
+            f"{describe(found)}."
+        )
+    if tuple(found.shape) != shape:
+        raise AnswerError(
+            f"The result has to have shape (N, k) = {shape}, also where there are fewer than k "
+            f"others; got {tuple(found.shape)}."
+        )
+    return found.to(torch.int64)
+
+
+def _cosines(vectors):
+    return unit(vectors) @ unit(vectors).T  # (N, N), NaN where a row holds zeros
+
+
+def _may(others=True, found=True, asking=True):
+    """Who may be a neighbour of whom, (N, N); what is False is forgotten."""
+
+    def allowed(cosines, used):
+        used, count = used.bool(), len(used)
+        table = torch.ones(count, count, dtype=torch.bool)
+        if others:
+            table = table & ~torch.eye(count, dtype=torch.bool)
+        if found:
+            table = table & used
+        if asking:
+            table = table & used[:, None]
+        return table
+
+    return allowed
+
+
+_all_but_itself_and_empty = _may()
+
+
+def _no_twins(cosines, used):
+    return _may()(cosines, used) & ~(cosines > 1 - 1e-9)
+
+
+def _hidden(cosines, allowed):
+    """The cosines, with what may not be found below all others."""
+    return cosines.masked_fill(~allowed, -torch.inf)
+
+
+def _best_first(scores):
+    return scores.argsort(dim=1, descending=True, stable=True)
+
+
+def build_neighbours(
+    score=_cosines,
+    may=_all_but_itself_and_empty,
+    hide=_hidden,
+    order=_best_first,
+    fill=lambda places, allowed: places.masked_fill(~allowed, -1),
+    finish=unchanged,
+):
+    """score: (N, N), from the vectors. may: who may be found by whom. hide: the scores of those
+    who may not. order: the places of each row. fill: what stands where nobody is left.
+    """
+
+    def neighbours(vectors, used, k=3):
+        scores = score(vectors)
+        allowed = may(scores, used)
+        places = order(hide(scores, allowed))[:, :k]
+        found = fill(places, allowed.gather(1, places))
+        result = torch.full((len(vectors), k), -1)
+        result[:, : found.shape[1]] = found
+        return finish(result)
+
+    return neighbours
+
+
+def _first_dropped(vectors, used, k=3):
+    """The best is taken for the text itself."""
+    made = build_neighbours(may=_may(others=False))
+    return made(vectors, used, k + 1)[:, 1:]
+
+
+def _counted_among_used(vectors, used, k=3):
+    """Empty places are cut out, and nobody goes back to the old numbers."""
+    left = vectors[used.bool()]
+    result = torch.full((len(vectors), k), -1)
+    result[used.bool()] = build_neighbours()(left, torch.ones(len(left)), k)
+    return result
+
+
+def _narrow(vectors, used, k=3):
+    """As many columns as there are others."""
+    return build_neighbours()(vectors, used, k)[:, : len(vectors) - 1]
+
+
+def _last_of_equals(scores):
+    count = scores.shape[1]
+    return count - 1 - scores.flip(1).argsort(dim=1, descending=True, stable=True)
+
+
+def _equals_anyhow(inputs, value):
+    """Whether a result is right but for the order of equal ones."""
+    right = build_neighbours()(*inputs.values())
+    if not torch.is_tensor(value) or value.shape != right.shape:
+        return False
+    if not torch.equal(value < 0, right < 0) or bool((value >= len(right)).any()):
+        return False
+    cosines = _cosines(inputs["vectors"]).nan_to_num(0.0)
+    for place, (row, own) in enumerate(zip(value.tolist(), right.tolist(), strict=True)):
+        row, own = ([other for other in some if other >= 0] for some in (row, own))
+        if len(set(row)) != len(row) or place in row:
+            return False
+        if not torch.allclose(cosines[place, row], cosines[place, own], atol=1e-9):
+            return False
+    return True
+
+
+def _by_topk(vectors, used, k=3):
+    scores = _cosines(vectors)
+    allowed = _may()(scores, used)
+    found = _hidden(scores, allowed).topk(min(k, len(vectors))).indices
+    result = torch.full((len(vectors), k), -1)
+    result[:, : found.shape[1]] = found.masked_fill(~allowed.gather(1, found), -1)
+    return result
+
+
+NEIGHBOURS = {
+    "itself-found": known(
+        "Each text finds itself first.",
+        "Nothing is more like a text than the text itself. Its neighbours are the others.",
+        may=_may(others=False),
+    ),
+    "first-dropped": known(
+        "You drop the best of each row and take it for the text itself.",
+        "Where a text is stored twice, its twin may come first, and you drop the twin and keep the "
+        "text. Say which one is to be left out, not which rank.",
+        wrong=_first_dropped,
+    ),
+    "twins-left-out": known(
+        "You leave out every text that points exactly the same way, not just the text itself.",
+        "Two places may hold the same text, and they are each other's nearest neighbours. A text "
+        "is known by its place, not by its cosine.",
+        may=_no_twins,
+    ),
+    "padding-found": known(
+        "Empty places are found.",
+        "A place that is not used holds whatever was there before. used says which ones count.",
+        may=_may(found=False),
+    ),
+    "padding-asks": known(
+        "Empty places get neighbours.",
+        "A place that is not used holds no text, so its whole row is -1.",
+        may=_may(asking=False),
+    ),
+    "padding-ignored": known(
+        "You do not look at used: empty places ask, and are found.",
+        "A place that is not used holds whatever was there before. It is nobody's neighbour, and "
+        "has none.",
+        may=_may(found=False, asking=False),
+    ),
+    "hidden-with-0": known(
+        "What may not be found gets the cosine 0, and stands before all that point the other way.",
+        "A cosine can be as low as -1. What is to come last needs a number below all of them.",
+        hide=lambda cosines, allowed: cosines.masked_fill(~allowed, 0.0),
+    ),
+    "hidden-with-minus-1": known(
+        "What may not be found gets the cosine -1, which a text that points the opposite way has, "
+        "too.",
+        "Among equal ones the earlier comes first, and that may be the hidden one. Take a number "
+        "below every cosine.",
+        hide=lambda cosines, allowed: cosines.masked_fill(~allowed, -1.0),
+    ),
+    "mask-added": known(
+        "You add a large negative number where nothing may be found. An empty place of zeros has "
+        "the cosine 0 / 0, which is NaN, and NaN plus a number is NaN.",
+        "A sort puts NaN before all numbers. Put a number in its place instead of adding one.",
+        hide=lambda cosines, allowed: cosines + ~allowed * -1e9,
+    ),
+    "nobody-left": known(
+        "Where fewer than k others are left you return places that may not be found.",
+        "A sort of hidden ones is still a sort: after the last real neighbour come the hidden "
+        "ones. There -1 was asked for.",
+        fill=lambda places, allowed: places,
+    ),
+    "zero-for-nobody": known(
+        "Where fewer than k others are left you return 0.",
+        "0 is the first text. -1 was asked for, which is no place.",
+        finish=lambda found: found.clamp(min=0),
+    ),
+    "too-narrow": known(
+        "Where there are fewer than k others your result has fewer columns.",
+        "It has k columns in any case, with -1 where nobody is left.",
+        wrong=_narrow,
+    ),
+    "counted-among-used": known(
+        "Your numbers count the used places only.",
+        "After the empty ones have been cut out, row 2 is no longer row 2. The caller's rows are "
+        "wanted.",
+        wrong=_counted_among_used,
+    ),
+    "dot-product": known(
+        "You order by dot product.",
+        "A vector with a large norm then is everybody's neighbour. The cosine divides by both "
+        "norms.",
+        score=lambda vectors: vectors @ vectors.T,
+    ),
+    "distances": known(
+        "You order by distance.",
+        "A distance feels the vectors' norms. The cosine compares directions only.",
+        score=lambda vectors: -(vectors[:, None] - vectors).norm(dim=-1),
+    ),
+    "columns-normalised": known(
+        "You divide each feature by its norm over all texts.",
+        "It is each text's vector that has to be divided by its norm. Which axis runs along it?",
+        score=lambda vectors: (vectors / vectors.norm(dim=0)) @ (vectors / vectors.norm(dim=0)).T,
+    ),
+    "sign-lost": known(
+        "You order the cosines without their sign.",
+        "A text that points the opposite way has cosine -1, and is the last to be found.",
+        score=lambda vectors: _cosines(vectors).abs(),
+    ),
+    "worst-first": known(
+        "You begin with the least similar.",
+        "argsort goes upwards unless it is told otherwise. The best comes first.",
+        score=lambda vectors: -_cosines(vectors),
+    ),
+    "last-of-equals": known(
+        "Of others with the same cosine you put the later one first.",
+        "The earlier one was asked for. Turning a sorted row round turns equal ones round, too.",
+        order=_last_of_equals,
+    ),
+    "equals-anyhow": known(
+        "Others with the same cosine come in any order.",
+        "topk and argsort promise nothing about equal ones, unless a sort is asked to be stable. "
+        "The earlier one comes first.",
+        wrong=_by_topk,
+        shows=_equals_anyhow,
+    ),
+    "counted-from-1": known(
+        "You count places from 1.",
+        "vectors[place] has to be the neighbour, and Python counts from 0.",
+        finish=lambda found: torch.where(found < 0, found, found + 1),
+    ),
+}
+NEIGHBOURS = read_again("Search by meaning", NEIGHBOURS)
+
+TASK = Task(
+    "12-neighbours",
+    build_neighbours(),
+    neighbour_cases,
+    examine=examine_neighbours,
+    returns=("the places",),
+    mistakes=NEIGHBOURS,
+    build=build_neighbours,
+    alone=all_but(
+        NEIGHBOURS, "itself-found", "padding-found", "dot-product", "nobody-left", "last-of-equals"
+    ),
+    stages=neighbour_stages,
+    number=6,
+    since=2,
+)

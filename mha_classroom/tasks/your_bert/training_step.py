@@ -1,0 +1,280 @@
+"""Task 12.8, training_step: a linear layer on frozen vectors, one step of gradient descent."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, all_but, known, read_again
+
+
+def step_cases(draw):
+    def case(name, texts, width, classes, scale=1.0, targets=None, **rate):
+        given = draw.integers(0, classes - 1, texts) if targets is None else targets
+        inputs = {
+            "W": draw.normal(classes, width, scale=scale),
+            "b": draw.normal(classes, scale=scale),
+            "vectors": draw.normal(texts, width),
+            "targets": torch.as_tensor(given),
+        }
+        return Case(name, inputs | rate)
+
+    two = [[1.0, 0.0], [0.0, 2.0]]
+    small = {"W": torch.zeros(2, 2), "b": torch.zeros(2), "vectors": torch.tensor(two)}
+    small = {name: X.double() for name, X in small.items()} | {"targets": torch.tensor([0, 1])}
+    return [
+        Case("2 texts, all weights 0, rate 1", small | {"rate": 1.0}),
+        case("no rate given", 7, 5, 3),
+        case("11 texts, 3 classes", 11, 2, 3, rate=0.5),
+        case("one text", 1, 5, 2, targets=[1], rate=0.5),
+        case("as many texts as classes and features", 5, 5, 5, rate=2.0),
+        case("a class without a text", 5, 3, 7, targets=[2, 6, 2, 0, 2], rate=0.3),
+        case("all texts of one class", 3, 7, 2, targets=[1, 1, 1], rate=0.7),
+        case("logits in the thousands", 5, 11, 3, scale=1000.0, rate=100.0),
+        case("a class with two texts more than another", 13, 3, 5, rate=1.5),
+    ]
+
+
+def _logits(W, b, vectors):
+    return vectors @ W.T + b  # (N, C)
+
+
+def _one_hot(logits, targets):
+    return (torch.arange(logits.shape[1]) == targets[:, None]).to(logits.dtype)
+
+
+def _cross_entropy(logits, targets):
+    return -logits.log_softmax(1)[torch.arange(len(targets)), targets].mean()
+
+
+def _slope(logits, targets):
+    """The gradient of the mean loss with respect to the logits."""
+    return (logits.softmax(1) - _one_hot(logits, targets)) / len(targets)
+
+
+def step_stages(inputs):
+    W, b, vectors, targets = (inputs[name] for name in ("W", "b", "vectors", "targets"))
+    logits = _logits(W, b, vectors)
+    error = logits.softmax(1) - _one_hot(logits, targets)
+    return {
+        "the logits": logits,
+        "the probabilities": logits.softmax(1),
+        "the probabilities minus 1 at each target": error,
+    }
+
+
+def build_step(
+    logits=_logits,
+    cost=_cross_entropy,
+    slope=_slope,
+    of_W=lambda error, vectors: error.T @ vectors,
+    of_b=lambda error: error.sum(0),
+    move=lambda parameter, rate, gradient: parameter - rate * gradient,
+    finish=lambda loss, W, b: (loss, W, b),
+):
+    """logits: from W, b and vectors. cost, slope: the loss and its gradient, from logits and
+    targets. of_W, of_b: the gradients of both, from the slope. move: a parameter. finish: order.
+    """
+
+    def training_step(W, b, vectors, targets, rate=0.1):
+        scores = logits(W, b, vectors)
+        error = slope(scores, targets)
+        new_W = move(W, rate, of_W(error, vectors))
+        return finish(float(cost(scores, targets)), new_W, move(b, rate, of_b(error)))
+
+    return training_step
+
+
+def _naive_softmax(logits):
+    powers = logits.exp()
+    return powers / powers.sum(1, keepdim=True)
+
+
+def _naive_cost(logits, targets):
+    return -_naive_softmax(logits)[torch.arange(len(targets)), targets].log().mean()
+
+
+def _naive_slope(logits, targets):
+    return (_naive_softmax(logits) - _one_hot(logits, targets)) / len(targets)
+
+
+def _all_naive(W, b, vectors, targets, rate=0.1):
+    return build_step(cost=_naive_cost, slope=_naive_slope)(W, b, vectors, targets, rate)
+
+
+def _loss_afterwards(W, b, vectors, targets, rate=0.1):
+    _, new_W, new_b = build_step()(W, b, vectors, targets, rate)
+    return float(_cross_entropy(_logits(new_W, new_b, vectors), targets)), new_W, new_b
+
+
+def _gradients(W, b, vectors, targets, rate=0.1):
+    return build_step(move=lambda parameter, rate, gradient: gradient)(W, b, vectors, targets, rate)
+
+
+def _bias_still(W, b, vectors, targets, rate=0.1):
+    loss, new_W, _ = build_step()(W, b, vectors, targets, rate)
+    return loss, new_W, b
+
+
+def _weights_still(W, b, vectors, targets, rate=0.1):
+    loss, _, new_b = build_step()(W, b, vectors, targets, rate)
+    return loss, W, new_b
+
+
+STEP = {
+    "uphill": known(
+        "You add the gradient: the step goes uphill.",
+        "The gradient points where the loss grows. A step that lowers it goes the other way.",
+        move=lambda parameter, rate, gradient: parameter + rate * gradient,
+    ),
+    "rate-ignored": known(
+        "Your step is as long as the gradient, whatever the rate is.",
+        "rate says which part of the gradient is taken off.",
+        move=lambda parameter, rate, gradient: parameter - gradient,
+    ),
+    "gradients-returned": known(
+        "You return the gradients in place of the new parameters.",
+        "The step is still to be made: the new W is the old one, moved by the rate.",
+        wrong=_gradients,
+    ),
+    "bias-not-moved": known(
+        "W moves and b stays as it was.",
+        "The bias is a parameter like the others. On what does its gradient depend?",
+        wrong=_bias_still,
+    ),
+    "weights-not-moved": known(
+        "b moves and W stays as it was.",
+        "Both are parameters, and both have a gradient.",
+        wrong=_weights_still,
+    ),
+    "bias-left-out": known(
+        "Your logits lack b.",
+        "A linear layer gives each class a product with the vector, and its bias.",
+        logits=lambda W, b, vectors: vectors @ W.T,
+    ),
+    "loss-summed": known(
+        "Your loss is the sum over the texts.",
+        "The mean was asked for, so that batches of different size can be compared.",
+        cost=lambda logits, targets: _cross_entropy(logits, targets) * len(targets),
+    ),
+    "gradient-summed": known(
+        "Your gradients are sums over the texts; the loss is their mean.",
+        "What is derived is the mean. With N texts your step is N times as long as it should be.",
+        slope=lambda logits, targets: _slope(logits, targets) * len(targets),
+    ),
+    "all-summed": known(
+        "You sum over the texts, in the loss and in the gradients.",
+        "The mean was asked for. With sums the step grows with the number of texts.",
+        cost=lambda logits, targets: _cross_entropy(logits, targets) * len(targets),
+        slope=lambda logits, targets: _slope(logits, targets) * len(targets),
+    ),
+    "divided-by-classes": known(
+        "You divide the gradient by the number of logits, classes included.",
+        "The mean is over texts. The classes of one text share its one loss.",
+        slope=lambda logits, targets: _slope(logits, targets) / logits.shape[1],
+    ),
+    "target-not-taken-off": known(
+        "Your gradient is made of the probabilities alone.",
+        "Then every class is pushed down, the right one too. What changes at the target?",
+        slope=lambda logits, targets: logits.softmax(1) / len(targets),
+    ),
+    "no-softmax-in-the-gradient": known(
+        "You take the target off the logits, not off the probabilities.",
+        "That is the gradient of a squared error. Cross-entropy begins with a softmax.",
+        slope=lambda logits, targets: (logits - _one_hot(logits, targets)) / len(targets),
+    ),
+    "targets-only": known(
+        "You derive only through the logit of the target.",
+        "The softmax divides by a sum over all classes, so each logit has a part in the loss.",
+        slope=lambda logits, targets: -_one_hot(logits, targets) / len(targets),
+    ),
+    "softmax-over-texts": known(
+        "Your softmax runs over the texts, in the loss and in the gradient.",
+        "Each text has its own probabilities, one for each class. Which axis of (N, C) is that?",
+        cost=lambda logits, targets: (
+            -logits.log_softmax(0)[torch.arange(len(targets)), targets].mean()
+        ),
+        slope=lambda logits, targets: (
+            (logits.softmax(0) - _one_hot(logits, targets)) / len(targets)
+        ),
+    ),
+    "probability-for-loss": known(
+        "Your loss is made of the probabilities, without a logarithm.",
+        "Cross-entropy is minus the logarithm of the probability that the right class gets.",
+        cost=lambda logits, targets: -logits.softmax(1)[torch.arange(len(targets)), targets].mean(),
+    ),
+    "sign-of-the-loss": known(
+        "Your loss is negative.",
+        "The logarithm of a probability is at most 0, and the loss is minus that.",
+        cost=lambda logits, targets: -_cross_entropy(logits, targets),
+    ),
+    "loss-of-all-classes": known(
+        "Your loss is a mean over all logarithms, those of the wrong classes too.",
+        "Only the probability of each text's own class counts.",
+        cost=lambda logits, targets: -logits.log_softmax(1).mean(),
+    ),
+    "loss-after-the-step": known(
+        "Your loss is the one after the step.",
+        "Asked for is the loss of the parameters that came in, from which the step was made.",
+        wrong=_loss_afterwards,
+    ),
+    "infinite-loss": known(
+        "Where the logits are large your loss is infinite or NaN.",
+        "exp of 1000 is infinite, and the logarithm of a probability that was rounded to 0 is "
+        "minus infinity. Take the logarithm before anything is rounded away: which function of "
+        "torch gives the logarithm of a softmax at once?",
+        cost=lambda logits, targets: (
+            -logits.softmax(1)[torch.arange(len(targets)), targets].log().mean()
+        ),
+    ),
+    "overflow": known(
+        "Where the logits are large your exp is infinite, and the result NaN.",
+        "Lesson 1 takes the row's maximum off first; torch.softmax and log_softmax do that, too.",
+        wrong=_all_naive,
+    ),
+    "W-on-its-side": known(
+        "Your new W lies on its side.",
+        "The gradient has to have W's own shape, (C, d_model): which of its axes comes from the "
+        "logits, which from the vectors?",
+        finish=lambda loss, W, b: (loss, W.T, b),
+    ),
+    "mean-of-the-bias-too": known(
+        "You divide the gradient of b twice by the number of texts.",
+        "The mean over the texts is taken once, for W and for b alike.",
+        of_b=lambda error: error.mean(0),
+    ),
+    "loss-last": known(
+        "You return the parameters first and the loss last.",
+        "The order asked for is loss, new W, new b.",
+        finish=lambda loss, W, b: (W, b, loss),
+    ),
+}
+STEP = read_again("Train a linear layer", STEP)
+
+TASK = Task(
+    "12-training_step",
+    build_step(),
+    step_cases,
+    returns=("the loss", "the new W", "the new b"),
+    mistakes=STEP,
+    build=build_step,
+    alone=all_but(
+        STEP,
+        "uphill",
+        "rate-ignored",
+        "bias-left-out",
+        "loss-summed",
+        "gradient-summed",
+        "target-not-taken-off",
+        "sign-of-the-loss",
+        "mean-of-the-bias-too",
+    ),
+    stages=step_stages,
+    forbidden=(
+        "torch.nn.functional.cross_entropy",
+        "torch.nn.functional.nll_loss",
+        "torch.nn.modules.loss.CrossEntropyLoss.forward",
+        "torch.Tensor.backward",
+        "torch.autograd.grad",
+        "torch.autograd.backward",
+    ),
+    number=8,
+    since=2,
+)
