@@ -187,9 +187,9 @@ def lines(x, series, xlabel, ylabel, title, ax=None, logx=False, logy=False, lev
         ax.plot(x, values, marker="osD^v<>"[place % 7] if len(x) <= 20 else "", label=label)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.set(xscale="log" if logx else "linear", yscale="log" if logy else "linear")
-    if not logy and all(np.nanmin(values) >= 0 for values in curves.values()):
-        ax.set_ylim(bottom=0)
     draw_levels(ax, level)
+    if not logy and all(np.nanmin(values) >= 0 for values in curves.values()):
+        ax.set_ylim(0, ax.get_ylim()[1])
     ax.set_title(with_boxes(title), fontfamily=fonts())
     if logx and len(x) <= 10:  # the sizes of the lesson rather than powers of ten
         ax.set_xticks(x, [f"{number:g}" for number in x])

@@ -444,6 +444,8 @@ def test_lines_start_at_zero_and_are_compared_with_a_level():
     assert [list(line.get_ydata()) for line in ax.lines[1:]] == [[0.25, 0.25]]
     assert [text.get_text().strip() for text in ax.texts] == ["chance"]
     assert plots.lines([1, 2], {"a": [-1, 2]}, "x", "y", "t").get_ylim()[0] < -1
+    assert plots.lines([1, 2], {"a": [0.5, 1]}, "x", "y", "t").get_ylim()[1] > 1
+    assert plots.lines([1, 2], {"a": [1, 1]}, "x", "y", "t", level={"b": 2}).get_ylim()[1] > 2
     assert plots.lines([1, 2], {"a": [3, 5]}, "x", "y", "t", logy=True).get_ylim()[0] > 0
     ax = plots.bars({"a": 3, "b": 5}, "y", "t", level={"chance": 1, "all": 6})
     assert [text.get_text().strip() for text in ax.texts][-2:] == ["chance", "all"]
