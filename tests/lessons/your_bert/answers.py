@@ -3,7 +3,12 @@
 import copy
 
 import torch
-from lessons.your_bert.new_answers import NEIGHBOURS_RIGHT, NEIGHBOURS_WRONG, STEP_RIGHT, STEP_WRONG
+from lessons.your_bert.neighbours_and_step_answers import (
+    NEIGHBOURS_RIGHT,
+    NEIGHBOURS_WRONG,
+    STEP_RIGHT,
+    STEP_WRONG,
+)
 from lessons.your_bert.text_answers import (
     classify,
     classify_by_dict,

@@ -1,4 +1,4 @@
-"""Answers of lesson 12 to its later tasks: neighbours, one step of training."""
+"""Answers to 12.6 and 12.8: the nearest neighbours, one step of training."""
 
 import math
 
