@@ -123,9 +123,9 @@ def test_a_lesson_says_what_it_is_for_and_where_it_leads(path):
 
 @lessons
 def test_a_lesson_takes_the_minutes_that_it_says(path):
-    """A minute for a hundred words and for each cell that is run, rounded up to five."""
+    """A minute for eighty words, one and a half for each cell, rounded up to five."""
     words = sum(len(text.split()) for text in sentences(path))
-    minutes = words / 100 + len(code_cells(path))
+    minutes = words / 80 + 1.5 * len(code_cells(path))
     said = re.findall(r"(?:About|about) (\d+) minutes", sentences(path)[0])
     assert said == [str(5 * math.ceil(minutes / 5))], (words, len(code_cells(path)))
 
