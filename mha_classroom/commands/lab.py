@@ -14,9 +14,6 @@ from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
-import nbformat
-from jupyter_core.paths import jupyter_data_dir
-
 from mha_classroom.clone import CourseError, choose, stems
 
 __all__ = ["create", "prepare", "reset", "serve", "trust"]
@@ -74,6 +71,8 @@ def trust(root):
 
     What a notebook holds is signed, not where it lies: copies in work/ count until they change.
     """
+    import nbformat
+    from jupyter_core.paths import jupyter_data_dir
     from nbformat.sign import NotebookNotary
 
     with suppress(OSError):  # no place to keep signatures: the drawings come with the first run
