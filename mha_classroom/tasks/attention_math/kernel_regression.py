@@ -167,7 +167,7 @@ KERNEL = {
     ),
     "distance-not-squared": known(
         "You use the distance as it is, not its square.",
-        "That is a kernel, too, but another one: it falls off more slowly far away.",
+        "Those weights add up to 1, too, but far away they fall off more slowly.",
         distance=lambda differences: differences.norm(dim=-1),
     ),
     "absolute-differences": known(

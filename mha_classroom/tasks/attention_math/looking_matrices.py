@@ -90,14 +90,17 @@ def _checked(pair, num_kinds):
             f"looking_matrices has to return two tensors, W_q and W_k, got {describe(pair)}."
         )
     for name, W in zip(("W_q", "W_k"), pair, strict=True):
-        if not torch.is_tensor(W) or W.dtype not in (torch.float32, torch.float64):
+        if not torch.is_tensor(W) or W.dtype != torch.float64:
             kind = W.dtype if torch.is_tensor(W) else type(W).__name__
-            raise AnswerError(f"{name} has to be a tensor of float32 or float64, got {kind}.")
+            raise AnswerError(
+                f"{name} has to be a float64 tensor, got {kind}: PyTorch multiplies only tensors "
+                "of one dtype, and the vectors of the words are float64, as looks_at is."
+            )
         if W.dim() != 2 or W.shape[0] != num_kinds or not W.shape[1]:
             raise AnswerError(f"{name} has shape {tuple(W.shape)}, expected ({num_kinds}, d_k).")
         if not W.isfinite().all():
             raise AnswerError(f"{name} holds inf or NaN, and inf · 0 is not a number.")
-    W_q, W_k = (W.detach().double() for W in pair)
+    W_q, W_k = (W.detach() for W in pair)
     if W_q.shape != W_k.shape:
         sizes = f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"
         raise AnswerError(f"W_q and W_k must have one width d_k, their shapes are {sizes}.")
@@ -217,6 +220,12 @@ LOOKING = {
         "looks_at have?",
         finish=lambda W_q, W_k: (W_q.long(), W_k.long()),
     ),
+    "float32-keys": known(
+        "Your W_k holds float32 numbers, your W_q float64 numbers.",
+        "PyTorch multiplies only tensors of one dtype. Functions that make a new tensor, such as "
+        "torch.eye and torch.zeros, make float32 numbers unless you name another dtype.",
+        finish=lambda W_q, W_k: (W_q, W_k.float()),
+    ),
 }
 
 TASK = Task(
@@ -231,7 +240,8 @@ TASK = Task(
     number=8,
     since=2,
     alone=(
-        *("scores-overflow", "infinite-entries", "one-matrix-returned", "whole-numbers"),
+        *("scores-overflow", "infinite-entries", "one-matrix-returned"),
+        *("whole-numbers", "float32-keys"),
         "table-times-its-transpose",  # with one-hot queries it is right
     ),
 )

@@ -87,36 +87,6 @@ SHIFT = "Only differences between scores count"
 SOFTMAX = "Softmax"
 
 QUERY = {
-    "constant-forgotten": known(
-        "You look for a query whose scores are the logarithms of the weights.",
-        "Other scores give the same weights. With more keys than features the logarithms "
-        "themselves mostly cannot be reached, and you get the nearest that can. Which scores may "
-        "you ask for besides?",
-        shift=lambda keys, scores: (keys, scores),
-    ),
-    "first-score-taken-off-the-scores-only": known(
-        "You subtract one score from all scores, but leave the keys as they are.",
-        "That asks for a score of exactly 0 at that key. Only the differences between the scores "
-        "are known: what about the keys has to have these differences?",
-        shift=lambda keys, scores: (keys, scores - scores[0]),
-    ),
-    "mean-taken-off-the-scores-only": known(
-        "You subtract the mean from all scores, but leave the keys as they are.",
-        "That asks for scores whose mean is exactly 0. Only the differences between the scores "
-        "are known.",
-        shift=lambda keys, scores: (keys, scores - scores.mean()),
-    ),
-    "largest-taken-off-the-scores-only": known(
-        "You subtract the largest score from all scores, but leave the keys as they are.",
-        "That asks for a score of exactly 0 at the best key. Only the differences between the "
-        "scores are known.",
-        shift=lambda keys, scores: (keys, scores - scores.max()),
-    ),
-    "keys-shifted-scores-not": known(
-        "You take differences of the keys, but not of the scores.",
-        "What a query has with the difference of two keys is the difference of two scores.",
-        shift=lambda keys, scores: (keys[1:] - keys[0], scores[1:]),
-    ),
     "weights-as-scores": known(
         "You look for a query whose scores are the weights themselves.",
         "A softmax comes between: it takes powers of the scores. What undoes a power of e?",
@@ -147,6 +117,35 @@ QUERY = {
         "Softmax takes powers of the scores. Here you go the other way: what undoes a power of e?",
         section=SOFTMAX,
         scores=torch.exp,
+    ),
+    "constant-forgotten": known(
+        "You ask for one list of scores, although others have the same weights.",
+        "With more keys than features a query for just that list mostly does not exist, and you "
+        "get the one that comes nearest. Which other lists may you ask for?",
+        shift=lambda keys, scores: (keys, scores),
+    ),
+    "first-score-taken-off-the-scores-only": known(
+        "You subtract one score from all scores, but leave the keys as they are.",
+        "That asks for a score of exactly 0 at that key. Only the differences between the scores "
+        "are known: what about the keys has to have these differences?",
+        shift=lambda keys, scores: (keys, scores - scores[0]),
+    ),
+    "mean-taken-off-the-scores-only": known(
+        "You subtract the mean from all scores, but leave the keys as they are.",
+        "That asks for scores whose mean is exactly 0. Only the differences between the scores "
+        "are known.",
+        shift=lambda keys, scores: (keys, scores - scores.mean()),
+    ),
+    "largest-taken-off-the-scores-only": known(
+        "You subtract the largest score from all scores, but leave the keys as they are.",
+        "That asks for a score of exactly 0 at the best key. Only the differences between the "
+        "scores are known.",
+        shift=lambda keys, scores: (keys, scores - scores.max()),
+    ),
+    "keys-shifted-scores-not": known(
+        "You take differences of the keys, but not of the scores.",
+        "What a query has with the difference of two keys is the difference of two scores.",
+        shift=lambda keys, scores: (keys[1:] - keys[0], scores[1:]),
     ),
     "sign-lost": known(
         "Your query has the wrong sign.",

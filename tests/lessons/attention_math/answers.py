@@ -435,8 +435,8 @@ RIGHT = {
             lambda W_q, W_k, looks_at: (W_q / looks_at.sum(1, keepdim=True).clamp(min=1), 9 * W_k)
         ),
         "a shift for all": looking_changed(lambda W_q, W_k, looks_at: (W_q - 7, W_k)),
-        "float32, parameters": looking_changed(
-            lambda W_q, W_k, looks_at: (nn.Parameter(W_q.float()), W_k.float())
+        "parameters": looking_changed(
+            lambda W_q, W_k, looks_at: (nn.Parameter(W_q), W_k.requires_grad_())
         ),
         "just firm enough": looking_changed(lambda W_q, W_k, looks_at: (W_q * 0.24, W_k)),
     },
@@ -665,6 +665,9 @@ WRONG = {
             lambda W_q, W_k, looks_at: (W_q, W_k + 0.01 * torch.arange(len(W_k)).diag())
         ),
         "infinite": looking_changed(lambda W_q, W_k, looks_at: (W_q * math.inf, W_k)),
+        "W_k in float32": looking_changed(lambda W_q, W_k, looks_at: (W_q, W_k.float())),
+        "W_q in float32": looking_changed(lambda W_q, W_k, looks_at: (W_q.float(), W_k)),
+        "both in float32": looking_changed(lambda W_q, W_k, looks_at: (W_q.float(), W_k.float())),
         "too large": looking_changed(lambda W_q, W_k, looks_at: (W_q * 1e200, W_k * 1e200)),
         "product": looking_changed(lambda W_q, W_k, looks_at: W_q @ W_k.T),
         "unequal widths": looking_changed(lambda W_q, W_k, looks_at: (W_q, W_k[:, :1])),
