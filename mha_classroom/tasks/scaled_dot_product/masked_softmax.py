@@ -227,8 +227,8 @@ HIDING = {
     ),
     "nan-for-length-0": known(
         "A query with nothing to attend to gives NaN.",
-        "All its scores are -inf, so the softmax divides 0 by 0. Such a query learns nothing, and "
-        "its row has to say so: zeros.",
+        "All its keys are hidden, so what you divide by is a sum of zeros: 0 is divided by 0. "
+        "Such a query attends to nothing, and its row has to say so: zeros.",
         section=NOTHING,
         empty=lambda count: math.nan,
     ),

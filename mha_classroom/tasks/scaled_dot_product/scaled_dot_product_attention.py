@@ -168,7 +168,7 @@ RESULTS = {
     "scaled-after-softmax": known(
         "You divide the weights by √d_k, not the scores: rows sum to less than 1.",
         "The softmax has seen the large scores and made its pick. Scaling is to keep it from that.",
-        section="The gradient is what goes to 0",
+        section="What large scores do to gradients",
         scale=not_scaled,
         settle=lambda weights, q: weights / q.shape[-1] ** 0.5,
     ),

@@ -67,8 +67,8 @@ SCORE = "Scaled scores"
 SCALES = {
     "not-scaled": known(
         "You do not scale the scores.",
-        "A score is a sum of d_k products, so it grows with the width. At d_k = 512 one key takes "
-        "nearly all the weight, and most queries get hardly any gradient.",
+        "A score is a sum of d_k products, so it grows with the width. At d_k = 512 one of ten "
+        "keys takes nearly all the weight, and most queries get hardly any gradient.",
         section=LARGE,
         scale=not_scaled,
     ),
@@ -76,7 +76,7 @@ SCALES = {
         "Your scores are divided by d_k: there is no root, or you divide by the root twice.",
         "The typical size of a score is √d_k. Dividing by more makes all scores nearly equal, and "
         "every key gets the same weight whatever was asked.",
-        section="The gradient is what goes to 0",
+        section="What large scores do to gradients",
         scale=_times(lambda q, k: 1 / q.shape[-1]),
     ),
     "divided-by-half-the-width": known(

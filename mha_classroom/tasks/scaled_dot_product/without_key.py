@@ -5,6 +5,7 @@ import math
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.scaled_dot_product.scaled_scores import make_batch
 
 
 def without_key(output, weights, values, key):
@@ -25,8 +26,8 @@ def key_cases(draw):
         inputs = {"output": weights @ values, "weights": weights, "values": values, "key": key}
         return Case(name, inputs)
 
-    by_hand = torch.tensor([[[0.1, 0.2, 0.3, 0.4], [0.5, 0.5, 0, 0]]]).double()
-    numbers = torch.tensor([[[10.0], [20], [30], [40]]]).double()
+    by_hand = make_batch([[0.1, 0.2, 0.3, 0.4], [0.5, 0.5, 0, 0]])
+    numbers = make_batch([[10], [20], [30], [40]])
 
     def some_rows(weights):
         """Query 0 of sequence 0 sees key 2 alone; query 1 of sequence 1 sees nothing."""
