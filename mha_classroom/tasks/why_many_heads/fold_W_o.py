@@ -61,6 +61,11 @@ def _starting_at_h(W_o, H, d_v):
     return torch.stack([W_o[h : h + d_v] for h in range(H)])
 
 
+def _one_after_the_other(W_v, rows):
+    """Head by head, up to the first two that do not fit."""
+    return torch.stack([W_v[h] @ rows[h] for h in range(len(W_v))])
+
+
 SUM_OF_HEADS = "The output is a sum"
 
 FOLD = {
@@ -95,6 +100,13 @@ FOLD = {
         "The rows of head h start at row h.",
         "Each head before it owns d_v rows.",
         rows=_starting_at_h,
+    ),
+    "pieces-of-H-rows": known(
+        "You cut W_o into pieces of H rows.",
+        "A head is d_v wide, so its piece has d_v rows, and there are H pieces. split wants to "
+        "know how long a piece is, chunk how many there are.",
+        rows=lambda W_o, H, d_v: W_o.split(H),
+        multiply=_one_after_the_other,
     ),
     "rows-reversed": known(
         "The last head gets the first rows of W_o.",

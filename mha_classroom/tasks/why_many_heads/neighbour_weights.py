@@ -153,13 +153,21 @@ def _complain_of_strength(heads, many):
             place = tuple(weak[0].tolist())
             text = (
                 f"The heads look at the right words, but not firmly enough: in head {h} word "
-                f"{head.asks[place[1]]} puts {head.found[place]:.2f} of its weight there, and more "
-                "than 0.99 is asked for."
+                f"{head.asks[place[1]]} puts {_below(head.found[place])} of its weight there, and "
+                "more than 0.99 is asked for."
             )
             d = head.content.shape[-1]
             if many is not None and _firm_undivided(_checked(many, d, MANY)):
                 text += " Were scores not divided by √d_k, it would be enough."
             raise AnswerError(text)
+
+
+def _below(weight):
+    """A weight that is not firm, with as many digits as it takes to see that."""
+    digits = 2
+    while round(weight.item(), digits) > FIRM:
+        digits += 1
+    return f"{weight:.{digits}f}"
 
 
 def _firm_undivided(weights):
@@ -198,7 +206,7 @@ def _checked(weights, num_features, num_positions):
         if not fits or (width != "d_k" and W.shape[2] != width):
             raise AnswerError(
                 f"{name} has shape {tuple(W.shape)}, expected (2, {d_model}, {width})"
-                f"{_which_axis(W, d_model)}."
+                f"{_which_axis(W, d_model, width)}."
             )
         if not W.isfinite().all():
             raise AnswerError(f"{name} holds inf or NaN, and inf · 0 is not a number.")
@@ -209,7 +217,9 @@ def _checked(weights, num_features, num_positions):
     return W_q, W_k, W_v
 
 
-def _which_axis(W, d_model):
+def _which_axis(W, d_model, width):
+    if W.dim() == 3 and W.shape[:2] == (2, d_model) and width != "d_k":
+        return ": a value is the content of a word alone, and that has num_features numbers"
     if W.dim() == 3 and W.shape[0] == 2 and W.shape[2] == d_model:
         return ": words are the rows that X @ W meets, so d_model comes before the width"
     if W.dim() == 3 and W.shape[2] == 2 and W.shape[0] == d_model:
@@ -267,7 +277,8 @@ def _with_contents(weights, d):
     return torch.cat([100 * eye, W_q], -1), torch.cat([eye, W_k], -1), W_v
 
 
-FIRM_UP_TO = {2: 8.0, 3: 10.0, 5: 15.0, 7: 20.0, 13: 30.0}  # positions: the strength for it
+# Positions, the next larger number of them in a case, and a strength for the smaller one alone.
+FIRM_UP_TO = ((2, 3, 8.0), (3, 5, 10.0), (5, 7, 15.0), (7, 13, 20.0), (13, MANY, 30.0))
 
 
 def _always(strength):
@@ -401,14 +412,14 @@ NEIGHBOURS = {
     ),
     **{
         f"firm-up-to-{positions}-positions": known(
-            f"Your heads look at the right words, firmly with up to {positions} positions, too "
-            "weakly with more.",
+            f"Your heads look at the right words, firmly with {positions} positions, too weakly "
+            f"with {more}.",
             "The more words compete, the larger a lead it takes, and what it is divided by may "
             "grow too. How large must the lead be for 19 positions?",
             section=STANDS,
             strength=_always(strength),
         )
-        for positions, strength in FIRM_UP_TO.items()
+        for positions, more, strength in FIRM_UP_TO
     },
     "sign-turned": known(
         "Your heads look at every word but the right one.",
@@ -465,7 +476,7 @@ TASK = Task(
         "both-neighbours-in-each-head",
         "ends-forgotten",
         "contents-in-scores",
-        *(f"firm-up-to-{positions}-positions" for positions in FIRM_UP_TO),
+        *(f"firm-up-to-{positions}-positions" for positions, _, _ in FIRM_UP_TO),
         "infinite-strength",
         *all_but(SHAPES),
     ),

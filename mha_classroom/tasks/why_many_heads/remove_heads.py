@@ -104,6 +104,11 @@ def _one_column_each(W_q, W_k, W_v, W_o, num_heads, removed):
     return W_q[:, q], W_k[:, q], W_v[:, v], W_o[v]
 
 
+def _joined(W, num_heads, stay, axis):
+    pieces = W.chunk(num_heads, axis)
+    return torch.cat([pieces[h] for h in stay], axis)
+
+
 def _rows_of_all(W_q, W_k, W_v, W_o, num_heads, removed):
     """Rows cut everywhere, as if the matrices were (out, in)."""
     left = []
@@ -115,6 +120,16 @@ def _rows_of_all(W_q, W_k, W_v, W_o, num_heads, removed):
 
 WIDE = "Many narrow matrices, one wide one"
 SUM_OF_HEADS = "The output is a sum"
+
+# Made by an index or by joining pieces, which raises if there are none: two sets of results.
+KEPT = (
+    "You keep the heads that were to be removed, and remove the others.",
+    "`removed` names the heads that go.",
+)
+JOINED = {
+    "columns": lambda W, num_heads, stay: _joined(W, num_heads, stay, 1),
+    "rows": lambda W_o, num_heads, stay: _joined(W_o, num_heads, stay, 0),
+}
 
 REMOVE = {
     "masked": known(
@@ -155,9 +170,22 @@ REMOVE = {
         wrong=_rows_of_all,
     ),
     "removed-kept": known(
-        "You keep the heads that were to be removed, and remove the others.",
-        "`removed` names the heads that go.",
+        *KEPT,
         stay=lambda num_heads, removed: sorted(removed),
+    ),
+    "removed-kept-in-their-order": known(
+        *KEPT,
+        stay=lambda num_heads, removed: removed,
+    ),
+    "removed-kept-and-joined": known(
+        *KEPT,
+        stay=lambda num_heads, removed: sorted(removed),
+        **JOINED,
+    ),
+    "removed-kept-in-their-order-and-joined": known(
+        *KEPT,
+        stay=lambda num_heads, removed: removed,
+        **JOINED,
     ),
     "first-removed-only": known(
         "Only the first head of the list is removed.",
@@ -231,5 +259,10 @@ TASK = Task(
     build=build_remove,
     number=7,
     since=2,
-    alone=("heads-on-an-axis",),
+    alone=(
+        "heads-on-an-axis",
+        "removed-kept-in-their-order",
+        "removed-kept-and-joined",
+        "removed-kept-in-their-order-and-joined",
+    ),
 )

@@ -516,6 +516,14 @@ def changed_removal(change):
     return remove_heads
 
 
+def remove_others(W_q, W_k, W_v, W_o, num_heads, removed):
+    """Keeps what should go, and nothing if there is nothing to go."""
+    if not removed:
+        return W_q[:, :0], W_k[:, :0], W_v[:, :0], W_o[:0]
+    others = [h for h in range(num_heads) if h not in removed]
+    return remove_by_mask(W_q, W_k, W_v, W_o, num_heads, others)
+
+
 def remove_pops(W_q, W_k, W_v, W_o, num_heads, removed):
     """A list of heads that shrinks while the numbers refer to the old one."""
     stay = list(range(num_heads))
@@ -728,6 +736,12 @@ WRONG = {
         "(out, in) as nn.Linear keeps it": changed_neighbours(
             lambda q, k, v, d: (q.mT, k.mT, v.mT)
         ),
+        "too weak by a little": changed_neighbours(
+            lambda q, k, v, d: (q * 13.37 / q.amax(), k / k.amax(), v)
+        ),
+        "copies content and position": changed_neighbours(
+            lambda q, k, v, d: (q, k, torch.eye(q.shape[1]).expand(2, -1, -1))
+        ),
         "one W_v for both": changed_neighbours(lambda q, k, v, d: (q, k, v[0])),
         "two tensors": changed_neighbours(lambda q, k, v, d: (q, k)),
         "whole numbers": changed_neighbours(lambda q, k, v, d: (q.long(), k.long(), v.long())),
@@ -753,6 +767,9 @@ WRONG = {
         ),
         "in one layout": lambda W_v, W_o: fold_bmm(W_v, W_o).permute(1, 0, 2).flatten(1),
         "in place": lambda W_v, W_o: fold_bmm(W_v.mul_(2), W_o) / 2,
+        "pieces of H rows, in one product": lambda W_v, W_o: (
+            W_v @ torch.stack(W_o.split(len(W_v))[: len(W_v)])
+        ),
     },
     "03-strongest_head": {
         "the largest": changed_strongest(lambda terms: terms.argmax(0)),
@@ -792,6 +809,7 @@ WRONG = {
             *given[:5], sorted({*given[5], given[4] - 1})
         ),
         "popped while the numbers move": remove_pops,
+        "the others": remove_others,
         "NaN in place of heads": lambda W_q, W_k, W_v, W_o, H, gone: (
             W_q * math.nan,
             W_k,
