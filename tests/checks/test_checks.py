@@ -37,6 +37,15 @@ def test_right_answers_pass_whatever_their_style(task_id):
 
 
 @pytest.mark.parametrize("task_id", tasks())
+def test_only_answers_in_float32_are_told_so(task_id):
+    """A case's inputs have to be float64 to their last digit: 0.1 in float32 is another number."""
+    for label, answer in RIGHT[task_id].items():
+        told = any("float32" in remark for remark in diagnose(task_id, answer).remarks)
+        # Sums of numbers near 1e9 lose digits on the way.
+        assert not told or "float32" in label or task_id == "12-mean_pool", label
+
+
+@pytest.mark.parametrize("task_id", tasks())
 @pytest.mark.parametrize("seed", [1, *proven(0, 2)])
 def test_wrong_answers_are_rejected_with_a_reason(task_id, seed):
     got_through = {}

@@ -108,12 +108,16 @@ def _look(weights, offset, share):
     weights[queries, queries + offset] += share
 
 
+def _exact(rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
 def _small():
     """Two texts of 3 and 2 tokens, one layer, two heads; head 1 looks at the token before."""
-    broad = torch.tensor([[0.4, 0.3, 0.3], [0.3, 0.4, 0.3], [0.2, 0.4, 0.4]]).double()
-    back = torch.tensor([[1, 0, 0], [0.9, 0.1, 0], [0.1, 0.7, 0.2]]).double()
-    short_broad = torch.tensor([[0.5, 0.5, 0], [0.6, 0.4, 0], [0.5, 0.5, 0]]).double()
-    short_back = torch.tensor([[1, 0, 0], [0.7, 0.3, 0], [0.9, 0.1, 0]]).double()
+    broad = _exact([[0.4, 0.3, 0.3], [0.3, 0.4, 0.3], [0.2, 0.4, 0.4]])
+    back = _exact([[1, 0, 0], [0.9, 0.1, 0], [0.1, 0.7, 0.2]])
+    short_broad = _exact([[0.5, 0.5, 0], [0.6, 0.4, 0], [0.5, 0.5, 0]])
+    short_back = _exact([[1, 0, 0], [0.7, 0.3, 0], [0.9, 0.1, 0]])
     weights = torch.stack([torch.stack([broad, back]), torch.stack([short_broad, short_back])])
     inputs = {"weights": weights[:, None], "lens": torch.tensor([3, 2]), "offset": -1}
     return Case("2 texts of 3 and 2 tokens", {**inputs, "at_least": 0.65})
