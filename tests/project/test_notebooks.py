@@ -99,8 +99,8 @@ def test_a_lesson_keeps_the_limits_of_the_house_style(path):
     lines = [count_lines(cell) for cell in code]
     words = [len(text.split()) for text in sentences(path)]
     assert 25 <= len(cells) <= 60
-    assert statistics.median(lines) <= 6 and max(lines) <= 25
-    assert statistics.median(words) <= 80 and max(words) <= 150
+    assert statistics.median(lines) <= 8 and max(lines) <= 25
+    assert statistics.median(words) <= 95 and max(words) <= 150
     assert lines[0] <= 8
     assert sum("assert" in cell.source for cell in code) >= len(code) // 3
     assert "raises-exception" in str([cell.metadata for cell in code])
