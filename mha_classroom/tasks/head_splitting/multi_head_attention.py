@@ -181,7 +181,6 @@ def build_module(
     finish=lambda self, output: self.W_o(output),
     roles=("W_q", "W_k", "W_v"),
     inputs=lambda queries, keys, values: (queries, keys, values),
-    widths=lambda key_size, query_size, value_size: (query_size, key_size, value_size),
 ):
     """It does without what makes a module slow, since a check tries hundreds of them.
 
@@ -203,8 +202,8 @@ def build_module(
         def __init__(self, key_size, query_size, value_size, width, num_heads, dropout=0, bias=0):
             super().__init__()
             self.num_heads, self.drop = num_heads, nn.Dropout(dropout)
-            sizes = (*widths(key_size, query_size, value_size), width)
-            for name, size in zip(("W_q", "W_k", "W_v", "W_o"), sizes, strict=True):
+            sizes = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": width}
+            for name, size in sizes.items():
                 linear = _linear(name, size, width, bool(bias))
                 linear.zero_grad()
                 setattr(self, name, linear)
@@ -270,11 +269,6 @@ MODULE = {
         "Heads and features have to be neighbours before they become one axis.",
         section=BACK,
         merge=lambda X, H: X.reshape(X.shape[0] // H, X.shape[1], -1),
-    ),
-    "key-size-for-queries": known(
-        "You made W_q for vectors of key_size numbers, and W_k for vectors of query_size.",
-        "The first argument is key_size, the second query_size. Which matrix meets the queries?",
-        widths=lambda key_size, query_size, value_size: (key_size, query_size, value_size),
     ),
     "heads-averaged": known(
         "You add the heads up, or average them: what meets W_o is as wide as one head.",

@@ -11,6 +11,12 @@ from mha_classroom.checks.task import AnswerError
 __all__ = ["run_loading", "run_module"]
 
 SIZES = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads")
+GIVEN = {  # what each matrix is applied to, and the name of its width
+    "W_q": ("the queries", "query_size"),
+    "W_k": ("the keys", "key_size"),
+    "W_v": ("the values", "value_size"),
+    "W_o": ("the joined heads", "num_hiddens"),
+}
 MATRICES = ("W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight")
 
 
@@ -71,8 +77,27 @@ def misfit(parameters, inputs):
         shape = parameters[name][0]
         if shape != tuple(wanted.shape):
             expected = f"expected {tuple(wanted.shape)} (nn.Linear keeps (out, in))"
-            return f"{name} has shape {shape}, {expected}."
+            return f"{_wrong_sizes(name, shape, inputs)}{name} has shape {shape}, {expected}."
     return ""
+
+
+def _wrong_sizes(name, shape, inputs):
+    """What the learner gave nn.Linear, if the shape of a weight shows it, "" if not."""
+    role, kind = name.split(".")
+    given, size = GIVEN[role]
+    if kind == "bias":
+        return ""
+    if shape == (inputs[size], inputs["num_hiddens"]):
+        return (
+            f"You gave nn.Linear the two sizes of {role} in the wrong order: the width of what "
+            "goes in comes first. "
+        )
+    sizes = [
+        other for _, other in GIVEN.values() if shape == (inputs["num_hiddens"], inputs[other])
+    ]
+    if len(sizes) != 1:
+        return ""
+    return f"You gave {role} the {sizes[0]}. It is applied to {given}, whose width is {size}. "
 
 
 def _load(module, inputs):

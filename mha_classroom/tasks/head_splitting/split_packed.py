@@ -171,7 +171,7 @@ PACKING = {
     "stacked": known(
         "You return one tensor with the three parts on a new first axis.",
         "The numbers are right. A caller writes q, k, v = split_packed(…), and so could take your "
-        "tensor apart. But the task asks for a tuple of three tensors.",
+        "tensor apart. But the task asks for three tensors, in a tuple or a list.",
         give=torch.stack,
     ),
 }

@@ -98,6 +98,22 @@ def with_attention(fill=-torch.inf, scale=None, keep=torch.lt, mend=torch.nan_to
     return variant(attend=attend)
 
 
+class QueryAndKeySizeSwapped(Module):
+    def __init__(self, key_size, query_size, *others):
+        super().__init__(query_size, key_size, *others)
+
+
+class AllOfQuerySize(Module):
+    def __init__(self, key_size, query_size, value_size, *others):
+        super().__init__(query_size, query_size, query_size, *others)
+
+
+class InAndOutSwapped(Module):
+    def __init__(self, key_size, query_size, value_size, num_hiddens, *others):
+        super().__init__(key_size, query_size, value_size, num_hiddens, *others)
+        self.W_q = nn.Linear(num_hiddens, query_size, bias=self.W_o.bias is not None)
+
+
 class LoopOfHeads(Module):
     def forward(self, queries, keys, values, valid_lens=None):
         heads = []
@@ -658,6 +674,9 @@ WRONG = {
             finish=lambda self, output: self.dropout(self.W_o(output)),
         ),
         "heads in a list": HeadsInList,
+        "key_size and query_size swapped": QueryAndKeySizeSwapped,
+        "query_size for all": AllOfQuerySize,
+        "in and out swapped": InAndOutSwapped,
         "returns weights too": variant(finish=lambda self, output: (self.W_o(output), None)),
         "a function": lambda *sizes: Module(*sizes),
     },
