@@ -87,7 +87,10 @@ def test_the_copies_are_trusted_until_they_change(root, tmp_path, monkeypatch):
 def test_no_place_for_signatures_does_not_stop_the_start(root, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "file" / "jupyter"))
+    before = {path: path.read_bytes() for path in root.rglob("*.ipynb")}
     lab.trust(root)
+    assert {path: path.read_bytes() for path in root.rglob("*.ipynb")} == before
+    assert (tmp_path / "file").read_text() == ""
 
 
 def test_second_start_changes_nothing_and_says_nothing(root):
