@@ -391,6 +391,17 @@ def test_nothing_global_changes():
     assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
 
 
+def test_what_is_said_does_not_depend_on_random_numbers_drawn_before():
+    def by_chance(scores):
+        return torch.rand_like(scores) + random.random() + np.random.rand()
+
+    said = []
+    for seed in (1, 2):
+        torch.manual_seed(seed), random.seed(seed), np.random.seed(seed)
+        said.append(str(diagnose("01-softmax", by_chance)))
+    assert said[0] == said[1]
+
+
 def test_the_same_answer_gets_the_same_words_each_time():
     wrong = WRONG["04-MultiHeadAttention"]["NaN for length 0"]
     first, second = (diagnose("04-MultiHeadAttention", wrong) for _ in range(2))
