@@ -11,6 +11,7 @@ import torch
 
 __all__ = [
     "Opaque",
+    "Text",
     "describe",
     "index",
     "number_text",
@@ -36,6 +37,21 @@ class Opaque:
     description: str
 
 
+class Text(str):
+    """A text that stands for what an answer did; shown as it is, or as `shown`, unquoted.
+
+    Two are equal if the texts are, whatever is shown.
+    """
+
+    def __new__(cls, text, shown=None):
+        made = super().__new__(cls, text)
+        made.shown = shown or text
+        return made
+
+    def __repr__(self):
+        return self.shown
+
+
 def describe(value):
     """What a value is, in a few words: "a tensor of shape (2, 3)", "None", "a list of length 2"."""
     if value is None or isinstance(value, (bool, np.bool_)):
@@ -50,6 +66,8 @@ def describe(value):
         return f"the number {repr(value) if isinstance(value, float) else number_text(value)}"
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of length {len(value)}"
+    if isinstance(value, Text):
+        return value.shown
     if isinstance(value, str):
         return f"the text {value!r}"
     if isinstance(value, dict):

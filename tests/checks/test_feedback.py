@@ -351,6 +351,18 @@ def test_what_should_hold_and_does_not_is_said_in_a_sentence():
     assert difference.message.startswith("W_q.bias: 2 of 2 numbers are wrong, the first at W_q.bi")
 
 
+def test_what_an_answer_did_is_not_called_a_text():
+    def head_width(num_hiddens, num_heads):
+        if num_hiddens % num_heads:
+            raise (ValueError if num_hiddens < 10 else TypeError)(f"{num_hiddens}, {num_heads}")
+        return num_hiddens // num_heads
+
+    feedback = diagnose("05-head_width", head_width)
+    assert feedback.mistake is None
+    assert feedback.message.endswith("is another kind of error, TypeError, expected a ValueError.")
+    assert dict(feedback.details)["expected: head_width(10, 4)"] == "a ValueError"
+
+
 def test_a_known_mistake_comes_with_what_came_of_it_where_the_result_is_not_shown():
     task = find("01-attention")
     failed = Feedback(task.id, "value", "The result is 3, expected 4.", (("case: one", "x"),))

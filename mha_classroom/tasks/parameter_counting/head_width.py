@@ -3,12 +3,12 @@
 import numbers
 
 from mha_classroom.checks.examining import total
+from mha_classroom.checks.showing import Text
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN
 from mha_classroom.tasks.parameter_counting.runs import (
     OTHER,
     REFUSALS,
-    Text,
     divides,
     is_meant,
     message_of,

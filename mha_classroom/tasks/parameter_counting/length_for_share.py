@@ -59,22 +59,35 @@ def _one_too_many_where_exact(inputs, value):
     return value - build_share()(percent, d, f) in ((0, 1) if exact else (0,))
 
 
-SHARE = {
-    "rounded-down": known(
+def _at_least_one_token(whole):
+    """Round the length like this, but never to less than 1."""
+    return build_share(whole=lambda length: max(whole(length), 1))
+
+
+ROUNDINGS = {
+    "rounded-down": (
         "You round down.",
         "With the length that you return the pairs have not reached the share yet.",
-        whole=floor,
+        floor,
     ),
-    "rounded-to-nearest": known(
+    "rounded-to-nearest": (
         "You round to the nearest whole number.",
         "Where that is the lower one, the pairs have not reached the share yet.",
-        whole=round,
+        round,
     ),
-    "not-rounded": known(
+    "not-rounded": (
         "You return a length that is not a whole number.",
         "There is no text of 3.86 tokens. Which of its two whole neighbours reaches the share?",
-        whole=float,
+        float,
     ),
+}
+
+SHARE = {
+    **{id: known(did, why, whole=whole) for id, (did, why, whole) in ROUNDINGS.items()},
+    **{
+        f"{id}-to-1-or-more": known(did, why, wrong=_at_least_one_token(whole))
+        for id, (did, why, whole) in ROUNDINGS.items()
+    },
     "one-more": known(
         "Where the length comes out exactly, you return one token too many: you ask for more than "
         "the share, or you round down and always add one.",

@@ -1,7 +1,7 @@
-"""Task 5.9, longest_text: how many tokens fit on a card beside the weights."""
+"""Task 5.9, longest_text: how many tokens fit on a card beside the parameters."""
 
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, trunc
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
@@ -10,7 +10,7 @@ NAMES = ("card_bytes", "num_parameters", "num_layers", "num_kv_heads", "head_wid
 
 
 def text_cases(draw):
-    """Room that is left over, none left over, too little for a token, for the weights."""
+    """Room that is left over, none left over, too little for a token, for the parameters."""
 
     def sizes(*numbers, **more):
         return dict(zip(NAMES, numbers, strict=True)) | more
@@ -26,8 +26,8 @@ def text_cases(draw):
             sizes(1_600, 258, 2, 4, 3, bytes_per_number=1, batch_size=3),
         ),
         Case("one byte too few for a token", sizes(611, 258, 2, 4, 3)),
-        Case("the weights alone fill the card", sizes(516, 258, 2, 4, 3)),
-        Case("the weights do not fit", sizes(100, 258, 2, 4, 3)),
+        Case("the parameters alone fill the card", sizes(516, 258, 2, 4, 3)),
+        Case("the parameters do not fit", sizes(100, 258, 2, 4, 3)),
         Case("a model of 7 billion parameters", sizes(24 * 10**9, 7 * 10**9, 32, 8, 128)),
         Case(
             "drawn at random",
@@ -37,7 +37,7 @@ def text_cases(draw):
 
 
 def build_text(
-    weights=lambda P, b, B: P * b,
+    parameters=lambda P, b, B: P * b,
     kept=2,
     layers=lambda m: m,
     heads=lambda h: h,
@@ -49,42 +49,65 @@ def build_text(
     each=lambda bytes_of_a_token: bytes_of_a_token,
     least=lambda n: max(n, 0),
 ):
-    """weights: bytes that they take. size: bytes of a number in the cache. each: by what the room
-    is divided. least: what is returned for a length, which may be below 0."""
+    """parameters: bytes that they take. size: bytes of a number in the cache. each: by what the
+    room is divided. least: what is returned for a length, which may be below 0."""
 
     def longest_text(
         card_bytes, P, num_layers, num_kv_heads, head_width, bytes_per_number=default, batch_size=1
     ):
         b, B = bytes_per_number, batch_size
         token = kept * layers(num_layers) * heads(num_kv_heads) * head(head_width)
-        room = card_bytes - weights(P, b, B)
+        room = card_bytes - parameters(P, b, B)
         return least(whole(Fraction(room, each(token * size(b) * batch(B)))))
 
     return longest_text
 
 
+def _from_one_token_on(whole):
+    """Return 0 where not a single token fits, and round the other lengths like this."""
+    return build_text(whole=lambda length: whole(length) if length >= 1 else 0)
+
+
 def _refuse(n):
     if n < 0:
-        raise ValueError("the weights do not fit")
+        raise ValueError("the parameters do not fit")
     return n
 
 
+ROUNDINGS = {
+    "rounded-up": (
+        "You round up.",
+        "The last token of your text does not fit on the card as a whole.",
+        ceil,
+    ),
+    "rounded-to-nearest": (
+        "You round to the nearest whole number.",
+        "Where that is the higher one, the last token of your text does not fit as a whole.",
+        round,
+    ),
+    "not-rounded": (
+        "You return a number of tokens that is not whole.",
+        "Half a token cannot be kept.",
+        float,
+    ),
+}
+
 TEXT = {
-    "weights-ignored": known(
+    "parameters-ignored": known(
         "You give the whole card to the cache.",
         "Before the first token is read, the parameters of the model have to lie on the card.",
-        weights=lambda P, b, B: 0,
+        parameters=lambda P, b, B: 0,
     ),
-    "weights-without-bytes": known(
+    "parameters-without-bytes": known(
         "You subtract the number of parameters from the bytes of the card.",
         "A parameter takes bytes_per_number bytes, like a number in the cache.",
-        weights=lambda P, b, B: P,
+        parameters=lambda P, b, B: P,
     ),
-    "weights-for-each-text": known(
-        "You keep the weights once for each text of the batch.",
-        "All texts are read by the same model. Which of the two, weights or cache, does each text "
-        "need for itself?",
-        weights=lambda P, b, B: P * b * B,
+    "parameters-for-each-text": known(
+        "You keep the parameters once for each text of the batch.",
+        "All texts are read by the same model. Which of the two, parameters or cache, does each "
+        "text need for itself?",
+        parameters=lambda P, b, B: P * b * B,
     ),
     "one-kept": known(
         "You keep keys or values, but not both.",
@@ -105,7 +128,7 @@ TEXT = {
     "two-bytes-always": known(
         "A number takes 2 bytes in your count, whatever bytes_per_number is.",
         "2 is half precision. The argument may say something else.",
-        weights=lambda P, b, B: 2 * P,
+        parameters=lambda P, b, B: 2 * P,
         size=lambda b: 2,
     ),
     "four-bytes-by-default": known(
@@ -135,20 +158,15 @@ TEXT = {
         "A key is a vector. How many numbers does it have?",
         head=lambda w: 1,
     ),
-    "rounded-up": known(
-        "You round up.",
-        "The last token of your text does not fit on the card as a whole.",
-        whole=ceil,
-    ),
-    "rounded-to-nearest": known(
-        "You round to the nearest whole number.",
-        "Where that is the higher one, the last token of your text does not fit as a whole.",
-        whole=round,
-    ),
-    "not-rounded": known(
-        "You return a number of tokens that is not whole.",
-        "Half a token cannot be kept.",
-        whole=float,
+    **{id: known(did, why, whole=whole) for id, (did, why, whole) in ROUNDINGS.items()},
+    **{
+        f"{id}-from-one-token-on": known(did, why, wrong=_from_one_token_on(whole))
+        for id, (did, why, whole) in ROUNDINGS.items()
+    },
+    "one-token-too-many": known(
+        "You return one token too many.",
+        "For the last one there is no room on the card.",
+        wrong=build_text(whole=lambda n: floor(n) + 1),
     ),
     "one-too-few-where-exact": known(
         "You return one token too few where nothing would be left over.",
@@ -171,22 +189,27 @@ TEXT = {
         least=lambda n: max(n, 1),
     ),
     "negative": known(
-        "You return a negative number of tokens where the weights do not fit.",
+        "You return a negative number of tokens where the parameters do not fit.",
         "The task says what to return then.",
         least=lambda n: n,
     ),
+    "negative-cut-towards-0": known(
+        "You return a negative number of tokens where the parameters do not fit.",
+        "The task says what to return then.",
+        wrong=build_text(whole=trunc, least=lambda n: n),
+    ),
     "sign-turned": known(
-        "Where the weights do not fit, you return a length all the same.",
+        "Where the parameters do not fit, you return a length all the same.",
         "There is no room for a single token. The task says what to return then.",
         least=abs,
     ),
     "refused": known(
-        "Where the weights do not fit, you raise an error.",
+        "Where the parameters do not fit, you raise an error.",
         "That would be a sensible choice, too. Here the task asks for a number.",
         least=_refuse,
     ),
     "nothing-returned": known(
-        "Where the weights do not fit, your function returns None.",
+        "Where the parameters do not fit, your function returns None.",
         "The task asks for a number.",
         least=lambda n: n if n >= 0 else None,
     ),

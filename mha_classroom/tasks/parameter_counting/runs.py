@@ -3,25 +3,12 @@
 import re
 import textwrap
 
+from mha_classroom.checks.showing import Text
+
 __all__ = ["run_head_width"]
 
 REFUSALS = ("a ValueError", "an AssertionError", "a plain Exception")  # raised on purpose
 SHOWN = 120  # so many characters of what a learner's function says
-
-
-class Text(str):
-    """A text that stands for what an answer did; shown as it is, or as `shown`, unquoted.
-
-    Two are equal if the texts are, whatever is shown.
-    """
-
-    def __new__(cls, text, shown=None):
-        made = super().__new__(cls, text)
-        made.shown = shown or text
-        return made
-
-    def __repr__(self):
-        return self.shown
 
 
 NEITHER = Text("a message that names neither number")

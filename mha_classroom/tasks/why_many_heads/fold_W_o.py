@@ -108,6 +108,15 @@ FOLD = {
         rows=lambda W_o, H, d_v: W_o.split(H),
         multiply=_one_after_the_other,
     ),
+    **{
+        f"pieces-of-H-rows-{id}": known(
+            "You cut W_o into pieces of H rows.",
+            "A head is d_v wide, so its piece has d_v rows, and there are H pieces. split wants to "
+            "know how long a piece is, chunk how many there are.",
+            wrong=build_fold(lambda W_o, H, d_v: torch.stack(W_o.split(H)), multiply=multiply),
+        )
+        for id, multiply in (("in-one-product", torch.matmul), ("in-one-bmm", torch.bmm))
+    },
     "rows-reversed": known(
         "The last head gets the first rows of W_o.",
         "The first d_v rows belong to head 0.",

@@ -542,6 +542,8 @@ WRONG = {
         "one more": lambda p, d, f: p * (2 * d + f) // (100 - p) + 1,
         "rounded": lambda p, d, f: round(p * (2 * d + f) / (100 - p)),
         "a fraction": lambda p, d, f: p * (2 * d + f) / (100 - p),
+        "rounded down, 1 or more": lambda p, d, f: max(1, p * (2 * d + f) // (100 - p)),
+        "rounded, 1 or more": lambda p, d, f: max(1, round(p * (2 * d + f) / (100 - p))),
         "float shares": lambda p, d, f: math.ceil(p / 100 / (1 - p / 100) * (2 * d + f)),
         "percent of the rest": lambda p, d, f: -(-p * (2 * d + f) // 100),
         "share of the rest": lambda p, d, f: share_turned(100 - p, d, f),
@@ -570,6 +572,11 @@ WRONG = {
         "negative": lambda card, P, *more: (card - 2 * P) // cache(1, *more),
         "at least one": lambda *sizes: max(1, text(*sizes)),
         "a fraction": lambda card, P, *more: max(0, (card - 2 * P) / cache(1, *more)),
+        "rounded up, tested first": lambda card, P, *more: (
+            0 if card - 2 * P < cache(1, *more) else math.ceil((card - 2 * P) / cache(1, *more))
+        ),
+        "cut towards 0": lambda card, P, *more: int((card - 2 * P) / cache(1, *more)),
+        "one too many": lambda *sizes: text(*sizes) + 1,
         "bytes left over": lambda card, P, *more: max(0, card - 2 * P),
         "no defaults": lambda card, P, m, h, w, b, batch: text(card, P, m, h, w, b, batch),
     },

@@ -767,7 +767,8 @@ WRONG = {
         ),
         "in one layout": lambda W_v, W_o: fold_bmm(W_v, W_o).permute(1, 0, 2).flatten(1),
         "in place": lambda W_v, W_o: fold_bmm(W_v.mul_(2), W_o) / 2,
-        "pieces of H rows, in one product": lambda W_v, W_o: (
+        "pieces of H rows, in one product": lambda W_v, W_o: W_v @ torch.stack(W_o.split(len(W_v))),
+        "the first H pieces of H rows": lambda W_v, W_o: (
             W_v @ torch.stack(W_o.split(len(W_v))[: len(W_v)])
         ),
     },
