@@ -24,7 +24,7 @@ def names_cases(draw):
     heads = ("cls.predictions.bias", "cls.predictions.transform.LayerNorm.bias", "qa_outputs.bias")
     return [
         case("a few entries", some),
-        case("outside the layers", embeddings),
+        case("outside the layers", embeddings | {"embeddings.position_ids": (3,)}),
         case("a whole BERT of two layers", embeddings | layers),
         Case(
             "with a head on top",

@@ -17,7 +17,12 @@ LAYER = (
     "output.LayerNorm",
 )
 EMBEDDINGS = ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
-OTHERS = ("cls.predictions.bias", "cls.seq_relationship.weight", "qa_outputs.bias")
+OTHERS = (
+    "embeddings.position_ids",
+    "cls.predictions.bias",
+    "cls.seq_relationship.weight",
+    "qa_outputs.bias",
+)
 
 
 def _zeros_and_ones(rng, batch, length, weak):
