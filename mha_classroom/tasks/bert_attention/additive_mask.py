@@ -142,6 +142,12 @@ MASK = {
         "padding keeps its share.",
         write=lambda hidden, dtype: (~hidden).to(dtype),
     ),
+    "words-raised-by-1": known(
+        "Your mask is right for padding, but holds 1 for words.",
+        "attention_mask says 1 for a word. What is added to a word's scores has to leave them as "
+        "they are.",
+        write=lambda hidden, dtype: RIGHT_FILL(hidden, dtype) + (~hidden).to(dtype),
+    ),
     "padding-marked-with-1": known(
         "Your mask holds 1 where there is padding.",
         "It is added: 1 more makes padding more attractive. What has to be added to a score so "
@@ -189,6 +195,18 @@ MASK = {
         "given.",
         write=_filled(lambda dtype: torch.finfo(torch.float32).min),
     ),
+    "lowest-of-float32-overflows": known(
+        "You take the lowest number of float32 whatever the dtype.",
+        "For float64 it is not the lowest, and in float16 it becomes -inf. Ask the dtype that was "
+        "given.",
+        write=_by_way_of(lambda dtype: (torch.float64, torch.float32)),
+    ),
+    "lowest-of-float32-for-float64": known(
+        "Where float64 is asked for, you fill with the lowest number of float32.",
+        "That of float64 is about -1.8e308, far below. Ask the dtype that was given, whichever it "
+        "is.",
+        write=_filled(lambda dtype: max(_lowest(dtype), _lowest(torch.float32))),
+    ),
     "dtype-ignored": known(
         "Your mask is float64 whatever dtype was asked for.",
         "Scores and mask should have one dtype: float64 added to float32 makes float64 of all "
@@ -231,6 +249,12 @@ MASK = {
         "In float32 the lowest number of float64 is -inf, and 0 · (-inf) is NaN. Convert before "
         "you multiply.",
         write=lambda hidden, dtype: hidden.long() * _lowest(dtype),
+    ),
+    "whole-numbers-multiplied-then-converted": known(
+        "You multiply whole numbers with the lowest number, and convert the product.",
+        "The product has PyTorch's default dtype, float32. There the lowest number of float64 is "
+        "-inf, and 0 · (-inf) is NaN. Convert before you multiply.",
+        write=lambda hidden, dtype: (hidden.long() * _lowest(dtype)).to(dtype),
     ),
     "whole-numbers": known(
         "You return whole numbers.",

@@ -55,13 +55,18 @@ def feed_forward_cases(draw):
 
 
 def _case_that_shows_dropout(case):
-    """W_2 returns 1 but for a word's first and last feature, whatever comes in, and X is known."""
-    for name in ("W_1.weight", "W_1.bias", "W_2.weight", "norm.bias"):
-        case.inputs[name] = torch.zeros_like(case.inputs[name])
-    case.inputs["W_2.bias"] = torch.tensor([0.0] + [1.0] * 9 + [0.0]).double()
+    """W_2 returns 1 but for a word's first and last feature, and X is known.
+
+    All words of X are the same, so one bias does it, and what is dropped before W_2 shows too.
+    """
     case.inputs["norm.weight"] = torch.ones(11, dtype=torch.float64)
+    case.inputs["norm.bias"] = torch.zeros(11, dtype=torch.float64)
     case.inputs["X"] = torch.zeros_like(case.inputs["X"])
     case.inputs["X"][..., -1] = 1.0
+    case.inputs["W_2.bias"] = torch.zeros(11, dtype=torch.float64)
+    narrow = feed_forward_steps(case.inputs, case.inputs, case.inputs["X"][0, 0])["W_2 of that"]
+    ones = torch.tensor([0.0] + [1.0] * 9 + [0.0]).double()
+    case.inputs["W_2.bias"] = ones - narrow
     return case
 
 
@@ -93,7 +98,7 @@ def examine_feed_forward(inputs, seen):
     output, *more = judged("BertFeedForward", inputs, plan, seen)
     if inputs.get("hidden_dropout") == 0.25:
         again, trained = more
-        return {STILL: equal(output, again)} | _drops_numbers(trained, inputs["X"])
+        return {STILL: equal(output, again)} | drops_numbers(trained, inputs["X"])
     if not more:
         return output
     if "training" in inputs:
@@ -101,7 +106,7 @@ def examine_feed_forward(inputs, seen):
     return {EVAL: output, TRAINED: more[0]}
 
 
-def _drops_numbers(trained, X):
+def drops_numbers(trained, X):
     """What dropout does to a normalised sum: its ends, which nothing drops, tell the scale."""
     trained = with_the_shape_of(X, trained)
     first, last = trained[..., :1], trained[..., -1:]
@@ -256,6 +261,18 @@ FEED_FORWARD = {
         "with all of them dropped, only X is left to be normalised.",
         widen=lambda self, X: drop(self, self.activation(self.W_1(X))),
         drop=lambda self, Y: Y,
+    ),
+    "dropout-twice": known(
+        "You drop twice what W_2 returns.",
+        "Then more is dropped than hidden_dropout_prob says, and what is kept is divided by 1 - p "
+        "twice. Do you have an nn.Dropout and a call of F.dropout?",
+        section=JOINED,
+        drop=lambda self, Y: drop(self, drop(self, Y)),
+    ),
+    "dropout-inside-too": known(
+        "You drop numbers before W_2 as well as after it.",
+        "Some models drop there too. BERT drops only numbers of W_2's result, once.",
+        widen=lambda self, X: drop(self, self.activation(self.W_1(X))),
     ),
     "dropout-after-the-sum": known(
         "You drop after X was added.",

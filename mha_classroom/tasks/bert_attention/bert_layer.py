@@ -1,16 +1,20 @@
 """Task 6.5, BertLayer: attention, its output, the feed-forward part."""
 
+import torch
 from torch import nn
 
-from mha_classroom.checks.examining import total
+from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.modules import judged, plan_of
 from mha_classroom.checks.task import Task, all_but, known, read_again
 from mha_classroom.tasks.bert_attention.bert_feed_forward import (
     build_feed_forward,
+    drops_numbers,
     feed_forward_shapes,
     feed_forward_steps,
 )
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
+    STILL,
+    apply_linear,
     attention_shapes,
     attention_steps,
     build_attention,
@@ -42,6 +46,53 @@ def layer_cases(draw):
         case("attention_probs_dropout_prob=1", (6, 3), (2, 5), [5, 3], attention_dropout=1.0),
         case("hidden_dropout_prob=1", (6, 3), (2, 5), [5, 3], hidden_dropout=1.0),
     ]
+
+
+def cases_with_dropout(draw):
+    """The cases, and two that show what dropout does, in self_output and in feed_forward."""
+
+    def case(name):
+        more = {"intermediate_size": 7, "hidden_dropout": 0.25}
+        return module_case(draw, name, (12, 3), (3, 5), layer_shapes(7), **more)
+
+    first = _case_that_shows_the_first_dropout(case("hidden_dropout_prob=0.25"))
+    second = _case_that_shows_the_second_dropout(case("hidden_dropout_prob=0.25, other weights"))
+    return [*layer_cases(draw), first, second]
+
+
+ENDS = torch.tensor([0.0] * 11 + [1.0]).double()  # what is added to: a word with a known scale
+ONES = torch.tensor([0.0] + [1.0] * 10 + [0.0]).double()  # what is dropped of
+
+
+def _case_that_shows_the_first_dropout(case):
+    """W_o returns ONES, X is ENDS, and feed_forward adds nothing."""
+    weights = dict(case.inputs["weights"])
+    case.inputs["X"] = ENDS.expand(case.inputs["X"].shape).clone()
+    attended = apply_linear("self_attention.W_v", weights, ENDS)  # whatever the weights: all alike
+    weights["self_output.W_o.bias"] = ONES - weights["self_output.W_o.weight"] @ attended
+    for name in ("weight", "bias"):
+        weights[f"feed_forward.W_2.{name}"] *= 0
+    for norm in ("self_output.norm", "feed_forward.norm"):
+        weights |= {f"{norm}.weight": 0 * ENDS + 1, f"{norm}.bias": 0 * ENDS}
+    case.inputs["weights"] = tuple(weights.items())
+    return case
+
+
+def _case_that_shows_the_second_dropout(case):
+    """self_output returns ENDS whatever comes in, and W_2 returns ONES."""
+    weights = dict(case.inputs["weights"])
+    case.inputs["X"] = ENDS.expand(case.inputs["X"].shape).clone()  # for what is looked at
+    weights |= {"self_output.norm.weight": 0 * ENDS, "self_output.norm.bias": ENDS}
+    weights |= {"feed_forward.norm.weight": 0 * ENDS + 1, "feed_forward.norm.bias": 0 * ENDS}
+    weights["feed_forward.W_2.bias"] = bias_for(ONES, weights, ENDS)
+    case.inputs["weights"] = tuple(weights.items())
+    return case
+
+
+def bias_for(wanted, weights, X):
+    """The bias with which W_2 of feed_forward returns what is wanted, when X comes in."""
+    bent = nn.functional.gelu(apply_linear("feed_forward.W_1", weights, X))
+    return wanted - weights["feed_forward.W_2.weight"] @ bent
 
 
 def layer_shapes(intermediate_size):
@@ -81,9 +132,12 @@ def part(inputs, name):
 
 @total
 def examine_layer(inputs, seen):
-    """The results."""
-    weights, plan = dict(inputs["weights"]), plan_of(inputs, None, weights=True)
+    """The results; where single numbers are dropped, what dropout does."""
+    weights, plan = dict(inputs["weights"]), plan_of(inputs, "hidden_dropout", weights=True)
     results = judged("BertLayer", weights, plan, seen)
+    if inputs.get("hidden_dropout") == 0.25:
+        output, _, _, again, trained = results
+        return {STILL: equal(output, again)} | drops_numbers(trained, inputs["X"])
     return compared_calls(inputs, weights, plan, seen, results)
 
 
@@ -220,6 +274,20 @@ LAYER = {
         section=WORD,
         think=lambda self, joined, attended, X: self.drop(self.feed_forward(joined)),
     ),
+    "dropout-on-heads": known(
+        "You drop numbers of what the attention returns.",
+        "self_attention has dropped weights already, and self_output drops after W_o. What goes "
+        "from one to the other stays as it is.",
+        section=JOINED,
+        join=lambda self, attended, X: self.self_output(self.drop(attended), X),
+    ),
+    "dropout-between": known(
+        "You drop numbers between self_output and feed_forward.",
+        "Dropout is inside the parts, each before its residual. What goes from one to the other "
+        "stays as it is.",
+        section=JOINED,
+        think=lambda self, joined, attended, X: self.feed_forward(self.drop(joined)),
+    ),
     "mask-not-passed": known(
         "The mask does not reach the attention.",
         "Your layer takes it, and self_attention takes it too. Left out, it is None, and padding "
@@ -296,7 +364,7 @@ LAYER = read_again("A layer, and a stack of them", LAYER)
 TASK = Task(
     "06-BertLayer",
     bert.BertLayer,
-    layer_cases,
+    cases_with_dropout,
     run=run_layer,
     examine=examine_layer,
     returns=("the output", "the output with need_weights=True", "the table of weights"),

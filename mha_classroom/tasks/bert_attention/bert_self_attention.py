@@ -307,6 +307,44 @@ SCORE_MASKS = {
         "and hides nothing. And a row that you fill with -inf gives NaN.",
         hide=_filled_where(lambda mask: mask < 0),
     ),
+    "negative-means-hidden-finite": known(
+        "You use the mask only to say which scores are hidden, those where it is negative, and "
+        "fill these with a low number of your own.",
+        "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
+        "little and hides nothing.",
+        hide=_filled_where(lambda mask: mask < 0, -1e9),
+    ),
+    "very-low-means-hidden": known(
+        "You use the mask only to say which scores are hidden, those where it is very low.",
+        "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
+        "little. And a row that you fill with -inf gives NaN.",
+        hide=_filled_where(lambda mask: mask < -1000),
+    ),
+    "very-low-means-hidden-finite": known(
+        "You use the mask only to say which scores are hidden, those where it is very low, and "
+        "fill these with a low number of your own.",
+        "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
+        "little and hides nothing.",
+        hide=_filled_where(lambda mask: mask < -1000, -1e9),
+    ),
+    "mask-filled-as-boolean": known(
+        "You give mask to masked_fill as if it were True or False.",
+        "It holds numbers that have to be added to the scores: 0 for a word, a very low number "
+        "for padding.",
+        hide=_filled_where(lambda mask: mask),
+    ),
+    "mask-negated": known(
+        "You negate mask with ~ as if it were True or False.",
+        "It holds numbers that have to be added to the scores: 0 for a word, a very low number "
+        "for padding.",
+        hide=_filled_where(lambda mask: ~mask),
+    ),
+    "mask-as-condition": known(
+        "You give mask to torch.where as if it were True or False.",
+        "It holds numbers that have to be added to the scores: 0 for a word, a very low number "
+        "for padding.",
+        hide=lambda scores, mask, scale: torch.where(mask, scores * scale, -torch.inf),
+    ),
     "mask-made-again": known(
         "You make an additive mask out of mask, as if it held 1 for words and 0 for padding.",
         "That has been done (6.1). What arrives here is 0 for words and very low for padding, "

@@ -46,9 +46,14 @@ def output_cases(draw):
 
 
 def _case_that_shows_dropout(case):
-    """In each word W_o(X) is 1 but for the first and last feature, and the residual is known."""
-    case.inputs["W_o.weight"] = torch.zeros(11, 11, dtype=torch.float64)
-    case.inputs["W_o.bias"] = torch.tensor([0.0] + [1.0] * 9 + [0.0]).double()
+    """In each word W_o(X) is 1 but for the first and last feature, and the residual is known.
+
+    All words of X are the same, so one bias does it, and what is dropped before W_o shows too.
+    """
+    word = case.inputs["X"][0, 0]
+    case.inputs["X"] = word.expand(case.inputs["X"].shape).clone()
+    ones = torch.tensor([0.0] + [1.0] * 9 + [0.0]).double()
+    case.inputs["W_o.bias"] = ones - case.inputs["W_o.weight"] @ word
     case.inputs["norm.weight"] = torch.ones(11, dtype=torch.float64)
     case.inputs["norm.bias"] = torch.zeros(11, dtype=torch.float64)
     case.inputs["residual"] = torch.zeros_like(case.inputs["residual"])
@@ -196,6 +201,23 @@ OUTPUT = {
         begin=lambda self, X, residual: self.W_o(X + residual),
         finish=lambda self, Y, X, residual: self.norm(Y),
     ),
+    "sum-projected-and-added": known(
+        "You project X + residual, and add the residual again.",
+        "The residual is added once, after W_o: only what the heads found is projected.",
+        begin=lambda self, X, residual: self.W_o(X + residual),
+    ),
+    "sum-projected-after-dropout": known(
+        "You drop numbers of X, add the residual and project the sum.",
+        "W_o comes first, then dropout, then the sum: only what the heads found is projected.",
+        begin=lambda self, X, residual: self.W_o(drop(self, X) + residual),
+        drop=lambda self, Y: Y,
+        finish=lambda self, Y, X, residual: self.norm(Y),
+    ),
+    "residual-projected": known(
+        "You project the residual, and X is not used.",
+        "W_o mixes what the heads found, and that is X, the first argument.",
+        begin=lambda self, X, residual: self.W_o(residual),
+    ),
     "residual-subtracted": known(
         "You subtract the residual, or subtract from it.",
         "The two are added.",
@@ -296,6 +318,17 @@ OUTPUT = {
         begin=lambda self, X, residual: self.W_o(drop(self, X)),
         drop=lambda self, Y: Y,
     ),
+    "dropout-twice": known(
+        "You drop twice what W_o returns.",
+        "Then more is dropped than hidden_dropout_prob says, and what is kept is divided by 1 - p "
+        "twice. Do you have an nn.Dropout and a call of F.dropout?",
+        drop=lambda self, Y: drop(self, drop(self, Y)),
+    ),
+    "dropout-before-projection-too": known(
+        "You drop numbers before W_o as well as after it.",
+        "Only what W_o returns is dropped, once. X arrives as the heads made it.",
+        begin=lambda self, X, residual: self.W_o(drop(self, X)),
+    ),
     "not-scaled-up": known(
         "Numbers are dropped in training, and the others stay as they were.",
         "Then what is added to the residual is smaller in training than in eval mode. What is kept "
@@ -333,6 +366,7 @@ TASK = Task(
         "residual-after-norm",
         "no-norm",
         "x-for-residual",
+        "sum-projected",
         "no-projection",
         "default-eps",
         "variance-over-n-minus-1",

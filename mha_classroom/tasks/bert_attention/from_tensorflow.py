@@ -85,7 +85,7 @@ def examine_variables(inputs, seen):
     extra = [n for n in mapped if n not in wanted]
     if extra:
         raise AnswerError(f"Your result has a name that nothing should become: {extra[0]}.")
-    return dict(mapped)
+    return {f"the tensor {name}": X for name, X in mapped.items()}
 
 
 def _new_name(module, last):

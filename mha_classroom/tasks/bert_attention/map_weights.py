@@ -24,7 +24,7 @@ def names_cases(draw):
     heads = ("cls.predictions.bias", "cls.predictions.transform.LayerNorm.bias", "qa_outputs.bias")
     return [
         case("a few entries", some),
-        case("outside the layers", embeddings),
+        case("outside the layers", embeddings | {"embeddings.position_ids": (3,)}),
         case("a whole BERT of two layers", embeddings | layers),
         Case(
             "with a head on top",
@@ -87,7 +87,7 @@ def examine_names(inputs, seen):
         raise AnswerError(
             f"Your result has {len(extra)} names that nothing should become, such as {extra[0]}."
         )
-    return dict(mapped)
+    return {f"the tensor {name}": X for name, X in mapped.items()}
 
 
 def _what_became_of(name, new, yours):
@@ -137,10 +137,9 @@ def _swapped(*names):
 
 
 # What a chain of replacements makes in which "output.dense" comes before "attention.output.dense".
-OUTPUT_FIRST = RIGHT_NAMES | {
-    f"attention.{end}": f"attention.{RIGHT_NAMES[end]}"
-    for end in ("output.dense", "output.LayerNorm")
-}
+ENDS = ("output.dense", "output.LayerNorm")
+OUTPUT = tuple(f"attention.{end}" for end in ENDS)
+OUTPUT_FIRST = RIGHT_NAMES | {f"attention.{end}": f"attention.{RIGHT_NAMES[end]}" for end in ENDS}
 
 
 def _only_names(state_dict):
@@ -209,6 +208,24 @@ NAMES = {
         "output.dense is also the end of attention.output.dense, so replacing the short one first "
         "leaves half a name behind. Which of the two has to come first?",
         table=OUTPUT_FIRST,
+    ),
+    "output-dense-matched-first": known(
+        "Names with attention.output.dense were caught by what was meant for output.dense.",
+        "The short name is also the end of the long one, so replacing the short one first leaves "
+        "half a name behind. Which of the two has to come first?",
+        table=RIGHT_NAMES | {OUTPUT[0]: OUTPUT_FIRST[OUTPUT[0]]},
+    ),
+    "output-norm-matched-first": known(
+        "Names with attention.output.LayerNorm were caught by what was meant for output.LayerNorm.",
+        "The short name is also the end of the long one, so replacing the short one first leaves "
+        "half a name behind. Which of the two has to come first?",
+        table=RIGHT_NAMES | {OUTPUT[1]: OUTPUT_FIRST[OUTPUT[1]]},
+    ),
+    "output-taken-for-output": known(
+        "Names with attention.output become those of the feed-forward part.",
+        "output.dense is also the end of attention.output.dense. Whoever asks only for the short "
+        "one finds both.",
+        table=RIGHT_NAMES | {f"attention.{end}": RIGHT_NAMES[end] for end in ENDS},
     ),
     "norms-swapped": known(
         "The two norms of a layer have changed places.",

@@ -1,23 +1,60 @@
 """Task 6.8, PreNormLayer: the parts of a BERT layer in the order of GPT-2."""
 
+import torch
 from torch import nn
 from torch.nn import functional as F
 
-from mha_classroom.checks.examining import total
+from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.modules import judged, plan_of
 from mha_classroom.checks.task import Task, all_but, known, read_again
-from mha_classroom.tasks.bert_attention.bert_layer import build_layer, layer_cases, part
+from mha_classroom.tasks.bert_attention.bert_layer import (
+    bias_for,
+    build_layer,
+    layer_cases,
+    layer_shapes,
+    part,
+)
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     EVAL,
+    STILL,
     TRAINED,
     apply_linear,
     attention_steps,
     drop,
+    dropped_or_scaled,
+    module_case,
     output_and_learning,
+    with_the_shape_of,
 )
 from mha_classroom.tasks.bert_attention.bert_self_output import norm
 from mha_classroom.tasks.bert_attention.runs import run_pre_norm
 from mha_course.bert import ACTIVATIONS
+
+
+def pre_norm_cases(draw):
+    more = {"intermediate_size": 7, "hidden_dropout": 0.25}
+    dropped = module_case(
+        draw, "hidden_dropout_prob=0.25", (12, 3), (3, 5), layer_shapes(7), **more
+    )
+    return [*layer_cases(draw), _case_that_shows_dropout(dropped)]
+
+
+def _case_that_shows_dropout(case):
+    """W_o returns 1 for the first half of the features and 0 for the others, W_2 the reverse.
+
+    All words of X are the same, and the second norm returns its bias, whatever comes in.
+    """
+    weights, word = dict(case.inputs["weights"]), case.inputs["X"][0, 0]
+    case.inputs["X"] = word.expand(case.inputs["X"].shape).clone()
+    ones = torch.tensor([1.0] * 6 + [0.0] * 6).double()
+    normed = norm({n: weights[f"self_output.{n}"] for n in ("norm.weight", "norm.bias")}, word, 0)
+    attended = apply_linear("self_attention.W_v", weights, normed)  # whatever the weights
+    weights["self_output.W_o.bias"] = ones - weights["self_output.W_o.weight"] @ attended
+    weights["feed_forward.norm.weight"] = 0 * word
+    bias = weights["feed_forward.norm.bias"]
+    weights["feed_forward.W_2.bias"] = bias_for(1 - ones, weights, bias)
+    case.inputs["weights"] = tuple(weights.items())
+    return case
 
 
 def pre_norm_stages(inputs):
@@ -40,9 +77,13 @@ def pre_norm_stages(inputs):
 
 @total
 def examine_pre_norm(inputs, seen):
-    """The results."""
-    weights, plan = dict(inputs["weights"]), plan_of(inputs, None)
+    """The results; where single numbers are dropped, what dropout does."""
+    weights, plan = dict(inputs["weights"]), plan_of(inputs, "hidden_dropout")
     output, *more = judged("PreNormLayer", weights, plan, seen)
+    if inputs.get("hidden_dropout") == 0.25:
+        again, trained = more
+        added = with_the_shape_of(inputs["X"], trained) - inputs["X"]
+        return {STILL: equal(output, again)} | dropped_or_scaled(added, "numbers")
     if not more:
         return output
     if "training" in inputs:
@@ -82,13 +123,6 @@ def _post_norm(self, X, mask):
     return super(type(self), self).forward(X, mask)
 
 
-def _normalised_stream(self, X, mask):
-    X = self.self_output.norm(X)
-    X = X + self.self_output.W_o(self.self_attention(X, mask))
-    X = self.feed_forward.norm(X)
-    return X + _sublayer(self, X)
-
-
 def _whole_parts(self, X, mask):
     """The modules as they are, with their own sums and norms, between further norms and sums."""
     N = self.self_output.norm(X)
@@ -101,6 +135,15 @@ def _feed_forward_first(self, X, mask):
     return Y + self.self_output.W_o(self.self_attention(self.self_output.norm(Y), mask))
 
 
+SO_WHY = (
+    "It ends with a sum and a norm of its own, the post-norm order. Of what is inside it you need "
+    "the norm, W_o and the dropout, each by itself."
+)
+FF_WHY = (
+    "It ends with a sum and a norm of its own, the post-norm order. Of what is inside it you need "
+    "the norm, W_1, the activation, W_2 and the dropout, each by itself."
+)
+
 PRE_NORM = {
     "post-norm": known(
         "Your layer is BERT's: each norm comes after its sum.",
@@ -109,16 +152,87 @@ PRE_NORM = {
         whole=_post_norm,
     ),
     "sum-normalised": known(
-        "You add to the normalised X, not to X.",
+        "You add to the normalised X, not to X, both times.",
         "The norm stands on the way into a part. The way past it has no norm, so that X gets to "
         "the end unchanged.",
-        whole=_normalised_stream,
+        add=lambda self, A, X: self.self_output.norm(X) + A,
+        finish=lambda self, A, Y, X: self.feed_forward.norm(Y) + A,
+    ),
+    "first-sum-normalised": known(
+        "What the attention found you add to the normalised X, not to X.",
+        "Only what goes into the attention is normalised. Keep X under its own name: you need it "
+        "for the sum.",
+        add=lambda self, A, X: self.self_output.norm(X) + A,
+    ),
+    "second-sum-normalised": known(
+        "What the feed-forward part found you add to the normalised first sum, not to that sum.",
+        "Only what goes into the feed-forward part is normalised. Keep the first sum under its "
+        "own name: you need it for the second.",
+        finish=lambda self, A, Y, X: self.feed_forward.norm(Y) + A,
     ),
     "whole-parts": known(
         "You call self_output and feed_forward as they are.",
         "Both end with a sum and a norm of their own, the post-norm order. You need what is "
         "inside them: their linear layers, their norms.",
         whole=_whole_parts,
+    ),
+    "self-output-as-it-is": known(
+        "You call self_output as it is.",
+        SO_WHY,
+        attend=lambda self, N, mask: self.self_attention(N, mask),
+        drop=lambda self, A: A,
+        add=lambda self, A, X: self.self_output(A, X),
+    ),
+    "self-output-of-normed": known(
+        "You call self_output as it is, with the normalised X as its residual.",
+        SO_WHY,
+        attend=lambda self, N, mask: self.self_attention(N, mask),
+        drop=lambda self, A: A,
+        add=lambda self, A, X: self.self_output(A, self.self_output.norm(X)),
+    ),
+    "self-output-added": known(
+        "You call self_output as it is, and add its result to X.",
+        SO_WHY,
+        attend=lambda self, N, mask: self.self_attention(N, mask),
+        drop=lambda self, A: A,
+        add=lambda self, A, X: X + self.self_output(A, X),
+    ),
+    "self-output-of-normed-added": known(
+        "You call self_output as it is, with the normalised X as its residual, and add its result "
+        "to X.",
+        SO_WHY,
+        attend=lambda self, N, mask: self.self_attention(N, mask),
+        drop=lambda self, A: A,
+        add=lambda self, A, X: X + self.self_output(A, self.self_output.norm(X)),
+    ),
+    "feed-forward-as-it-is": known(
+        "You call feed_forward as it is.",
+        FF_WHY,
+        ready_again=lambda self, Y, X: Y,
+        think=lambda self, X: self.feed_forward(X),
+        drop_again=lambda self, A: A,
+        finish=lambda self, A, Y, X: A,
+    ),
+    "feed-forward-of-normed": known(
+        "You give the normalised sum to feed_forward as it is.",
+        FF_WHY,
+        think=lambda self, X: self.feed_forward(X),
+        drop_again=lambda self, A: A,
+        finish=lambda self, A, Y, X: A,
+    ),
+    "feed-forward-added": known(
+        "You call feed_forward as it is, and add its result to the first sum.",
+        FF_WHY,
+        ready_again=lambda self, Y, X: Y,
+        think=lambda self, X: self.feed_forward(X),
+        drop_again=lambda self, A: A,
+    ),
+    "feed-forward-of-normed-added": known(
+        "You give the normalised sum to feed_forward as it is, and add its result to the first "
+        "sum.",
+        FF_WHY,
+        think=lambda self, X: self.feed_forward(X),
+        drop_again=lambda self, A: A,
     ),
     "norm-behind-the-part": known(
         "You normalise what W_o returns, not what goes into the attention.",
@@ -227,6 +341,23 @@ PRE_NORM = {
         drop=lambda self, A: A,
         drop_again=lambda self, A: A,
     ),
+    "dropout-twice": known(
+        "You drop twice what W_o returns, and what W_2 returns.",
+        "Then more is dropped than hidden_dropout_prob says, and what is kept is divided by 1 - p "
+        "twice.",
+        section="Joined, added, normalised",
+        drop=lambda self, A: drop(self.self_output, drop(self.self_output, A)),
+        drop_again=lambda self, A: drop(self.feed_forward, drop(self.feed_forward, A)),
+    ),
+    "dropout-elsewhere-too": known(
+        "While training, you drop once more than you should.",
+        "The result of W_o is dropped once, and so is that of W_2. Nothing else is: not what the "
+        "heads found, not the inner numbers, not what a norm returns.",
+        section="Joined, added, normalised",
+        attend=lambda self, N, mask: self.self_output.W_o(
+            drop(self.self_output, self.self_attention(N, mask))
+        ),
+    ),
     "first-dropout-missing": known(
         "While training, nothing of what the attention adds is dropped.",
         "What is added is dropped with hidden_dropout_prob, the result of W_o as well as that of "
@@ -247,7 +378,7 @@ PRE_NORM = read_again("The norm before or after the sum", PRE_NORM)
 TASK = Task(
     "06-PreNormLayer",
     build_pre_norm(),
-    layer_cases,
+    pre_norm_cases,
     run=run_pre_norm,
     examine=examine_pre_norm,
     returns=("the output",),
@@ -261,6 +392,16 @@ TASK = Task(
         "normalised-at-the-end",
         "first-sum-missing",
         "second-sum-missing",
+        "first-sum-normalised",
+        "second-sum-normalised",
+        "self-output-as-it-is",
+        "self-output-of-normed",
+        "self-output-added",
+        "self-output-of-normed-added",
+        "feed-forward-as-it-is",
+        "feed-forward-of-normed",
+        "feed-forward-added",
+        "feed-forward-of-normed-added",
         "mask-not-passed",
     ),
     stages=pre_norm_stages,

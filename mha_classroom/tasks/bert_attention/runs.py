@@ -37,14 +37,15 @@ def run_feed_forward(answer, inputs):
 def run_layer(answer, inputs):
     """Make the learner's layer, give it the case's weights, run it with and without weights."""
     module = make(answer, "BertLayer", _config(inputs))
-    weights, plan = dict(inputs["weights"]), plan_of(inputs, None, weights=True)
+    weights = dict(inputs["weights"])
+    plan = plan_of(inputs, "hidden_dropout", weights=True)
     return run_planned(module, "BertLayer", weights, _given(inputs), plan)
 
 
 def run_pre_norm(answer, inputs):
     """Make the learner's layer, give it the case's weights, run it."""
     module = make(answer, "PreNormLayer", _config(inputs))
-    weights, plan = dict(inputs["weights"]), plan_of(inputs, None)
+    weights, plan = dict(inputs["weights"]), plan_of(inputs, "hidden_dropout")
     return run_planned(module, "PreNormLayer", weights, _given(inputs), plan)
 
 

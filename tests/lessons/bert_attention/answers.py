@@ -414,6 +414,11 @@ class Unrolled(Layer):
         return part.norm(part.dropout(part.W_2(wide)) + joined)
 
 
+def _second_dropout(self, joined):
+    part = self.feed_forward
+    return part.norm(part.dropout(part.dropout(part.narrow(joined))) + joined)
+
+
 def layer(flow=Layer.flow, base=Layer, **parts):
     return type("BertLayer", (base,), {"flow": flow, **parts})
 
@@ -893,6 +898,9 @@ WRONG = {
         "dropout twice": output(
             lambda self, X, residual: self.norm(self.dropout(self.dropout(self.W_o(X))) + residual)
         ),
+        "dropped before W_o and after": output(
+            lambda self, X, residual: self.norm(self.dropout(self.W_o(self.dropout(X))) + residual)
+        ),
         "whole words dropped": output(
             lambda self, X, residual: self.norm(
                 self.W_o(X) * self.dropout(torch.ones_like(X[..., :1])) + residual
@@ -924,6 +932,22 @@ WRONG = {
         "a relu in between": layer(
             lambda self, attended, X: self.feed_forward(self.self_output(attended, X).relu())
         ),
+        "heads dropped": layer(
+            lambda self, attended, X: Layer.flow(self, self.self_output.dropout(attended), X)
+        ),
+        "W_o's result dropped twice": layer(
+            lambda self, attended, X: self.feed_forward(
+                self.self_output.norm(
+                    self.self_output.dropout(
+                        self.self_output.dropout(self.self_output.W_o(attended))
+                    )
+                    + X
+                )
+            )
+        ),
+        "W_2's result dropped twice": layer(
+            lambda self, attended, X: _second_dropout(self, self.self_output(attended, X))
+        ),
         "wrong attention": layer(attention_class=LastWordsOnly),
         "wrong output": layer(
             output_class=output(lambda self, X, residual: self.norm(self.dropout(self.W_o(X))))
@@ -952,6 +976,12 @@ WRONG = {
         ),
         "dropout twice": feed_forward(
             lambda self, X: self.norm(X + self.dropout(self.dropout(self.narrow(X))))
+        ),
+        "X dropped too": feed_forward(
+            lambda self, X: self.norm(X + self.dropout(self.narrow(self.dropout(X))))
+        ),
+        "inner numbers dropped too": feed_forward(
+            narrow=lambda self, X: self.W_2(self.dropout(self.activation(self.W_1(X))))
         ),
         "whole words dropped": feed_forward(
             lambda self, X: self.norm(
@@ -995,6 +1025,19 @@ WRONG = {
             )
         ),
         "changes X": pre_norm(lambda self, X, mask=None: X.add_(self.attend(X, mask))),
+        "attention dropped twice": pre_norm(
+            attend=lambda self, X, mask: self.self_output.dropout(PreNorm.attend(self, X, mask))
+        ),
+        "feed-forward part dropped twice": pre_norm(
+            think=lambda self, X: self.feed_forward.dropout(PreNorm.think(self, X))
+        ),
+        "normalised X dropped": pre_norm(
+            attend=lambda self, X, mask: self.self_output.dropout(
+                self.self_output.W_o(
+                    self.self_attention(self.self_output.dropout(self.self_output.norm(X)), mask)
+                )
+            )
+        ),
         "returns weights too": pre_norm(
             lambda self, X, mask=None: (PreNorm.forward(self, X, mask), None)
         ),

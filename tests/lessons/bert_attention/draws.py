@@ -17,7 +17,12 @@ LAYER = (
     "output.LayerNorm",
 )
 EMBEDDINGS = ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
-OTHERS = ("cls.predictions.bias", "cls.seq_relationship.weight", "qa_outputs.bias")
+OTHERS = (
+    "embeddings.position_ids",
+    "cls.predictions.bias",
+    "cls.seq_relationship.weight",
+    "qa_outputs.bias",
+)
 
 
 def _zeros_and_ones(rng, batch, length, weak):
@@ -97,14 +102,19 @@ def attention(rng, weak=None):
     return inputs | _score_mask(rng, weak, batch, length, training)
 
 
+def _ends(first, between, last, width):
+    return torch.tensor([first] + [between] * (width - 2) + [last], dtype=torch.float64)
+
+
 def _dropped_output(rng, weak):
-    """W_o(X) is 1 but for both ends of a word, and the residual is known."""
+    """All words are the same; W_o(X) is 1 but for both ends of one; the residual is known."""
     inputs = {"hidden_size": 11, "num_attention_heads": 1, "hidden_dropout": 0.25}
-    inputs["W_o.weight"] = torch.zeros(11, 11, dtype=torch.float64)
-    inputs["W_o.bias"] = torch.tensor([0.0] + [1.0] * 9 + [0.0], dtype=torch.float64)
+    word = normal(rng, 11, weak=weak)
+    inputs["W_o.weight"] = normal(rng, 11, 11, weak=weak)
+    inputs["W_o.bias"] = _ends(0.0, 1.0, 0.0, 11) - inputs["W_o.weight"] @ word
     inputs["norm.weight"] = torch.ones(11, dtype=torch.float64)
     inputs["norm.bias"] = torch.zeros(11, dtype=torch.float64)
-    inputs["X"] = normal(rng, 3, 7, 11, weak=weak)
+    inputs["X"] = word.repeat(3, 7, 1)
     inputs["residual"] = torch.zeros(3, 7, 11, dtype=torch.float64)
     inputs["residual"][..., -1] = 1.0
     return inputs
@@ -132,15 +142,21 @@ def _feed_forward_weights(rng, weak, width, inner):
 
 
 def _dropped_feed_forward(rng, weak):
-    """W_2 returns 1 but for both ends of a word, and X is known."""
+    """All words are the same and known; W_2 returns 1 but for both ends of one."""
     inputs = {"hidden_size": 11, "num_attention_heads": 1, "intermediate_size": 3}
     inputs |= {"hidden_dropout": 0.25}
-    inputs |= {n: 0 * X for n, X in _feed_forward_weights(rng, weak, 11, 3).items()}
-    inputs["W_2.bias"] = torch.tensor([0.0] + [1.0] * 9 + [0.0], dtype=torch.float64)
-    inputs["norm.weight"] = torch.ones(11, dtype=torch.float64)
-    inputs["X"] = torch.zeros(3, 7, 11, dtype=torch.float64)
-    inputs["X"][..., -1] = 1.0
+    inputs |= _feed_forward_weights(rng, weak, 11, 3)
+    word = _ends(0.0, 0.0, 1.0, 11)
+    inputs["W_2.bias"] = _ends(0.0, 1.0, 0.0, 11) - _narrow(inputs, "", word)
+    inputs["norm.weight"], inputs["norm.bias"] = torch.ones(11).double(), 0 * word
+    inputs["X"] = word.repeat(3, 7, 1)
     return inputs
+
+
+def _narrow(weights, part, word):
+    """What W_2 makes of a word, without its bias."""
+    wide = weights[f"{part}W_1.weight"] @ word + weights[f"{part}W_1.bias"]
+    return weights[f"{part}W_2.weight"] @ torch.nn.functional.gelu(wide)
 
 
 def feed_forward(rng, weak=None):
@@ -155,21 +171,66 @@ def feed_forward(rng, weak=None):
     return inputs | {"X": normal(rng, batch, length, width, weak=weak)}
 
 
+def _layer_weights(rng, weak, width, inner):
+    parts = {
+        "self_attention": _attention_weights(rng, weak, width),
+        "self_output": _linear(rng, weak, "W_o", width, width) | _norm(rng, weak, "norm", width),
+        "feed_forward": _feed_forward_weights(rng, weak, width, inner),
+    }
+    return {f"{part}.{k}": X for part, tensors in parts.items() for k, X in tensors.items()}
+
+
+def _dropped(weights, X):
+    sizes = {"hidden_size": 10, "num_attention_heads": 2, "intermediate_size": 3}
+    sizes |= {"hidden_dropout": 0.25, "weights": tuple(weights.items())}
+    return sizes | {"X": X.repeat(3, 5, 1)}
+
+
+def _dropped_layer(rng, weak):
+    """All words are the same; one of the two sums is of a known word and of 1 but for its ends."""
+    weights = _layer_weights(rng, weak, 10, 3)
+    word, ones = _ends(0.0, 0.0, 1.0, 10), _ends(0.0, 1.0, 0.0, 10)
+    for part in ("self_output", "feed_forward"):
+        weights |= {f"{part}.norm.weight": 0 * word + 1, f"{part}.norm.bias": 0 * word}
+    if rng.random() < 0.5:
+        weights |= {"self_output.norm.weight": 0 * word, "self_output.norm.bias": word}
+        weights["feed_forward.W_2.bias"] = ones - _narrow(weights, "feed_forward.", word)
+    else:
+        found = weights["self_attention.W_v.weight"] @ word + weights["self_attention.W_v.bias"]
+        weights["self_output.W_o.bias"] = ones - weights["self_output.W_o.weight"] @ found
+        weights |= {n: 0 * X for n, X in weights.items() if "W_2" in n}
+    return _dropped(weights, word)
+
+
+def _dropped_pre_norm(rng, weak):
+    """All words are the same; the sums add 1, each to one half of the features."""
+    weights = _layer_weights(rng, weak, 10, 3)
+    word, half = normal(rng, 10, weak=weak), torch.arange(10) < 5
+    weights |= {f"self_output.norm.{n}": 0 * word for n in ("weight", "bias")}
+    weights["feed_forward.norm.weight"] = 0 * word
+    found = weights["self_attention.W_v.bias"]
+    weights["self_output.W_o.bias"] = half.double() - weights["self_output.W_o.weight"] @ found
+    second = weights["feed_forward.norm.bias"]
+    weights["feed_forward.W_2.bias"] = (~half).double() - _narrow(weights, "feed_forward.", second)
+    return _dropped(weights, word)
+
+
 def layer(rng, weak=None):
+    return _dropped_layer(rng, weak) if rng.random() < 0.1 else _whole_layer(rng, weak)
+
+
+def pre_norm(rng, weak=None):
+    return _dropped_pre_norm(rng, weak) if rng.random() < 0.1 else _whole_layer(rng, weak)
+
+
+def _whole_layer(rng, weak):
     inputs = _heads(rng, weak) | _mode(rng)
     width, inner = inputs["hidden_size"], size(rng, 1, 7)
     training = "training" in inputs
     batch, length = _shape(rng, weak, training)
     inputs |= {"intermediate_size": inner, "hidden_act": rng.choice(ACTIVATIONS)}
     inputs["layer_norm_eps"] = rng.choice([1e-12, 0.3])
-    parts = {
-        "self_attention": _attention_weights(rng, weak, width),
-        "self_output": _linear(rng, weak, "W_o", width, width) | _norm(rng, weak, "norm", width),
-        "feed_forward": _feed_forward_weights(rng, weak, width, inner),
-    }
-    inputs["weights"] = tuple(
-        (f"{part}.{k}", X) for part, tensors in parts.items() for k, X in tensors.items()
-    )
+    inputs["weights"] = tuple(_layer_weights(rng, weak, width, inner).items())
     inputs["X"] = normal(rng, batch, length, width, weak=weak)
     return inputs | _score_mask(rng, weak, batch, length, training)
 
@@ -220,7 +281,7 @@ DRAWS = {
     "06-BertSelfOutput": output,
     "06-BertFeedForward": feed_forward,
     "06-BertLayer": layer,
-    "06-PreNormLayer": layer,
+    "06-PreNormLayer": pre_norm,
     "06-fold_biases": biases,
     "06-from_tensorflow": variables,
     "06-map_weights": names,
