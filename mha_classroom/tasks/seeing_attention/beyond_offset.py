@@ -9,7 +9,11 @@ from mha_classroom.tasks.seeing_attention.runs import run_beyond
 
 
 def beyond_cases(draw):
-    """Pairs on both sides, several at one distance, ranks 2 to 5, a head that only looks ahead."""
+    """Pairs on both sides, several at one distance, ranks 2 to 5, a head that only looks ahead.
+
+    Every baseline has a place whose query and key are in no pair, so that whoever leaves out too
+    much gets a number, and not one of many kinds of exception.
+    """
 
     def case(name, length, pairs, *shape, weights=None):
         if weights is None:
@@ -28,15 +32,15 @@ def beyond_cases(draw):
         case("one pair to the left", 4, [(3, 1)], weights=small),
         case("3 heads, distances 1 and 2", 7, [(1, 2), (3, 5), (4, 5)], 3),
         case("2 layers, 3 heads", 7, [(5, 2), (6, 4), (1, 3)], 2, 3),
-        case("to the left and to the right", 5, [(0, 2), (3, 1), (2, 1)], 2, 3),
-        case("3 of 5 at one distance", 6, [(0, 1), (1, 2), (4, 5), (2, 5), (5, 3)], 5),
-        case("the same query twice", 6, [(1, 3), (1, 4), (2, 4)], 2, 5),
+        case("to the left and to the right", 6, [(0, 2), (3, 1), (2, 1)], 2, 3),
+        case("3 of 6 at one distance", 7, [(0, 1), (1, 2), (4, 5), (2, 5), (5, 3)], 5),
+        case("the same query twice", 7, [(1, 3), (1, 4), (2, 4)], 2, 5),
         case("each token itself", 5, [(0, 0), (3, 3)], 3),
         case("far away", 7, [(0, 5), (6, 1)], 2, 3),
         case("as many heads as tokens", 5, [(1, 2), (3, 1)], 5),
         case("all axes equal", 3, [(0, 1), (2, 1)], 3, 3),
         case("heads that look at the next token everywhere", 7, [(1, 2), (4, 5)], weights=ahead),
-        case("five axes", 5, [(4, 3), (0, 3), (1, 0)], 2, 1, 3),
+        case("five axes", 6, [(4, 3), (0, 3), (1, 0)], 2, 1, 3),
         case(
             "weights are not contiguous",
             5,
@@ -108,6 +112,26 @@ def _line(weights, query, key, pairs):
 
 def _without_this_one(weights, query, key, pairs):
     return _habit(weights, query, key, [(query, key)])
+
+
+def _among(free):
+    """The baseline over those places (i, j) at the distance that are `free`, given the pairs."""
+
+    def baseline(weights, query, key, pairs):
+        distance = key - query
+        queries = _others(weights.shape[-1], distance, pairs)
+        picked = [weights[..., i, i + distance] for i in queries if free(i, i + distance, pairs)]
+        return torch.stack(picked).mean(dim=0)
+
+    return baseline
+
+
+def _tagged_query(i, pairs):
+    return any(i == query for query, _ in pairs)
+
+
+def _tagged_key(j, pairs):
+    return any(j == key for _, key in pairs)
 
 
 def _wrapped(weights, query, key, pairs):
@@ -186,6 +210,26 @@ BEYOND = {
         "distance.",
         "They are tagged as well. Elsewhere means: at places that are not tagged.",
         baseline=_without_this_one,
+    ),
+    "tagged-queries-left-out": known(
+        "You leave every tagged query out of the baseline, at whatever distance its key stands.",
+        "What is tagged is a pair, not a word. Take the pair (1, 3): what does query 1 give to "
+        "key 2? That is distance 1, and (1, 2) is in no tag.",
+        baseline=_among(lambda i, j, pairs: not _tagged_query(i, pairs)),
+    ),
+    "tagged-keys-left-out": known(
+        "You leave every tagged key out of the baseline, whichever query asks.",
+        "What is tagged is a pair, not a word. Take the pair (1, 3): what does key 3 get from "
+        "query 2? That is distance 1, and (2, 3) is in no tag.",
+        baseline=_among(lambda i, j, pairs: not _tagged_key(j, pairs)),
+    ),
+    "tagged-words-left-out": known(
+        "You leave tagged queries and tagged keys out of the baseline, at every distance.",
+        "What is tagged is a pair, not a word. Take the pair (1, 3): neither (1, 2) nor (2, 3) is "
+        "in a tag, so both belong to the baseline of distance 1.",
+        baseline=_among(
+            lambda i, j, pairs: not _tagged_query(i, pairs) and not _tagged_key(j, pairs)
+        ),
     ),
     "one-distance-for-all": known(
         "You take the baseline of the first pair's distance for all pairs.",

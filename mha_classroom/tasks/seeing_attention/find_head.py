@@ -4,7 +4,8 @@ import numpy as np
 import torch
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.task import Case, Task, by_id, known, read_again, without
+from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError, Case, Task, by_id, known, read_again, without
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_classroom.tasks.seeing_attention.offset_score import HEADS, PAIRS, build_offset
 from mha_course.explorer import heads
@@ -76,12 +77,29 @@ def _hidden(draw, offset):
 
 @total
 def examine_find(inputs, place):
-    """The result of `find_head`; a tensor or array of two numbers is as good."""
+    """The result of `find_head`; a tensor or array of two numbers is as good.
+
+    Raises: AnswerError for numbers that are no index, like 2.0.
+    """
     if isinstance(place, np.ndarray) and place.shape == (2,):
-        return tuple(place.tolist())
+        place = tuple(place.tolist())
     if torch.is_tensor(place) and place.shape == (2,):
-        return tuple(place.tolist())
+        place = tuple(place.tolist())
+    whole_numbers("find_head", place)
     return place
+
+
+def whole_numbers(name, place):
+    """Raise AnswerError for layer and head that are numbers and cannot be used as an index."""
+    if not isinstance(place, (tuple, list)) or len(place) != 2:
+        return
+    for part in place:
+        float_tensor = torch.is_tensor(part) and part.is_floating_point()
+        if float_tensor or isinstance(part, (float, np.floating)):
+            raise AnswerError(
+                f"{name} has to return whole numbers, since weights[layer, head] takes no others; "
+                f"got {describe(part)}."
+            )
 
 
 def _place(scores, weights):

@@ -161,6 +161,33 @@ def _rows(W_o, num_heads):
     return (W_o if square else W_o.T).unflatten(0, (num_heads, -1))
 
 
+def _sliced_rows(weights, values, W_o):
+    """Head by head d_v rows of W_o, as far as there are any."""
+    width = values.shape[-1]
+    brought = []
+    for head in range(weights.shape[1]):
+        rows = W_o[head * width : (head + 1) * width]  # (d_v, H · d_v)
+        vectors = values[:, head] @ rows
+        brought.append(weights[:, head, ..., None] * vectors[:, None])
+    return _along(torch.stack(brought, dim=1))
+
+
+def _rows_by(cut):
+    """Rows of W_o for all heads at once; each way to cut them raises in words of its own where
+    they do not fit.
+    """
+
+    def shares_along(weights, values, W_o):
+        return _along(_brought(weights, values @ cut(W_o, weights.shape[1], values.shape[-1])))
+
+    return shares_along
+
+
+ROWS = (
+    "You give each head rows of W_o.",
+    "nn.Linear keeps (out, in). The heads are what goes in: on which axis are they?",
+)
+
 SHARES = {
     "by-length": known(
         "You compare lengths.",
@@ -213,10 +240,19 @@ SHARES = {
         "What the layer passes on is that vector times W_o, and there the heads meet.",
         wrong=_values_concatenated,
     ),
-    "rows-of-W_o": known(
-        "You give each head rows of W_o.",
-        "nn.Linear keeps (out, in). The heads are what goes in: on which axis are they?",
-        columns=_rows,
+    "rows-of-W_o": known(*ROWS, columns=_rows),
+    "rows-sliced": known(*ROWS, wrong=_sliced_rows),
+    "rows-by-view": known(
+        *ROWS, wrong=_rows_by(lambda W_o, heads, width: W_o.reshape(heads, width, -1))
+    ),
+    "rows-by-split": known(
+        *ROWS, wrong=_rows_by(lambda W_o, heads, width: torch.stack(W_o.split(width)))
+    ),
+    "rows-by-chunk": known(
+        *ROWS, wrong=_rows_by(lambda W_o, heads, width: torch.stack(W_o.chunk(heads)))
+    ),
+    "rows-by-unflatten": known(
+        *ROWS, wrong=_rows_by(lambda W_o, heads, width: W_o.unflatten(0, (heads, -1)))
     ),
     "heads-interleaved": known(
         "You deal the columns of W_o out to the heads in turn: head 0 gets 0, H, 2H and so on.",

@@ -5,7 +5,8 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.seeing_attention.find_head import whole_numbers
 from mha_classroom.tasks.seeing_attention.most_attended import random_weights
 
 
@@ -165,6 +166,7 @@ def examine_steady(inputs, place):
         raise AnswerError(
             f"steady_head has to return None or a pair (layer, head), got {describe(place)}."
         )
+    whole_numbers("steady_head", place)
     one_passes = steady_head(*inputs.values()) is not None
     if place is None and one_passes:
         raise AnswerError("You return None, but here a head passes in every text that counts.")
@@ -201,16 +203,17 @@ def build_steady(
     choose=_choose,
     found=lambda layer, head, scores: (layer, head),
     nothing=None,
+    no_text=unchanged,
 ):
     """shift: the offset that is used. score: one for each text that counts, layer and head.
     passing: which heads pass, (layers, H). choose: a place among those. found: the result.
-    nothing: the result where no head passes.
+    nothing: the result where no head passes. no_text: makes it of that, where no text counts.
     """
 
     def steady_head(weights, lens, offset, at_least):
         scores = score(weights, lens, shift(offset))
         if not len(scores):
-            return nothing
+            return no_text(nothing)
         passed = passing(scores, at_least)
         if not passed.any():
             return nothing
@@ -283,6 +286,21 @@ def _all_tokens(weights, lens, offset, at_least):
     return _choose(means[None], passed) if passed.any() else None
 
 
+def _first_best(rank):
+    """Only the head that ranks first is tested. rank: makes of the scores one table (layers, H)."""
+
+    def passing(scores, at_least):
+        ranks = rank(scores)
+        return _every(scores, at_least) & (ranks == ranks.max())
+
+    return passing
+
+
+def _best_in_every(scores, at_least):
+    best = (scores == scores.amax(dim=(1, 2), keepdim=True)).all(dim=0)
+    return _every(scores, at_least) & best
+
+
 STEADY = {
     "no-threshold": known(
         "You return a head where none passes.",
@@ -321,7 +339,25 @@ STEADY = {
         "You take the head with the best mean, and then ask whether it passes.",
         "If it does not, another head may still pass. In which order do you have to ask the two "
         "questions?",
-        wrong=lambda weights, lens, offset, at_least: _best_first(weights, lens, offset, at_least),
+        passing=_first_best(lambda scores: scores.mean(dim=0)),
+    ),
+    "best-of-one-text-is-tested-alone": known(
+        "You take the head that is best in the first text, and then ask whether it passes.",
+        "If it does not, another head may still pass. And if it does, another one may be better on "
+        "average. In which order do you have to ask the two questions?",
+        passing=_first_best(lambda scores: scores[0]),
+    ),
+    "best-in-every-text": known(
+        "You want a head that is the best one in every text.",
+        "Two heads may both pass in every text, and take turns in being the best. Which of them is "
+        "asked for?",
+        passing=_best_in_every,
+    ),
+    "no-text-left": known(
+        "You stack the scores of the texts that count, and here no text counts: torch.stack takes "
+        "no empty list.",
+        "All texts may be too short for the offset. What does the task ask for then?",
+        no_text=lambda nothing: torch.stack([]),
     ),
     "more-than-at-least": known(
         "A head whose score is exactly at_least does not pass in your answer.",
@@ -420,14 +456,6 @@ STEADY = {
         nothing=(-1, -1),
     ),
 }
-
-
-def _best_first(weights, lens, offset, at_least):
-    scores = _scores(weights, lens, offset)
-    if not len(scores):
-        return None
-    layer, head = divmod(scores.mean(dim=0).argmax().item(), scores.shape[2])
-    return (layer, head) if (scores[:, layer, head] >= at_least).all() else None
 
 
 TASK = Task(

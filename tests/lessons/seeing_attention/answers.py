@@ -258,6 +258,15 @@ def steady_by_sort(weights, lens, offset, at_least):
     return None
 
 
+def steady_best_first(weights, lens, offset, at_least):
+    """Ask whether the best head passes, and no other; raises where no text counts."""
+    texts = zip(weights, lens.tolist(), strict=True)
+    kept = [text[..., :used, :used] for text, used in texts if used > abs(offset)]
+    scores = torch.stack([text.diagonal(offset, -2, -1).mean(-1) for text in kept])
+    layer, head = divmod(scores.mean(0).argmax().item(), weights.shape[2])
+    return (layer, head) if scores[:, layer, head].min() >= at_least else None
+
+
 def steady_with(change):
     return lambda weights, lens, offset, at_least: steady_head(
         *change(weights, lens, offset, at_least)
@@ -356,6 +365,18 @@ def beyond_offset_of(weights, pair, pairs):
     return weights[..., pair[0], pair[1]] - untagged.diagonal(pair[1] - pair[0], -2, -1).nanmean(-1)
 
 
+def beyond_free_queries(weights, pairs):
+    """The baseline has only queries that stand in no pair."""
+    length, tagged = weights.shape[-1], {query for query, _ in pairs}
+    gains = []
+    for query, key in pairs:
+        distance = key - query
+        free = [i for i in range(length) if 0 <= i + distance < length and i not in tagged]
+        habit = weights[..., free, [i + distance for i in free]].mean(-1)
+        gains.append(weights[..., query, key] - habit)
+    return torch.stack(gains).mean(0)
+
+
 def beyond_nearest(weights, pairs):
     """Against the same distance, without its sign."""
     length = weights.shape[-1]
@@ -413,6 +434,13 @@ def shares_by_gradient(weights, values, W_o):
     still = output.detach()
     ((output * still).sum(-1) / still.square().sum(-1)).sum().backward()
     return (weights * weights.grad).detach()
+
+
+def shares_by_rows(weights, values, W_o):
+    heads, width = weights.shape[1], values.shape[-1]
+    brought = weights[..., None] * (values @ W_o.view(heads, width, -1))[:, :, None]
+    output = brought.sum((1, 3), keepdim=True)
+    return (brought * output).sum(-1) / output.square().sum(-1)
 
 
 def shares_with(finish):
@@ -501,6 +529,10 @@ RIGHT = {
 WRONG = {
     "07-steady_head": {
         "raises where none passes": steady_without_none,
+        "only the best is asked": steady_best_first,
+        "numbers that are no index": lambda *given: (
+            None if (place := steady_head(*given)) is None else (float(place[0]), place[1])
+        ),
         "zeroes the padding in place": steady_and_zeroes,
         "geometric mean": steady_by_products,
         "at least half of it": steady_with(lambda w, n, o, a: (w, n, o, a / 2)),
@@ -527,6 +559,7 @@ WRONG = {
         "sorts the caller's pairs": beyond_and_sorts,
         "median": beyond_median,
         "both sides": beyond_nearest,
+        "queries of no pair": beyond_free_queries,
         "only the first pair": lambda w, pairs: beyond_offset_of(w, pairs[0], pairs),
         "divided by L": lambda w, pairs: beyond_offset(w, pairs) * len(pairs) / w.shape[-1],
         "rounded": lambda w, pairs: beyond_offset(w, pairs).round(decimals=2),
@@ -547,6 +580,7 @@ WRONG = {
         "heads averaged": shares_with(lambda shares, w, *_: shares.mean(1, keepdim=True)),
         "over the queries": shares_with(lambda shares, *_: shares / shares.sum(2, keepdim=True)),
         "times H": shares_with(lambda shares, w, *_: shares * w.shape[1]),
+        "rows": shares_by_rows,
         "value norms": lambda w, v, W_o: w * v.norm(dim=-1)[:, :, None],
         "squared": shares_with(lambda shares, *_: shares.square()),
         "queries and keys swapped": shares_with(lambda shares, *_: shares.mT),
@@ -698,7 +732,9 @@ WRONG = {
         "score": find_with(offset_score, lambda s: s.max()),
         "the table": offset_score,
         "text": lambda w, o: "{}-{}".format(*find_head(w, o)),
-        "floats": lambda w, o: tuple(place / 2 * 2 + 0.5 for place in find_head(w, o)),
+        "halves": lambda w, o: tuple(place + 0.5 for place in find_head(w, o)),
+        "numbers that are no index": lambda w, o: tuple(float(place) for place in find_head(w, o)),
+        "float tensors": lambda w, o: torch.tensor(find_head(w, o)).double(),
         "other side": find_with(lambda w, o: offset_score(w, -o)),
         "transposed": find_with(lambda w, o: offset_score(w.mT, o)),
         "always before": find_with(lambda w, o: offset_score(w, -1)),
