@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import torch
 
-from mha_classroom.checks.showing import describe, index, plain_number, show_both, tell_apart
+from mha_classroom.checks.showing import describe, plain_number, show_both, tell_apart
 
 __all__ = ["FLOAT32_TOLERANCE", "Difference", "compare"]
 
@@ -118,7 +118,7 @@ def _compare_tensors(name, want, have, tolerance, remarks):
         return _difference(name, want, have, have == want)
     if bool(have.isnan().any()) and not bool(want.isnan().any()):
         place = tuple(have.isnan().nonzero()[0].tolist())
-        message = f"{name} holds NaN (not a number), first at {index(name, place)}"
+        message = f"{name} holds NaN (not a number){_first(place)}"
         return Difference("nan", message, *show_both(have, want))
     return _compare_floats(name, want, have, tolerance, remarks)
 
@@ -163,11 +163,18 @@ def _difference(name, want, have, close):
         return None
     place = tuple(wrong[0].tolist())
     mine, right = tell_apart(have[place].item(), want[place].item())
-    message = (
-        f"{name}: {len(wrong)} of {want.numel()} numbers are wrong, the first at "
-        f"{index(name, place)}: it is {mine}, expected {right}"
-    )
+    wanted = f"{mine}, expected {right}"
+    if not place:
+        message = f"{name} is {wanted}"
+    else:
+        numbers = f"{len(wrong)} of {want.numel()} numbers are wrong"
+        message = f"{name}: {numbers}{_first(place)}: it is {wanted}"
     return Difference("value", message, *show_both(have, want))
+
+
+def _first(place):
+    """Where in a tensor something is first found, "" in one number."""
+    return f", the first at {list(place)}" if place else ""
 
 
 def _dtype_fits(want, have):

@@ -348,7 +348,7 @@ def test_what_should_hold_and_does_not_is_said_in_a_sentence():
     difference, _ = compare({label: True}, {label: False}, ("result",), 0.0)
     assert difference.message == f"this is not so, and should be: {label}"
     difference, _ = compare({"W_q.bias": torch.ones(2)}, {"W_q.bias": torch.zeros(2)}, (), 1e-9)
-    assert difference.message.startswith("W_q.bias: 2 of 2 numbers are wrong, the first at W_q.bi")
+    assert difference.message.startswith("W_q.bias: 2 of 2 numbers are wrong, the first at [0]: it")
 
 
 def test_what_an_answer_did_is_not_called_a_text():

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged
 from mha_classroom.tasks.attention_math.softmax import (
+    DIGITS,
     EDGE,
     WEIGHING,
     build_softmax,
@@ -34,6 +35,7 @@ def attend_cases(draw):
         case_of("scores of 1000, 1001 and 999", [1.0], [[1000.0], [1001], [999]], values),
         case_of("all scores near -1000", [1.0], [[-1000.0], [-1001], [-999]], values),
         case_of(EDGE, [1.0], [[709.0], [709.5], [711]], values),
+        case_of(DIGITS, [1.0], [[300000.3], [300000], [299999.6]], values),
         case("7 keys of width 5", 5, 7, 3),
         case("as many keys as their width", 5, 5, 2),
         case("keys and values of one width", 3, 7, 3),

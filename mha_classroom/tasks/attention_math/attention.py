@@ -11,7 +11,7 @@ from mha_classroom.tasks.attention_math.attend import (
     case_of,
     enlarged,
 )
-from mha_classroom.tasks.attention_math.softmax import EDGE, SHIFT
+from mha_classroom.tasks.attention_math.softmax import DIGITS, EDGE, SHIFT
 
 
 def attention(queries, keys, values):
@@ -42,6 +42,7 @@ def attention_cases(draw):
         case("all sizes equal", 3, (3, 3), 3, 3),
         case("one query, one key", 2, (1, 1), 3, 5),
         case_of(EDGE, [[[1.0], [0]]], [[[709.0], [709.5], [711]]], values),
+        case_of(DIGITS, [[[1.0], [0]]], [[[300000.3], [300000], [299999.6]]], values),
         case_of("scores around 1000 and -1000", [[[1.0], [-1]]], large[:1], values),
         case_of("the second sentence far below the first", [[[1.0]], [[1]]], large, values * 2),
         case("large scores, all sizes equal", 3, (3, 3), 3, 3, change=enlarged),

@@ -9,6 +9,8 @@ from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unch
 
 # e to the power 709.5 is finite, to the power 711 not: one step down would be enough.
 EDGE = "scores of 709, 709.5 and 711"
+# Their differences are lost in float32, which has 7 digits.
+DIGITS = "scores of 300000.3, 300000 and 299999.6"
 
 
 def softmax(x):
@@ -30,6 +32,7 @@ def softmax_cases(draw):
         Case("rank 4, all axes equal", {"x": draw.normal(3, 3, 3, 3)}),
         Case("one score a row", {"x": draw.normal(5, 1)}),
         Case(EDGE, {"x": torch.tensor([[709.0, 709.5, 711]]).double()}),
+        Case(DIGITS, {"x": torch.tensor([[300000.3, 300000, 299999.6]], dtype=torch.float64)}),
         Case("large scores: on paper, only differences count", {"x": large}),
         Case("scores that are far apart within a row", {"x": spread}),
         Case("only scores near -3000", {"x": low}),
@@ -94,6 +97,14 @@ SHIFT = "Only differences between scores count"
 
 # Of `attend` and `attention` as well.
 WEIGHING = {
+    "in-float32": known(
+        "You compute in float32.",
+        "The inputs are float64. A float32 has about 7 digits: of 300000.3 and 300000 too little "
+        "of the difference is left. float32 comes from .float(), and from torch.zeros or "
+        "torch.tensor without a dtype.",
+        section=SHIFT,
+        prepare=lambda x: x.float().to(x.dtype),
+    ),
     "naive-exp": known(
         "You take the powers of the scores as they are.",
         "e to the power 710 is already infinite, and inf / inf is NaN; far below 0 all powers "

@@ -88,6 +88,7 @@ def apply_linear(name, weights, X):
 
 EVAL = "the output in eval mode"
 TRAINED = "the output in training"
+TRAINED_WITH_WEIGHTS = "the output in training with need_weights=True"
 TRAINED_WEIGHTS = "the table of weights in training"
 STILL = "in eval mode nothing is dropped"
 
@@ -107,10 +108,15 @@ def compared_calls(inputs, weights, plan, seen, results):
     """What is compared of calls that returned outputs, and outputs with weights."""
     if len(results) == 3:
         return tuple(results)
-    output, _, _, trained, _, undropped = results
+    output, _, _, trained, with_weights, undropped = results
     if "training" in inputs:
         return output_and_learning(weights, plan, seen, trained)
-    return {EVAL: output, TRAINED: trained, TRAINED_WEIGHTS: undropped}
+    return {
+        EVAL: output,
+        TRAINED: trained,
+        TRAINED_WITH_WEIGHTS: with_weights,
+        TRAINED_WEIGHTS: undropped,
+    }
 
 
 def output_and_learning(weights, plan, seen, output):
@@ -225,6 +231,14 @@ class _WithOutputProjection(build_attention()):
 class _MaskAlwaysAdded(build_attention()):
     def forward(self, X, mask=None, need_weights=False):
         return super().forward(X, X + mask if mask is None else mask, need_weights)
+
+
+class _NoDropoutWithWeights(build_attention()):
+    def forward(self, X, mask=None, need_weights=False):
+        rate, self.rate = self.rate, 0.0 if need_weights else self.rate
+        result = super().forward(X, mask, need_weights)
+        self.rate = rate
+        return result
 
 
 def _filled_where(hidden, fill=-torch.inf):
@@ -529,6 +543,12 @@ ATTENTION = {
         "need_weights has no effect: only the output comes back.",
         "With need_weights=True two values were asked for, the output and the weights.",
         show=lambda output, weights, dropped: output,
+    ),
+    "no-dropout-with-weights": known(
+        "With need_weights=True you drop nothing in training.",
+        "Whoever looks at the weights trains the same model. The table is returned as it was "
+        "before dropout, and the output is made of what is left after it.",
+        wrong=_NoDropoutWithWeights,
     ),
     "weights-always-returned": known(
         "You return the weights whether they were asked for or not.",

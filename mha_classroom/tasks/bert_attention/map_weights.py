@@ -21,7 +21,9 @@ def names_cases(draw):
     embeddings = _embeddings() | {"pooler.dense.weight": (2, 2), "pooler.dense.bias": (2,)}
     layers = {k: s for n in (0, 1) for k, s in _layer(n).items()}
     high = {k: s for n in (11, 1, 10, 0) for k, s in _layer(n).items() if k.endswith("bias")}
+    large = {k: s for n in (23, 12, 2) for k, s in _layer(n).items() if k.endswith("bias")}
     heads = ("cls.predictions.bias", "cls.predictions.transform.LayerNorm.bias", "qa_outputs.bias")
+    heads += ("albert.classifier.bias",)  # not everything with bert. in it is one
     return [
         case("a few entries", some),
         case("outside the layers", embeddings | {"embeddings.position_ids": (3,)}),
@@ -31,6 +33,7 @@ def names_cases(draw):
             case("", some | embeddings, "bert.").inputs | case("", {n: (2,) for n in heads}).inputs,
         ),
         case("layers out of order", high),
+        case("layers of BERT-large", large),
     ]
 
 
@@ -178,6 +181,12 @@ NAMES = {
         "of b, e, r, t or a dot, and the e of encoder is.",
         cut=lambda name: name.lstrip("bert."),
     ),
+    "prefix-replaced-everywhere": known(
+        "You take bert. out of a name wherever it stands.",
+        "Only a leading bert. goes. replace also finds it inside of albert., and that name has to "
+        "stay as it is.",
+        cut=lambda name: name.replace("bert.", ""),
+    ),
     "layer-in-singular": known(
         "Your names say encoder.layer.",
         "In the course the list of layers is called layers.",
@@ -202,6 +211,11 @@ NAMES = {
         "Names in layers 10 and above stay as they were.",
         "BERT-base has 12 layers, 0 to 11: a number can have two digits.",
         digits=r"\d",
+    ),
+    "layers-above-11-missed": known(
+        "Names in layers 12 and above stay as they were.",
+        "BERT-base has 12 layers, and BERT-large has 24. Take whatever number stands there.",
+        digits=r"\d|1[01]",
     ),
     "output-matched-first": known(
         "Names with attention.output were caught by what was meant for output.",

@@ -42,6 +42,7 @@ def find_cases(draw):
         _hidden(draw, 1),
         Case("no head stands out", {"weights": random_weights(draw, 5, 3, 11, 11), "offset": 2}),
         Case("no head stands out", {"weights": random_weights(draw, 3, 7, 13, 13), "offset": -1}),
+        _alike(draw),
     ]
 
 
@@ -51,6 +52,17 @@ def _look(weights, offset, strength):
     queries = torch.arange(max(0, -offset), min(length, length - offset))
     weights[queries] *= 1 - strength
     weights[queries, queries + offset] += strength
+
+
+def _alike(draw):
+    """Heads whose scores differ in the fifth digit: half precision has three."""
+    weights = random_weights(draw, 2, 3, 5, 5).mean(dim=(0, 1)).expand(2, 3, 5, 5).clone()
+    queries = torch.arange(1, 5)
+    for place, head in enumerate(weights.flatten(0, 1)):
+        more = 1e-5 * (1 + place * 2 % 5)  # the largest is head 2 of layer 0
+        head[queries, queries - 1] += more
+        head[queries, queries] -= more
+    return Case("six heads that are almost alike", {"weights": weights, "offset": -1})
 
 
 def _hidden(draw, offset):
@@ -140,6 +152,12 @@ FIND = {
         "argmax looks at a table as at one long row. Layer and head are the two coordinates of "
         "that place: how many heads are there in a layer, and how many are left over?",
         finish=lambda layer, head, scores: layer * scores.shape[1] + head,
+    ),
+    "in-half-precision": known(
+        "You compare the scores in half precision.",
+        "float16 has three digits, so two heads that differ in the fifth come out as alike, and "
+        "the first of them is taken. The weights are float64: keep them so.",
+        pick=lambda weights, offset: weights.half().diagonal(offset, dim1=-2, dim2=-1),
     ),
     "head-before-layer": known(
         "You return (head, layer).",

@@ -17,6 +17,7 @@ def offset_cases(draw):
     small = table(
         [0.7, 0.1, 0.1, 0.1], [0.6, 0.2, 0.1, 0.1], [0, 0.5, 0.2, 0.3], [0.2, 0, 0.4, 0.4]
     )
+    gap = table([1, 0, 0, 0], [0.6, 0.4, 0, 0], [0.5, 0, 0.5, 0], [0.1, 0.2, 0.3, 0.4])
     return [
         Case("one head, the token before", {"weights": small, "offset": -1}),
         Case("one head, the token after", {"weights": small, "offset": 1}),
@@ -32,6 +33,7 @@ def offset_cases(draw):
         case("one token", 0, 2, 3, 1, 1),
         case("five axes", -1, 2, 1, 3, 5, 5),
         case("19 tokens, 7 back", -7, 2, 19, 19),
+        Case("a weight of 0 among those that are looked at", {"weights": gap, "offset": -1}),
         Case(
             "weights are not contiguous",
             {"weights": random_weights(draw, 3, 7, 5, 5).transpose(0, 1), "offset": 1},
@@ -186,6 +188,12 @@ OFFSET = {
     "rows-and-columns-swapped": known(
         wrong=lambda weights, offset: build_offset()(weights.mT, offset),
         twin="sign-turned",
+    ),
+    "zeros-not-counted": known(
+        "You divide by the number of weights that are not 0.",
+        "A weight of 0 says that this query does not look there at all. It is one of those that "
+        "the mean is taken of.",
+        average=lambda picked, length, offset: picked.sum(dim=-1) / (picked != 0).sum(dim=-1),
     ),
     "divided-by-length": known(
         "You divide by L, as if every query had such a key.",

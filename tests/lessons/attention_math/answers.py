@@ -359,7 +359,7 @@ RIGHT = {
         "numpy": softmax_in_numpy,
         "last axis to the front": softmax_from_the_back,
         "powers of 2": softmax_by_sorting,
-        "float32": lambda x: softmax(x.float()),
+        "float32": lambda x: softmax(x).float(),
         "with gradients": lambda x: softmax(x.requires_grad_()),
     },
     "01-attend": {
@@ -371,7 +371,7 @@ RIGHT = {
         ),
         "sum of products": lambda q, k, v: (softmax((q * k).sum(1))[:, None] * v).sum(0),
         "from the batched one": lambda q, k, v: attention(q[None, None], k[None], v[None])[0, 0],
-        "float32": lambda q, k, v: attend(q.float(), k.float(), v.float()),
+        "float32": lambda q, k, v: attend(q, k, v).float(),
     },
     "01-attention": {
         "own softmax": attention,
@@ -380,7 +380,7 @@ RIGHT = {
         "sums": attention_by_sums,
         "bmm": attention_by_bmm,
         "vmap": torch.vmap(torch.vmap(attend, in_dims=(0, None, None))),
-        "float32": lambda q, k, v: attention(q.float(), k.float(), v.float()),
+        "float32": lambda q, k, v: attention(q, k, v).float(),
     },
     "01-additive_scores": {
         "broadcasting": additive_scores,
