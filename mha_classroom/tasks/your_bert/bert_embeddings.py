@@ -322,9 +322,9 @@ EMBEDDINGS = {
         drop=lambda self, Y: Y,
     ),
     "not-scaled-up": known(
-        "Numbers are dropped in training, and the others stay as they were.",
-        "Then a word is smaller in training than in eval mode. What is kept is divided by 1 - p, "
-        "as nn.Dropout does.",
+        "In training numbers are dropped, and the others are not scaled as they should be.",
+        "A number that is kept is its value in eval mode divided by 1 - p, so that the mean stays "
+        "the same. nn.Dropout does both, if it is applied once.",
         drop=lambda self, Y: Y * (torch.rand_like(Y) >= self.rate) if self.training else Y,
     ),
 }

@@ -35,9 +35,9 @@ def neighbour_cases(draw):
     return [
         fixed("4 texts", small, [1, 1, 1, 1], k=2),
         case("no k given", 7, 5),
+        case("k larger than the number of others", 3, 7, k=5),
         case("empty places that hold old numbers", 11, 3, some, k=2),
         emptied(case("empty places that hold zeros", 11, 5, some, k=3)),
-        case("k larger than the number of others", 3, 7, k=5),
         emptied(case("only two places in use", 5, 3, [0, 1, 0, 0, 1], k=3)),
         emptied(case("one place in use", 3, 2, [0, 1, 0], k=1)),
         fixed("texts that are there twice", twins, [1, 1, 1, 1, 1, 1], k=5),
@@ -118,18 +118,21 @@ def build_neighbours(
     may=_all_but_itself_and_empty,
     hide=_hidden,
     order=_best_first,
-    fill=lambda places, allowed: places.masked_fill(~allowed, -1),
+    barred=lambda allowed, hidden: ~allowed,
+    fill=lambda places, barred: places.masked_fill(barred, -1),
     finish=unchanged,
 ):
     """score: (N, N), from the vectors. may: who may be found by whom. hide: the scores of those
-    who may not. order: the places of each row. fill: what stands where nobody is left.
+    who may not. order: the places of each row. barred: who is known not to be a neighbour, also
+    from the hidden scores. fill: what stands where nobody is left.
     """
 
     def neighbours(vectors, used, k=3):
         scores = score(vectors)
         allowed = may(scores, used)
-        places = order(hide(scores, allowed))[:, :k]
-        found = fill(places, allowed.gather(1, places))
+        hidden = hide(scores, allowed)
+        places = order(hidden)[:, :k]
+        found = fill(places, barred(allowed, hidden).gather(1, places))
         result = torch.full((len(vectors), k), -1)
         result[:, : found.shape[1]] = found
         return finish(result)
@@ -137,10 +140,50 @@ def build_neighbours(
     return neighbours
 
 
-def _first_dropped(vectors, used, k=3):
+def _first_dropped(**of_used):
     """The best is taken for the text itself."""
-    made = build_neighbours(may=_may(others=False))
-    return made(vectors, used, k + 1)[:, 1:]
+    made = build_neighbours(may=_may(others=False, **of_used))
+    return lambda vectors, used, k=3: made(vectors, used, k + 1)[:, 1:]
+
+
+def _filled_with(number):
+    """What may not be found gets this cosine."""
+    return lambda cosines, allowed: cosines.masked_fill(~allowed, number)
+
+
+def _barred_by(number):
+    """Who has this cosine is taken for one who may not be found."""
+    return lambda allowed, hidden: hidden == number
+
+
+def _like(*answers):
+    """Whether a result is that of one of these wrong answers, as learners write them.
+
+    0 / 0 is NaN for one and 0 for the next, so empty places that hold zeros say nothing. Where
+    the wrong answer finds nobody there may be anything but a right neighbour; an empty place's
+    row that is -1 throughout has to be so.
+    """
+
+    def shows(inputs, value):
+        if bool((inputs["vectors"] == 0).all(dim=1).any()):
+            return True
+        right = build_neighbours()(*inputs.values())
+        if not torch.is_tensor(value) or value.shape != right.shape:
+            return False
+        used = inputs["used"].bool()[:, None]
+        for answer in answers:
+            wrong = answer(*inputs.values())
+            free = (wrong < 0) & (used | (wrong >= 0).any(dim=1, keepdim=True))
+            free = free & ((right < 0) | (value != right))
+            if bool((free | (value == wrong)).all()):
+                return True
+        return False
+
+    return shows
+
+
+def _like_parts(**parts):
+    return _like(build_neighbours(**parts))
 
 
 def _counted_among_used(vectors, used, k=3):
@@ -197,7 +240,12 @@ NEIGHBOURS = {
         "You drop the best of each row and take it for the text itself.",
         "Where a text is stored twice, its twin may come first, and you drop the twin and keep the "
         "text. Say which one is to be left out, not which rank.",
-        wrong=_first_dropped,
+        wrong=_first_dropped(),
+        shows=_like(
+            _first_dropped(),
+            _first_dropped(asking=False),
+            _first_dropped(asking=False, found=False),
+        ),
     ),
     "twins-left-out": known(
         "You leave out every text that points exactly the same way, not just the text itself.",
@@ -209,29 +257,48 @@ NEIGHBOURS = {
         "Empty places are found.",
         "A place that is not used holds whatever was there before. used says which ones count.",
         may=_may(found=False),
+        shows=_like_parts(may=_may(found=False)),
     ),
     "padding-asks": known(
         "Empty places get neighbours.",
         "A place that is not used holds no text, so its whole row is -1.",
         may=_may(asking=False),
+        shows=_like_parts(may=_may(asking=False)),
     ),
     "padding-ignored": known(
         "You do not look at used: empty places ask, and are found.",
         "A place that is not used holds whatever was there before. It is nobody's neighbour, and "
         "has none.",
         may=_may(found=False, asking=False),
+        shows=_like_parts(may=_may(found=False, asking=False)),
     ),
     "hidden-with-0": known(
         "What may not be found gets the cosine 0, and stands before all that point the other way.",
         "A cosine can be as low as -1. What is to come last needs a number below all of them.",
-        hide=lambda cosines, allowed: cosines.masked_fill(~allowed, 0.0),
+        hide=_filled_with(0.0),
+        shows=_like(
+            build_neighbours(hide=_filled_with(0.0)),
+            build_neighbours(hide=_filled_with(0.0), fill=lambda places, barred: places),
+        ),
+    ),
+    "0-for-barred": known(
+        "You give what may not be found the cosine 0, and take every 0 for it afterwards.",
+        "Two texts at a right angle have the cosine 0, too, and a cosine below 0 would come after "
+        "it. Take a number that is below every cosine.",
+        hide=_filled_with(0.0),
+        barred=_barred_by(0.0),
+        shows=_like_parts(hide=_filled_with(0.0), barred=_barred_by(0.0)),
     ),
     "hidden-with-minus-1": known(
         "What may not be found gets the cosine -1, which a text that points the opposite way has, "
         "too.",
         "Among equal ones the earlier comes first, and that may be the hidden one. Take a number "
         "below every cosine.",
-        hide=lambda cosines, allowed: cosines.masked_fill(~allowed, -1.0),
+        hide=_filled_with(-1.0),
+        shows=_like(
+            build_neighbours(hide=_filled_with(-1.0)),
+            build_neighbours(hide=_filled_with(-1.0), barred=_barred_by(-1.0)),
+        ),
     ),
     "mask-added": known(
         "You add a large negative number where nothing may be found. An empty place of zeros has "
@@ -243,7 +310,7 @@ NEIGHBOURS = {
         "Where fewer than k others are left you return places that may not be found.",
         "A sort of hidden ones is still a sort: after the last real neighbour come the hidden "
         "ones. There -1 was asked for.",
-        fill=lambda places, allowed: places,
+        fill=lambda places, barred: places,
     ),
     "zero-for-nobody": known(
         "Where fewer than k others are left you return 0.",

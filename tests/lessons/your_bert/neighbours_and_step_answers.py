@@ -63,6 +63,23 @@ def neighbours_taken_out(vectors, used, k=3, keep=lambda result: result):
     return keep(torch.stack(columns, dim=1).int())
 
 
+def neighbours_as_first_written(vectors, used, k=3, cut=0, barred=-math.inf, rows=True, by=None):
+    """Zeros have the cosine 0, whoever may not be found has `barred`, and column 0 may go."""
+    table = F.normalize(vectors, dim=1) @ F.normalize(vectors, dim=1).T
+    table[:, used == 0] = barred
+    if rows:
+        table[used == 0] = barred
+    if not cut:
+        table.fill_diagonal_(barred)
+    places = table.argsort(dim=1, descending=True, stable=True)[:, cut : cut + k]
+    places = places.masked_fill(table.gather(1, places) == (barred if by is None else by), -1)
+    return F.pad(places, (0, k - places.shape[1]), value=-1)
+
+
+def _first_written(use=lambda used: used, **how):
+    return lambda vectors, used, k=3: neighbours_as_first_written(vectors, use(used), k, **how)
+
+
 def _kept(change):
     return lambda vectors, used, k=3: neighbours_taken_out(vectors, used, k, change)
 
@@ -95,6 +112,14 @@ NEIGHBOURS_WRONG = {
         vectors * used[:, None], torch.ones_like(used), k
     ),
     "in place": lambda vectors, used, k=3: neighbours_taken_out(vectors.mul_(2), used, k),
+    "column 0 cut off": _first_written(cut=1),
+    "column 0 cut off, used ignored": _first_written(torch.ones_like, cut=1),
+    "used ignored, zeros for 0 / 0": _first_written(torch.ones_like),
+    "used ignored, nobody left out": _first_written(torch.ones_like, by=9.0),
+    "empty rows answered": _first_written(rows=False),
+    "0 for barred": _first_written(barred=0.0),
+    "0 for barred, nobody left out": _first_written(barred=0.0, by=9),
+    "-1 for barred": _first_written(barred=-1.0),
     "cosines": lambda vectors, used, k=3: F.normalize(vectors) @ F.normalize(vectors).T,
 }
 
