@@ -91,7 +91,7 @@ def _compare_numbers(name, want, have, tolerance, remarks):
         return Difference("nan", f"{name} is NaN (not a number)")
     if isinstance(want, int) and mine == right and not isinstance(have, numbers.Integral):
         if not torch.is_tensor(have) or have.is_floating_point():
-            remarks.append("A count is a whole number: with // instead of / it stays one.")
+            remarks.append("A count is an int, and this is a float: / gives one, // does not.")
     if mine == right or _near(mine, right, 0 if isinstance(want, int) else tolerance):
         return None
     yours, expected = tell_apart(mine, right)

@@ -6,10 +6,11 @@ from mha_classroom.checks import explanation
 from mha_classroom.checks.compare import compare
 from mha_classroom.checks.earlier_tasks import blame_earlier
 from mha_classroom.checks.feedback import Feedback
+from mha_classroom.checks.off_by import say_off_by
 from mha_classroom.checks.outcome import observe, same
 from mha_classroom.checks.praise import count_calls, praise
 from mha_classroom.checks.prepared import prepared, reversed_case
-from mha_classroom.checks.recognition import recognise
+from mha_classroom.checks.recognition import other_reading, recognise
 from mha_classroom.checks.running import quiet_state
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.stages import computed_tensors, first_wrong_stage
@@ -127,11 +128,14 @@ def _explained(task, does, tried, index, failed, seed):
     cases, outcomes = does.cases[: max(does.ran, len(tried))], _Outcomes(does, tried)
     known = recognise(task, cases, outcomes, index, seed)
     if known:
-        return explanation.of_mistakes(task, failed, known)
+        other = other_reading(task, cases, outcomes, index, seed, known)
+        return explanation.of_mistakes(task, failed, known, other)
     if failed.kind not in ("value", "nan", "shape", "raises") or any(
         word in failed.message for word in ("dtype", "TypeError", "ends Python")
     ):
         return failed
+    if task.quantities:
+        return explanation.of_number(failed, say_off_by(task, does, outcomes, cases))
     stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
     return explanation.of_stage(failed, stage)
 

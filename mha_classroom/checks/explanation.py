@@ -18,6 +18,7 @@ __all__ = [
     "of_exception",
     "of_memory",
     "of_mistakes",
+    "of_number",
     "of_repetition",
     "of_shortage",
     "of_stage",
@@ -29,14 +30,20 @@ SMALL = 24  # inputs of up to this many numbers are shown in full
 FEW = 8  # and lists of up to this many words
 
 
-def of_mistakes(task, failed, mistakes):
-    """The feedback on an answer that makes known mistakes; the failing case is its example."""
+def of_mistakes(task, failed, mistakes, other=()):
+    """The feedback on an answer that makes known mistakes; the failing case is its example.
+
+    other: two mistakes that together give the same numbers, so that they may be meant.
+    """
     words = [f"{mistake.did} {mistake.why}" for mistake in mistakes]
     if len(words) > 1:
         count = ("Two", "Three")[len(words) - 2]
         places = ("First", "Second", "Third")
         words = [f"{place}: {text}" for place, text in zip(places, words, strict=False)]
         words[0] = f"{count} things at once. {words[0]}"
+    if other:
+        did = " ".join(mistake.did for mistake in other)
+        words.append(f"Or two other things that together give the same numbers. {did}")
     details = [] if task.secret else [d for d in failed.details if d[0] != "what it means"]
     if failed.kind != "changed inputs" and not any(d[0].startswith("yours") for d in details):
         details.insert(0, ("what came of it", failed.message))
@@ -61,8 +68,17 @@ def of_stage(failed, stage):
         text = f"Every step up to {right} is there and right. Something after that changes them."
         return dataclasses.replace(failed, remarks=(*failed.remarks, text))
     before = f"Up to {right} your numbers are right. " if right else ""
+    if failed.kind == "raises":  # what comes later is not there because of the error
+        text = f"{before}Then comes the error." if right else ""
+        return dataclasses.replace(failed, remarks=(*failed.remarks, *filter(None, [text])))
     text = f"{before}The first step whose numbers do not appear in your computation: {wrong}."
     return dataclasses.replace(failed, remarks=(*failed.remarks, text[0].upper() + text[1:]))
+
+
+def of_number(failed, off_by):
+    """The feedback with the sentence that says by what a number is off."""
+    remarks = (*failed.remarks, *filter(None, [off_by]))
+    return dataclasses.replace(failed, remarks=remarks)
 
 
 def of_changes(task, case, names):
@@ -107,7 +123,7 @@ def of_memory(task, failed):
 
 def of_difference(task, case, difference):
     """The feedback on a result that differs from what is expected."""
-    message = _as_sentence(difference.message)
+    message = _or_no_return(_as_sentence(difference.message))
     if task.secret:
         return Feedback(task.id, difference.kind, message)
     details = [describe_case(task, case)]
@@ -122,9 +138,11 @@ def of_difference(task, case, difference):
 def of_exception(task, case, error):
     """The feedback on an answer that raises."""
     if isinstance(error, AnswerError):
-        return Feedback(task.id, "type", str(error), (describe_case(task, case),))
+        message = _or_no_return(str(error))
+        return Feedback(task.id, "type", message, (describe_case(task, case),))
     if isinstance(error, Borrowed):
-        message = f"The answer calls {error}, which is what this task asks you to write."
+        called = str(error).replace("torch.special_", "torch.special.")
+        message = f"The answer calls {called}, which is what this task asks you to write."
         return Feedback(task.id, "borrowed", message)
     if isinstance(error, OutOfTime):
         message = (
@@ -155,6 +173,11 @@ def of_exception(task, case, error):
         _, number, function, line = own[-1]
         details.insert(0, (f"at line {number} of the cell, in {function}", line))
     return Feedback(task.id, "raises", message, tuple(details))
+
+
+def _or_no_return(text):
+    """The sentence, and where it found None the usual reason for that."""
+    return f"{text} Is there a `return`?" if text.endswith("got None.") else text
 
 
 def _as_sentence(text):

@@ -17,9 +17,9 @@ class Feedback:
     """The outcome of a check.
 
     kind: "passed"; "mistake" if a known one was recognised; else where the answer first goes
-        wrong: "unwritten", "raises", "timeout", "type", "shape", "dtype", "nan", "value",
-        "changed inputs", "not repeatable", "borrowed", "strange" (cannot be compared), "earlier"
-        (only an earlier task's function is wrong).
+        wrong: "not run" (its cell failed), "unwritten", "raises", "timeout", "type", "shape",
+        "dtype", "nan", "value", "changed inputs", "not repeatable", "borrowed", "strange" (cannot
+        be compared), "earlier" (only an earlier task's function is wrong).
     message: one or two sentences for the learner.
     details: (heading, text) pairs: the inputs of the failing case, both results.
     remarks: what else there is to say, of a right answer too.

@@ -77,8 +77,11 @@ def misfit(seen, weights, name):
     twins = twins_among(seen)
     if twins:
         return twins
-    for extra in (n for n in seen if n not in weights):
-        return f"{name} has a parameter that was not asked for: {extra}."
+    extra = [n for n in seen if n not in weights]
+    if len(extra) == 1:
+        return f"{name} has a parameter that was not asked for: {extra[0]}."
+    if extra:
+        return f"{name} has {len(extra)} parameters that were not asked for: {extra[0]} and others."
     for n, wanted in weights.items():
         if seen[n][0] != tuple(wanted.shape):
             shapes = f"{seen[n][0]}, expected {tuple(wanted.shape)}"

@@ -7,7 +7,7 @@ from mha_classroom.checks.compare import compare
 from mha_classroom.checks.outcome import observe_known, same
 from mha_classroom.checks.prepared import prepared
 
-__all__ = ["pairs", "recognise", "take_back", "wrong_answer"]
+__all__ = ["other_reading", "pairs", "recognise", "take_back", "wrong_answer"]
 
 
 def recognise(task, cases, outcomes, failing, seed):
@@ -18,11 +18,7 @@ def recognise(task, cases, outcomes, failing, seed):
     """
     if task.secret and isinstance(outcomes[failing].value, dict):
         return _by_name(task, cases[failing], outcomes[failing].value)
-    order = [failing, *(i for i in range(len(cases)) if i != failing)]
-
-    def explained(*mistakes):
-        return all(_explains(task, mistakes, cases, outcomes[i], i, seed) for i in order)
-
+    explained = _explainer(task, cases, outcomes, failing, seed)
     for mistake in task.mistakes:  # before any pair: one reason is enough
         if not mistake.twin and explained(mistake):
             return (mistake,)
@@ -30,6 +26,30 @@ def recognise(task, cases, outcomes, failing, seed):
         if explained(*pair) and not take_back(task, *pair, seed):
             return pair
     return ()
+
+
+def other_reading(task, cases, outcomes, failing, seed, known):
+    """Two other mistakes that together give the same numbers as those that are known; () if none.
+
+    Only where an answer is a number: tensors seldom agree by accident.
+    """
+    if not task.quantities:
+        return ()
+    explained = _explainer(task, cases, outcomes, failing, seed)
+    ids = {mistake.id for mistake in known}
+    others = (pair for pair in pairs(task) if ids.isdisjoint(mistake.id for mistake in pair))
+    found = (pair for pair in others if explained(*pair) and not take_back(task, *pair, seed))
+    return next(found, ())
+
+
+def _explainer(task, cases, outcomes, failing, seed):
+    """A function that says whether an answer with these mistakes has the outcomes."""
+    order = [failing, *(i for i in range(len(cases)) if i != failing)]
+
+    def explained(*mistakes):
+        return all(_explains(task, mistakes, cases, outcomes[i], i, seed) for i in order)
+
+    return explained
 
 
 def pairs(task):
@@ -88,7 +108,9 @@ def _alike(task, expected, got):
 def _explains(task, mistakes, cases, outcome, index, seed):
     """Whether an answer that makes these mistakes has this outcome on a case."""
     if mistakes[0].shows and len(mistakes) == 1:
-        return outcome.error is None and mistakes[0].shows(cases[index].inputs, outcome.value)
+        if outcome.error is not None or outcome.changed:
+            return False
+        return mistakes[0].shows(cases[index].inputs, outcome.value)
     return same(task, _outcome(task, mistakes, index, seed), outcome)
 
 

@@ -86,9 +86,17 @@ def _stages_seen(task, seen, case):
         known = _Shelf(earlier, task.tolerance)
         if not known.holds(want):
             by_numbers = not known.holds_numbers_of(want)
-            found[name] = any(map(computed.holds_all, _pieces(want, by_numbers)))
+            ways = _pieces(want, by_numbers)
+            found[name] = any(_all_held(pieces, computed, given) for pieces in ways)
         earlier.append(want)
     return found
+
+
+def _all_held(pieces, computed, given):
+    """Whether all pieces were computed; of some nobody can tell, because they equal an input."""
+    there = [computed.holds(piece) for piece in pieces]
+    pairs = zip(pieces, there, strict=True)
+    return any(there) and all(held or given.holds(piece) for piece, held in pairs)
 
 
 def _flat(stages):
@@ -142,9 +150,6 @@ class _Shelf:
         return torch.tensor(
             [[FLOAT32_TOLERANCE if X.dtype == torch.float32 else self.tolerance] for X in tensors]
         )
-
-    def holds_all(self, pieces):
-        return all(map(self.holds, pieces))
 
     def holds(self, want):
         """Whether one of them holds the numbers of `want` with its axes in any order."""

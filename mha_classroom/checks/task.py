@@ -134,6 +134,8 @@ class Task:
     stages: for a case's inputs, what a right answer computes on the way, as {what: tensor} in
         order; those made side by side in a dict of their own. Looked for among what the learner's
         answer computes, so that the first that is not there can be named.
+    quantities: for a case's inputs two dicts {what: number}: what the right number is the sum of,
+        and what it is the product of. Looked for where a wrong number is off by one of them.
     uses: ids of earlier tasks of the exercise set whose functions a good answer calls.
     since: the version of the exercise set since which its statement asks for the same.
     number: its place in the exercise set of a lesson, 2 for task 4.2.
@@ -153,6 +155,7 @@ class Task:
     mistakes: tuple[Mistake, ...] = ()
     build: Callable | None = None
     stages: Callable[[dict[str, Any]], dict[str, torch.Tensor]] | None = None
+    quantities: Callable[[dict[str, Any]], tuple[dict[str, int], dict[str, int]]] | None = None
     uses: tuple[str, ...] = ()
     since: int = 1
     number: int = 0

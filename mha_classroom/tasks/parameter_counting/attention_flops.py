@@ -45,6 +45,17 @@ def build_flops(
     return attention_flops
 
 
+def flops_quantities(inputs):
+    n, d = inputs.values()
+    terms = {
+        "one projection": 2 * n * d * d,
+        "one of the two products over pairs": 2 * n * n * d,
+        "the additions of one projection": n * d * d,
+        "the additions of one product over pairs": n * n * d,
+    }
+    return terms, {"the number of tokens": n, "the width": d}
+
+
 FEWER = "Do many heads lower the cost?"
 PAIRS = "When do the pairs cost more than the rest?"
 
@@ -164,6 +175,7 @@ TASK = Task(
     returns=("the number of FLOPs",),
     mistakes=read_again("Counting operations: FLOPs", FLOPS),
     build=build_flops,
+    quantities=flops_quantities,
     forbidden=FORBIDDEN,
     number=4,
 )

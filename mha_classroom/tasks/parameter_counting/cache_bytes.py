@@ -39,6 +39,22 @@ def build_cache(
     return cache_bytes
 
 
+def cache_quantities(inputs):
+    names = {
+        "num_tokens": "the number of tokens",
+        "num_layers": "the number of layers",
+        "num_kv_heads": "the number of heads",
+        "head_width": "the width of a head",
+        "bytes_per_number": "the bytes of a number",
+        "batch_size": "the batch size",
+    }
+    defaults = {"bytes_per_number": 2, "batch_size": 1}
+    return {}, {
+        text: (inputs | {})[name] if name in inputs else defaults[name]
+        for name, text in names.items()
+    }
+
+
 CACHE = {
     "one-kept": known(
         "You keep one of the two, keys or values.",
@@ -122,6 +138,7 @@ TASK = Task(
     returns=("the number of bytes",),
     mistakes=read_again("The KV cache: what a model keeps while it writes", CACHE),
     build=build_cache,
+    quantities=cache_quantities,
     forbidden=FORBIDDEN,
     number=5,
 )

@@ -32,6 +32,12 @@ def build_attention(
     return count_attention
 
 
+def attention_quantities(inputs):
+    d, bias = inputs["num_hiddens"], inputs.get("bias", True)
+    terms = {"one matrix": d * d, "the bias of one matrix": d * bias, "the width": d}
+    return terms, {"the width": d}
+
+
 ATTENTION = {
     "biases-forgotten": known(
         "You count the matrices and leave their biases out.",
@@ -127,6 +133,7 @@ TASK = Task(
     returns=("the number of parameters",),
     mistakes=read_again("Parameters of an attention layer", ATTENTION),
     build=build_attention,
+    quantities=attention_quantities,
     forbidden=FORBIDDEN,
     number=1,
 )

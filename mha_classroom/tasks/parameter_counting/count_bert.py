@@ -48,6 +48,29 @@ def build_bert(
     return count_bert
 
 
+def bert_quantities(inputs):
+    V, d, n, f = (inputs[name] for name in list(inputs)[:4])
+    positions, segments = inputs.get("max_len", 512), inputs.get("num_segments", 2)
+    block = RIGHT_BLOCK(d, f)
+    terms = {
+        "the table of words": V * d,
+        "the table of positions": positions * d,
+        "the table of segments": segments * d,
+        "all three tables": (V + positions + segments) * d,
+        "the pooler": d * d + d,
+        "the matrix of the pooler": d * d,
+        "one number for each feature, as the pooler's bias": d,
+        "one LayerNorm": 2 * d,
+        "one block": block,
+        "all blocks": n * block,
+        "the attention of all blocks": n * 4 * d * (d + 1),
+        "the feed-forward networks of all blocks": n * (2 * d * f + f + d),
+        "one LayerNorm in each block": 2 * n * d,
+        "one number for each feature of each block": n * d,
+    }
+    return terms, {}
+
+
 A_BERT = "A whole BERT"
 
 BY_ITSELF = (
@@ -311,6 +334,7 @@ TASK = Task(
     returns=("the number of parameters",),
     mistakes=BERT,
     build=build_bert,
+    quantities=bert_quantities,
     uses=("05-count_attention", "05-count_block"),
     forbidden=FORBIDDEN,
     number=3,

@@ -35,6 +35,22 @@ def build_block(
     return count_block
 
 
+def block_quantities(inputs):
+    d, f = inputs.values()
+    terms = {
+        "the attention": 4 * d * (d + 1),
+        "the biases of the attention, or both LayerNorms": 4 * d,
+        "the feed-forward network": 2 * d * f + f + d,
+        "one matrix of the feed-forward network": d * f,
+        "the biases of the feed-forward network": f + d,
+        "the longer bias of the feed-forward network": f,
+        "one matrix of the attention": d * d,
+        "one LayerNorm": 2 * d,
+        "one number for each feature": d,
+    }
+    return terms, {}
+
+
 BLOCK = {
     "layer-norms-forgotten": known(
         "Four numbers a feature are missing. The two LayerNorms have as many together, and so have "
@@ -170,6 +186,7 @@ TASK = Task(
     returns=("the number of parameters",),
     mistakes=read_again("A block", BLOCK),
     build=build_block,
+    quantities=block_quantities,
     uses=("05-count_attention",),
     forbidden=FORBIDDEN,
     number=2,

@@ -56,6 +56,24 @@ def build_grouped(
     return count_grouped_attention
 
 
+def grouped_quantities(inputs):
+    d, H, G, w = (inputs[name] for name in list(inputs)[:4])
+    bias = inputs.get("bias", True)
+    terms = {
+        "W_q": d * H * w,
+        "W_k": d * G * w,
+        "the bias of W_q": H * w * bias,
+        "the bias of W_k": G * w * bias,
+        "the bias of W_o": d * bias,
+        "all biases": (H * w + 2 * G * w + d) * bias,
+    }
+    return terms, {
+        "the number of heads": H,
+        "the number of heads of keys": G,
+        "the head's width": w,
+    }
+
+
 GROUPED = {
     "width-divided": known(
         "You divide the width by the number of heads to get the width of a head.",
@@ -200,6 +218,7 @@ TASK = Task(
     returns=("the number of parameters",),
     mistakes=read_again("Parameters of an attention layer", GROUPED),
     build=build_grouped,
+    quantities=grouped_quantities,
     forbidden=FORBIDDEN,
     number=7,
     since=2,

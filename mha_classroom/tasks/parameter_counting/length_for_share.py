@@ -161,6 +161,7 @@ TASK = Task(
     returns=("the number of tokens",),
     mistakes=read_again(PAIRS, SHARE),
     build=build_share,
+    quantities=lambda inputs: ({}, {"the width": inputs["num_hiddens"]}),
     forbidden=FORBIDDEN,
     number=8,
     since=2,

@@ -63,6 +63,16 @@ def build_text(
     return longest_text
 
 
+def text_quantities(inputs):
+    factors = {
+        "the number of layers": inputs["num_layers"],
+        "the number of heads": inputs["num_kv_heads"],
+        "the width of a head": inputs["head_width"],
+        "the batch size": inputs.get("batch_size", 1),
+    }
+    return {}, factors
+
+
 def _from_one_token_on(whole):
     """Return 0 where not a single token fits, and round the other lengths like this."""
     return build_text(whole=lambda length: whole(length) if length >= 1 else 0)
@@ -227,6 +237,7 @@ TASK = Task(
     returns=("the number of tokens",),
     mistakes=read_again("The KV cache: what a model keeps while it writes", TEXT),
     build=build_text,
+    quantities=text_quantities,
     uses=("05-cache_bytes",),
     forbidden=FORBIDDEN,
     number=9,

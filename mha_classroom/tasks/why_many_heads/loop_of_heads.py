@@ -114,6 +114,30 @@ def _slices_of_words(X, W_q, W_k, W_v, W_o):
     return torch.cat(heads, -1) @ W_o
 
 
+def _mixed(role, shift):
+    """Each head with the queries, keys or values of the head before it or after it."""
+
+    def loop_of_heads(X, W_q, W_k, W_v, W_o):
+        matrices = [W_q, W_k, W_v]
+        matrices[role] = matrices[role].roll(shift, 0)
+        return build_loop()(X, *matrices, W_o)
+
+    return loop_of_heads
+
+
+MIXED = {
+    f"{name}-of-the-head-{which}": known(
+        f"Each of your heads takes the {name} of the head {which} it.",
+        f"W_q[h], W_k[h] and W_v[h] belong together, and here {matrix} comes from another head. "
+        "Is there an h - 1 or h + 1, or a list that is one longer than the others?",
+        wrong=_mixed(role, shift),
+    )
+    for role, (name, matrix) in enumerate(
+        {"queries": "W_q", "keys": "W_k", "values": "W_v"}.items()
+    )
+    for which, shift in (("before", 1), ("after", -1))
+}
+
 JOINING = {
     "heads-end-to-end": known(
         "Your heads are laid end to end, along the batch (as torch.cat does when it is told no "
@@ -256,7 +280,7 @@ TASK = Task(
     loop_of_heads,
     loop_cases,
     returns=("the output",),
-    mistakes=JOINING + SHARED,
+    mistakes=JOINING + read_again(LOOP_OF_HEADS, MIXED) + SHARED,
     build=build_loop,
     alone=(
         "heads-summed-through-first-rows",

@@ -122,6 +122,14 @@ ENCODER = {
         "many as the config says.",
         make=lambda config, layer: [layer(config) for _ in range(config.num_hidden_layers + 1)],
     ),
+    **{
+        f"always-{count}-layers": known(
+            f"You make {count} layers, whatever the config says.",
+            "The number of layers is the config's: num_hidden_layers.",
+            make=lambda config, layer, count=count: [layer(config) for _ in range(count)],
+        )
+        for count in (2, 6, 12)
+    },
     "python-list": known(
         "You keep the layers in an ordinary list, and PyTorch does not see them.",
         "Their parameters are not the module's then: they would not be loaded, trained or moved. "
@@ -182,8 +190,9 @@ ENCODER = {
         order=lambda layers: [layers[0]] * len(layers),
     ),
     "last-layer-skipped": known(
-        "Your loop ends one layer early.",
-        "All num_hidden_layers of them take part.",
+        "Your list ends one state early: what the last layer returns is not in it.",
+        "Either the loop leaves that layer out, or it ends before its result is appended. All "
+        "num_hidden_layers of them take part.",
         order=lambda layers: list(layers)[:-1],
     ),
     "x-left-out": known(

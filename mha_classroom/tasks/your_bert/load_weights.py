@@ -114,9 +114,11 @@ def _check_refused(raised, model, bad, changed):
         )
     unnamed = [n for n in bad if not _names(text, n)]
     if unnamed:
+        stem = unnamed[0].rpartition(".")[0]
+        cut = f" It says {stem}, and the name goes on." if _names(text, stem) else ""
         raise AnswerError(
             f"This weight file does not fit: {listed}. The text of your ValueError does not name "
-            f"{', '.join(unnamed)}."
+            f"{', '.join(unnamed)} in full.{cut}"
         )
     fine = [n for n in model if n not in bad and _names(text, n)]
     if fine:
