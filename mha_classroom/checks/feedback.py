@@ -1,6 +1,7 @@
 """What a check tells the learner: the same words as plain text and as HTML."""
 
 import html
+import re
 from dataclasses import dataclass
 
 __all__ = ["Feedback"]
@@ -8,8 +9,13 @@ __all__ = ["Feedback"]
 # Chosen to be read on white and on dark: the text itself keeps the colour of the theme.
 GOOD, BAD = "#2e9e44", "#e5484d"
 BOX = "border-left: 4px solid {}; padding: 4px 14px; margin: 4px 0; overflow-x: auto"
-BLOCK = "display: inline-block; vertical-align: top; margin: 0 3em 0.5em 0"
-PRE = "margin: 0.3em 0; line-height: 1.35"
+SIDE_BY_SIDE = "display: flex; gap: 0 3em; max-width: 100%"
+# JupyterLab's own rule for pre breaks lines within a number.
+PRE = "margin: 0.3em 0 0.6em; line-height: 1.35; word-break: normal"
+KEPT = "white-space: pre; overflow-x: auto"  # a line stays a line
+BROKEN = "white-space: pre-wrap"  # only at spaces
+MARK = f"background: none; color: inherit; font-weight: bold; border-bottom: 3px solid {BAD}"
+WIDE, HIGH = 45, 8  # letters and lines: what has more stands below the comparison
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,12 +65,27 @@ class Feedback:
         colour, word = (GOOD, "✓ passed:") if self.passed else (BAD, "✗ not yet:")
         first = f"<strong>{word} {_escape(self.task_id)}</strong> · {_escape(self.message)}"
         parts = [f"<p>{line}</p>" for line in (first, *map(_escape, self.remarks))]
-        for heading, text in self.details:
-            block = f'<em>{_escape(heading)}</em><pre style="{PRE}">{_escape(text)}</pre>'
-            parts.append(f'<div style="{BLOCK}">{block}</div>')
+        parts += self._shown_details()
         if self.sections:
             parts.append(f"<p>Read again: {self._links()}</p>")
         return f'<div role="status" style="{BOX.format(colour)}">{"".join(parts)}</div>'
+
+    def _shown_details(self):
+        """Yours beside what was expected; what is small stands in the same row, the rest below."""
+        compared = [d for d in self.details if d[0].startswith(("yours", "expected"))]
+        others = [detail for detail in self.details if detail not in compared]
+        small = [d for d in others if compared and not _is_large(d[1])]
+        texts = _marked(*(text for _, text in compared)) if len(compared) == 2 else None
+        texts = texts or [_escape(text) for _, text in compared]
+        row = [_block(heading, _escape(text), KEPT) for heading, text in small]
+        pair = [_block(d[0], text, KEPT) for d, text in zip(compared, texts, strict=True)]
+        if pair:
+            row.append(f'<div style="{SIDE_BY_SIDE}">{"".join(pair)}</div>')
+        below = [_block(h, _escape(text), BROKEN) for h, text in others if (h, text) not in small]
+        first = (
+            [f'<div style="{SIDE_BY_SIDE}; flex-wrap: wrap">{"".join(row)}</div>'] if row else []
+        )
+        return first + below
 
     def _links(self):
         page = f"../notebooks/{self.lesson}.ipynb"
@@ -73,6 +94,36 @@ class Feedback:
             anchor = html.escape(section.replace(" ", "-"), quote=True)
             links.append(f'<a href="{page}#{anchor}">{_escape(section)}</a>')
         return f"lesson {_escape(self.task_id[:2])}, {' and '.join(links)}"
+
+
+def _block(heading, content, lines):
+    """A heading above a text in which numbers stay in their columns."""
+    pre = f'<pre style="{PRE}; {lines}">{content}</pre>'
+    return f'<div style="min-width: 0"><em>{_escape(heading)}</em>{pre}</div>'
+
+
+def _is_large(text):
+    lines = text.split("\n")
+    return len(lines) > HIGH or max(map(len, lines)) > WIDE
+
+
+def _marked(yours, expected):
+    """Both texts as HTML with the numbers that differ marked; None where all or none do, or where
+    they do not stand in the same places."""
+    one, other = (re.split(r"([^\s\[\](),]+)", text) for text in (yours, expected))
+    if len(one) != len(other):
+        return None
+    words = range(1, len(one), 2)
+    differ = {place for place in words if one[place] != other[place]}
+    if not differ or len(differ) == len(words):
+        return None
+    return [
+        "".join(
+            f'<mark style="{MARK}">{_escape(part)}</mark>' if place in differ else _escape(part)
+            for place, part in enumerate(parts)
+        )
+        for parts in (one, other)
+    ]
 
 
 def _escape(text):

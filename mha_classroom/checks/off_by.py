@@ -27,6 +27,7 @@ def say_off_by(task, does, outcomes, cases):
     off = [yours - right for _, yours, right in pairs]
     ratios = [yours / right if right else None for _, yours, right in pairs]
     found = [text for name, sizes in terms.items() if (text := _added(name, sizes, off))]
+    found = [text for text in found if " half of " not in text] or found
     if not found and None not in ratios:
         found = [
             text for name, sizes in factors.items() if (text := _multiplied(name, sizes, ratios))

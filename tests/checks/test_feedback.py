@@ -444,3 +444,33 @@ def test_a_helper_that_takes_other_arguments_is_not_blamed():
     )
     feedback = diagnose("01-attend", names["attend"])
     assert feedback.mistake and "TypeError" not in str(feedback)
+
+
+def details(yours, expected, case="X = 1"):
+    pairs = (("case: one", case), ("yours", yours), ("expected", expected))
+    return Feedback("04-x", "value", "Wrong.", pairs)._repr_html_()
+
+
+def test_the_numbers_that_differ_are_marked():
+    page = details("[1.0, 2.5]", "[1.0, 2.0]")
+    assert page.count("<mark") == 2
+    assert ">2.5</mark>]" in page and ">2.0</mark>]" in page
+
+
+@pytest.mark.parametrize(
+    ("yours", "expected"), [("[1, 2]", "[3, 4]"), ("[1, 2]", "[1, 2]"), ("[1, 2, 3]", "[1, 2]")]
+)
+def test_nothing_is_marked_where_it_would_not_help(yours, expected):
+    assert "<mark" not in details(yours, expected)
+
+
+@pytest.mark.parametrize("case", ["x" * 46, "\n".join("x" * 9)])
+def test_a_wall_of_inputs_stands_below_the_comparison(case):
+    small, large = details("1", "2"), details("1", "2", case)
+    assert small.index("case: one") < small.index("yours") < small.index("expected")
+    assert large.index("yours") < large.index("expected") < large.index("case: one")
+
+
+def test_what_is_marked_is_escaped():
+    page = details("[1, <b>]", "[1, $]")
+    assert "<b>" not in page and "&lt;b&gt;</mark>" in page and "&#36;</mark>" in page
