@@ -1,11 +1,15 @@
 """Where two values first differ. Runs no learner's code, only reads what it returned."""
 
+import functools
 import numbers
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import torch
 
+from mha_classroom.checks.patterns import pattern_of
 from mha_classroom.checks.showing import describe, plain_number, show_both, tell_apart
 
 __all__ = ["FLOAT32_TOLERANCE", "Difference", "compare"]
@@ -24,6 +28,8 @@ class Difference:
     yours: str = ""
     expected: str = ""
     name: str = ""  # of the part that differs, where there are several
+    # Says how the numbers differ, if that can be seen; only asked where it is shown.
+    pattern: Callable[[], str] = field(default=str, repr=False, compare=False)
 
 
 def compare(expected, got, names, tolerance):
@@ -49,14 +55,14 @@ def _pairs(expected, got, names):
     if isinstance(expected, (tuple, list)):
         if not isinstance(got, (tuple, list)) or len(got) != len(expected):
             wanted = f"{len(expected)} values: {', '.join(names)}"
-            yield "", None, Difference("type", f"it has to return {wanted}; got {describe(got)}")
+            yield "", None, Difference("type", f"{wanted} have to be returned; got {describe(got)}")
             return
         if len(names) != len(expected):  # a mistake may return more parts than were asked for
             names = [f"value {number}" for number in range(len(expected))]
         yield from zip(names, expected, got, strict=True)
     elif isinstance(expected, dict):
         if not isinstance(got, dict):
-            yield "", None, Difference("type", f"it has to return a dict; got {describe(got)}")
+            yield "", None, Difference("type", f"a dict has to be returned; got {describe(got)}")
             return
         missing = [key for key in expected if key not in got]
         if missing:
@@ -108,17 +114,17 @@ def _compare_tensors(name, want, have, tolerance, remarks):
     if not torch.is_tensor(have):
         return Difference("type", f"{name} has to be a tensor, got {describe(have)}")
     if have.shape != want.shape:
-        message = f"{name} has shape {tuple(have.shape)}, expected {tuple(want.shape)}"
+        message = f"{_have(name)} shape {tuple(have.shape)}, expected {tuple(want.shape)}"
         return Difference("shape", message)
     have = have.detach().cpu()
     if not _dtype_fits(want.dtype, have.dtype):
         wanted = "a whole-number dtype" if _is_integer(want.dtype) else str(want.dtype)
-        return Difference("dtype", f"{name} has dtype {have.dtype}, expected {wanted}")
+        return Difference("dtype", f"{_have(name)} dtype {have.dtype}, expected {wanted}")
     if not have.is_floating_point():
         return _difference(name, want, have, have == want)
     if bool(have.isnan().any()) and not bool(want.isnan().any()):
         place = tuple(have.isnan().nonzero()[0].tolist())
-        message = f"{name} holds NaN (not a number){_first(place)}"
+        message = f"there is NaN (not a number) in {name}{_first(place)}"
         return Difference("nan", message, *show_both(have, want))
     return _compare_floats(name, want, have, tolerance, remarks)
 
@@ -167,9 +173,18 @@ def _difference(name, want, have, close):
     if not place:
         message = f"{name} is {wanted}"
     else:
-        numbers = f"{len(wrong)} of {want.numel()} numbers are wrong"
+        kind = "entries" if want.dtype == torch.bool else "numbers"
+        numbers = (
+            f"{len(wrong)} of {want.numel()} {kind} {'is' if len(wrong) == 1 else 'are'} wrong"
+        )
         message = f"{name}: {numbers}{_first(place)}: it is {wanted}"
-    return Difference("value", message, *show_both(have, want))
+    pattern = functools.partial(pattern_of, want, have)
+    return Difference("value", message, *show_both(have, want), pattern=pattern)
+
+
+def _have(name):
+    """The name and the right one of "has" and "have"."""
+    return f"{name} {'have' if re.search(r'[^s]s( of | in |$)', name) else 'has'}"
 
 
 def _first(place):

@@ -17,14 +17,14 @@ MEANINGS = [
     (
         r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)",
         "A product of ({0}, {1}) with ({2}, {3}) needs the two inner sizes to agree: {1} is not "
-        "{2}. Is one of them transposed, or is X on the wrong side of W?",
+        "{2}. Is one of them transposed, or do they stand in the wrong order?",
     ),
     (
         r"Expected size for first two dimensions of batch2 tensor to be: \[(\d+), (\d+)\] "
         r"but got: \[(\d+), (\d+)\]",
-        "In a product of batches the second factor should have {0} matrices of {1} rows each, and "
-        "it has {2} of {3} rows. Which axis has to be last in the first factor, and which first "
-        "in the second?",
+        "In a product of batches each matrix of the one has a partner in the other. The second "
+        "factor needs the sizes ({0}, {1}, …), and it has ({2}, {3}, …): first the number of "
+        "matrices, then as many rows as the first factor has columns.",
     ),
     (
         r"shape '\[(.*?)\]' is invalid for input of size (\d+)",
@@ -65,6 +65,10 @@ MEANINGS = [
         "with {2}.",
     ),
     (
+        r"takes from \d+ to 0 positional arguments",
+        "PyTorch wants this argument by its name here: `dim=`.",
+    ),
+    (
         r"(\w+)\(\) takes (?:from \d+ to )?(\d+) positional arguments? but (\d+) (?:was|were) "
         r"given",
         "`{0}` is called with {2} arguments and its definition names {1}. Compare your `def` line "
@@ -72,8 +76,8 @@ MEANINGS = [
     ),
     (
         r"missing (\d+) required positional arguments?: (.*)",
-        "A call leaves out {1}. Does your `def` line give every argument the default that the task "
-        "asks for?",
+        "A call leaves out {1}. Is it in your code? If it is your own function that is called, "
+        "does its `def` line give every argument the default that the task asks for?",
     ),
     (
         r"name '(\w+)' is not defined",
@@ -103,6 +107,48 @@ MEANINGS = [
         r"unsupported operand type\(s\) for .*'(?:tuple|list)'|must be Tensor, not (?:tuple|list)",
         "A tuple or list stands where a tensor was expected. Does something that you call return "
         "several results, of which you want one?",
+    ),
+    (
+        r"size mismatch, got input \((\d+)\), mat \((\d+)x(\d+)\), vec \((\d+)\)",
+        "A matrix ({1}, {2}) times a vector needs a vector of {2} numbers, and this one has {3}. "
+        "Is the matrix transposed, or is it another matrix that belongs there?",
+    ),
+    (
+        r"The expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\)",
+        "Something with {1} entries is to be put where {0} are. Is the result made with the right "
+        "sizes?",
+    ),
+    (
+        r"Sizes of tensors must match except in dimension (\d+)",
+        "What is put together with `cat` may differ on axis {0} only. Is that the axis that you "
+        "mean, and are the pieces cut along the one that you mean?",
+    ),
+    (
+        r"stack expects each tensor to be equal size",
+        "`stack` needs pieces of one shape. Are they cut in equal parts?",
+    ),
+    (
+        r"(too many|not enough) values to unpack",
+        "The left side names another number of things than the right side has. `split` takes how "
+        "long each piece is, `chunk` how many pieces there are.",
+    ),
+    (
+        r"tuple index out of range",
+        "There are fewer pieces than you ask for. `split` takes how long each piece is, `chunk` "
+        "how many pieces there are; and they cut axis 0 unless they are told another.",
+    ),
+    (
+        r"index (-?\d+) is out of bounds for (?:dimension|axis) (\d+) with size (\d+)",
+        "Axis {1} has {2} entries, 0 to {2} - 1, and you ask for number {0}.",
+    ),
+    (
+        r"'(\w+)' object is not callable",
+        "Something is called like a function, and it is a `{0}`. Is a bracket too many, or does a "
+        "name stand for something else than you think?",
+    ),
+    (
+        r"cannot assign (?:module|parameter)s? before Module\.__init__\(\) call",
+        "`super().__init__()` has to be the first line of your `__init__`.",
     ),
     (r"maximum recursion depth", "The function calls itself again and again, without an end."),
 ]

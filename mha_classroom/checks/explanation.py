@@ -27,7 +27,8 @@ __all__ = [
 
 
 SMALL = 24  # inputs of up to this many numbers are shown in full
-FEW = 8  # and lists of up to this many words
+FEW = 8  # and lists of up to this many words or numbers
+PLAIN = (str, int, float)
 
 
 def of_mistakes(task, failed, mistakes, other=()):
@@ -85,8 +86,8 @@ def of_changes(task, case, names):
     """The feedback on an answer that changes its inputs."""
     message = (
         f"{task.name} changes the caller's {' and '.join(names)}. Whoever calls it still "
-        "needs the old numbers: work on a new tensor. (Functions whose names end in _ and "
-        "assignments to X[...] change a tensor in place.)"
+        "needs what was there before: work on a copy. (Functions whose names end in _, += and its "
+        "like, assignments to X[...], and sort, pop or append of a list change what is given.)"
     )
     return Feedback(task.id, "changed inputs", message, (describe_case(task, case),))
 
@@ -123,7 +124,8 @@ def of_memory(task, failed):
 
 def of_difference(task, case, difference):
     """The feedback on a result that differs from what is expected."""
-    message = _or_no_return(_as_sentence(difference.message))
+    message = _as_sentence(difference.message)
+    message = message if difference.name else _or_no_return(message)
     if task.secret:
         return Feedback(task.id, difference.kind, message)
     details = [describe_case(task, case)]
@@ -132,7 +134,8 @@ def of_difference(task, case, difference):
         details.append((f"yours{of_what}", difference.yours))
     if difference.expected:
         details.append((f"expected{of_what}", difference.expected))
-    return Feedback(task.id, difference.kind, message, tuple(details))
+    pattern = tuple(filter(None, [difference.pattern()]))
+    return Feedback(task.id, difference.kind, message, tuple(details), remarks=pattern)
 
 
 def of_exception(task, case, error):
@@ -142,7 +145,7 @@ def of_exception(task, case, error):
         return Feedback(task.id, "type", message, (describe_case(task, case),))
     if isinstance(error, Borrowed):
         called = str(error).replace("torch.special_", "torch.special.")
-        message = f"The answer calls {called}, which is what this task asks you to write."
+        message = f"Your code calls {called}. The task asks you to do it yourself."
         return Feedback(task.id, "borrowed", message)
     if isinstance(error, OutOfTime):
         message = (
@@ -177,7 +180,7 @@ def of_exception(task, case, error):
 
 def _or_no_return(text):
     """The sentence, and where it found None the usual reason for that."""
-    return f"{text} Is there a `return`?" if text.endswith("got None.") else text
+    return f"{text} Is there a `return`, and is it reached?" if text.endswith("got None.") else text
 
 
 def _as_sentence(text):
@@ -195,6 +198,6 @@ def describe_case(task, case):
 def _input_text(X):
     if torch.is_tensor(X) and X.numel() <= SMALL:
         return str(rounded(X).tolist())
-    if isinstance(X, (list, tuple)) and len(X) <= FEW and all(isinstance(x, str) for x in X):
+    if isinstance(X, (list, tuple)) and len(X) <= FEW and all(isinstance(x, PLAIN) for x in X):
         return str(list(X))
     return describe(X).removeprefix("the dtype ").removeprefix("a ").removeprefix("the number ")

@@ -28,17 +28,27 @@ class Borrowed(Exception):
 
 
 def copy_inputs(inputs):
-    """Return the inputs with every tensor copied, so that an answer cannot change the case."""
-    return {name: X.clone() if torch.is_tensor(X) else X for name, X in inputs.items()}
+    """Return the inputs with tensors and lists copied, so that an answer cannot change the case."""
+    return {name: _copied(X) for name, X in inputs.items()}
+
+
+def _copied(X):
+    if isinstance(X, list):
+        return [_copied(one) for one in X]
+    return X.clone() if torch.is_tensor(X) else X
 
 
 def changed_inputs(given, inputs, allowed=()):
-    """Return the names of the tensors in `given` that no longer equal those in `inputs`."""
+    """Return the names of tensors and lists in `given` that no longer equal those in `inputs`."""
     return [
-        name
-        for name, X in inputs.items()
-        if torch.is_tensor(X) and name not in allowed and not torch.equal(given[name], X)
+        name for name, X in inputs.items() if name not in allowed and not _is_still(given[name], X)
     ]
+
+
+def _is_still(given, X):
+    if isinstance(X, list):
+        return len(given) == len(X) and all(map(_is_still, given, X))
+    return not torch.is_tensor(X) or (torch.is_tensor(given) and torch.equal(given, X))
 
 
 def reversed_inputs(inputs):

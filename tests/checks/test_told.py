@@ -174,12 +174,14 @@ def test_a_missing_return_is_asked_for():
     def softmax(x):
         torch.exp(x)
 
-    assert told("01-softmax", softmax).message.endswith("got None. Is there a `return`?")
+    assert told("01-softmax", softmax).message.endswith(
+        "got None. Is there a `return`, and is it reached?"
+    )
 
 
 def test_a_function_of_torch_is_called_by_the_name_it_has():
     assert (
-        "calls torch.special.softmax,"
+        "calls torch.special.softmax."
         in told("01-softmax", lambda x: torch.special.softmax(x, -1)).message
     )
 

@@ -245,7 +245,7 @@ class Grading:
         task = self.assignment.tasks[name]
         called = forbidden_name(task, kind, text)
         if called:
-            message = f"The answer calls {called}, which is what this task asks you to write."
+            message = f"Your code calls {called}. The task asks you to do it yourself."
             return Verdict.BORROWED, Feedback(name, "borrowed", message)
         word = of_feedback("raises", memory=kind == "MemoryError")
         message = f"The cell of {task.name} ends in {kind}: {text}"

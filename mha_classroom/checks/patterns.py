@@ -1,0 +1,135 @@
+"""What two tensors of one shape have in common where they differ: a sentence for the learner."""
+
+import itertools
+
+import torch
+
+__all__ = ["pattern_of"]
+
+AXES = ("the first axis", "the second axis", "the third axis", "the fourth axis", "the fifth axis")
+MOST_AXES = 4  # whose orders are tried
+NEAR = 1e-6  # so exact has what is found to be
+
+
+def pattern_of(want, have):
+    """How the numbers of `have` come from those of `want`, "" if nothing is seen.
+
+    Shapes: both alike, any. What holds of a single number, or of numbers that are all the same,
+    says nothing and is not said.
+    """
+    if want.numel() < 2 or want.dim() > MOST_AXES or torch.equal(want, have):
+        return ""
+    if want.dtype == torch.bool or have.dtype == torch.bool:
+        return _of_mask(want.bool(), have.bool())
+    want, have = want.detach().double(), have.detach().double()
+    if not want.isfinite().all() or not have.isfinite().all():
+        return _where(~_close(want, have))
+    telling = (want != want.flatten()[0]).any()
+    return (
+        (telling and (_reordered(want, have) or _scaled(want, have) or _shifted(want, have)))
+        or _constant(want, have)
+        or _where(~_close(want, have))
+    )
+
+
+def _close(want, have):
+    return (want == have) | ((want - have).abs() <= NEAR * want.abs().clamp(min=1))
+
+
+def _reordered(want, have):
+    """The right numbers in other places."""
+    if not _close(want.flatten().sort().values, have.flatten().sort().values).all():
+        return ""
+    for order in itertools.permutations(range(want.dim())):
+        turned = have.permute(order)
+        if turned.shape == want.shape and _close(want, turned).all():
+            moved = [AXES[axis] for axis, place in enumerate(order) if axis != place]
+            return f"All numbers are there, with {' and '.join(moved)} exchanged."
+    for axis in range(want.dim()):
+        if _close(want, have.flip(axis)).all():
+            return f"All numbers are there, in reverse order along {AXES[axis]}."
+        for by in range(1, want.shape[axis]):
+            if _close(want, have.roll(by, axis)).all():
+                return f"All numbers are there, moved along {AXES[axis]}."
+    return "All numbers are there, in other places."
+
+
+def _scaled(want, have):
+    """Each number the same multiple of the right one; or one sign turned."""
+    there = want.abs() > NEAR
+    if not there.any() or not _close(want[~there], have[~there]).all():
+        return ""
+    ratios = have[there] / want[there]
+    ratio = ratios.mean()
+    if ((ratios - ratio).abs() <= NEAR * ratio.abs().clamp(min=1)).all() and ratio.abs() > NEAR:
+        if abs(ratio - 1) < NEAR:
+            return ""
+        if abs(ratio + 1) < NEAR:
+            return "Every number has the wrong sign."
+        return f"Every number is {_times(ratio.item())} the right one."
+    if _close(want.abs(), have.abs()).all():
+        return "Only signs are wrong."
+    return ""
+
+
+def _times(ratio):
+    for words, number in (("half", 0.5), ("a third of", 1 / 3), ("a quarter of", 0.25)):
+        if abs(ratio - number) < NEAR:
+            return words
+    return f"{ratio:.4g} times"
+
+
+def _shifted(want, have):
+    off = have - want
+    if ((off - off.mean()).abs() > NEAR).any() or off.mean().abs() < NEAR:
+        return ""
+    return f"Every number is too {'large' if off.mean() > 0 else 'small'} by {abs(off.mean()):.4g}."
+
+
+def _constant(want, have):
+    if (have == have.flatten()[0]).all() and not (want == want.flatten()[0]).all():
+        return f"All of your numbers are {have.flatten()[0]:.4g}."
+    return ""
+
+
+def _of_mask(want, have):
+    """How often True stands where False should, and the other way round."""
+    if torch.equal(have, ~want):
+        return "Every entry is the opposite of what it should be."
+    turned = _reordered(want.double(), have.double()) if want.dim() == 2 else ""
+    if "exchanged" in turned or "reverse" in turned or "moved" in turned:
+        return turned.replace("numbers", "entries")
+    more, less = have & ~want, want & ~have
+    parts = [
+        f"{value} in {count} {'place' if count == 1 else 'places'} too many"
+        for value, count in (("True", int(more.sum())), ("False", int(less.sum())))
+        if count
+    ]
+    where = _where(more | less)
+    return f"Yours is {' and '.join(parts)}. {where}".strip()
+
+
+def _where(wrong):
+    """In which part all that is wrong stands, if it is a part."""
+    if not wrong.any() or wrong.all():
+        return ""
+    if wrong.dim() >= 2 and wrong.shape[-1] == wrong.shape[-2]:
+        eye = torch.eye(wrong.shape[-1], dtype=torch.bool)
+        for part, words in (
+            (eye, "on the diagonal"),
+            (eye.tril().logical_not() & torch.ones_like(eye).tril(), "below the diagonal"),
+            (torch.ones_like(eye).triu(1), "above the diagonal"),
+        ):
+            if part.sum() > 1 and torch.equal(wrong, part.expand_as(wrong)):
+                return f"Wrong is exactly what stands {words}."
+    for axis in range(wrong.dim()):
+        others = [other for other in range(wrong.dim()) if other != axis]
+        places = wrong.amax(dim=others) if others else wrong
+        found = places.nonzero().flatten().tolist()
+        size = wrong.shape[axis]
+        if size > 2 and len(found) == 1:
+            return f"What is wrong has index {found[0]} on {AXES[axis]}, and all else is right."
+        if size > 2 and len(found) == size - 1:
+            (right,) = set(range(size)) - set(found)
+            return f"On {AXES[axis]} only index {right} is right."
+    return ""
