@@ -65,8 +65,10 @@ MEANINGS = [
         "with {2}.",
     ),
     (
+        r"(\w+)\(\) received an invalid combination of arguments|"
         r"takes from \d+ to 0 positional arguments",
-        "PyTorch wants this argument by its name here: `dim=`.",
+        "PyTorch's function does not take these arguments, or not in this order. Give them by "
+        "their names: `dim=1`.",
     ),
     (
         r"(\w+)\(\) takes (?:from \d+ to )?(\d+) positional arguments? but (\d+) (?:was|were) "
