@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from mha_classroom.checks import diagnose, find
+from mha_course.attention import scaled_dot_product_attention
 
 
 def told(task_id, answer):
@@ -98,6 +99,62 @@ def keys_of_the_head_before(X, W_q, W_k, W_v, W_o):
     return torch.cat(heads, -1) @ W_o
 
 
+def return_in_the_loop(X, W_q, W_k, W_v, W_o):
+    output, d_v = 0, W_v.shape[-1]
+    for h in range(len(W_q)):
+        head = one_head(X, W_q[h], W_k[h], W_v[h])
+        output = output + head @ W_o[h * d_v : (h + 1) * d_v]
+        return output
+
+
+def rounds_for_d_k(X, W_q, W_k, W_v, W_o):
+    heads = [one_head(X, W_q[h], W_k[h], W_v[h]) for h in range(W_q.shape[-1])]
+    return torch.cat(heads, -1) @ W_o
+
+
+def split_into_a_new_tensor(X, num_heads):
+    heads = torch.zeros(len(X) * num_heads, X.shape[1], X.shape[2] // num_heads)
+    for row in range(len(heads)):
+        heads[row] = X[row // num_heads].chunk(num_heads, -1)[row % num_heads]
+    return heads
+
+
+class Projections(nn.Module):
+    """The values go through W_k."""
+
+    def __init__(self, key_size, query_size, value_size, width, num_heads, dropout=0, bias=False):
+        super().__init__()
+        self.num_heads, self.rate = num_heads, dropout
+        sizes = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": width}
+        for name, size in sizes.items():
+            setattr(self, name, nn.Linear(size, width, bias=bias))
+
+    def project(self, queries, keys, values):
+        return self.W_q(queries), self.W_k(keys), self.W_k(values)
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        q, k, v = (
+            X.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for X in self.project(queries, keys, values)
+        )
+        rate = self.rate if self.training else 0.0
+        heads = scaled_dot_product_attention(q, k, v, valid_lens, dropout=rate)[0]
+        return self.W_o(heads.transpose(1, 2).flatten(2))
+
+
+class DropsByDefault(Projections):
+    def __init__(self, *sizes, dropout=0.1, bias=False):
+        super().__init__(*sizes[:5], *(sizes[5:] or (dropout, bias)))
+
+    def project(self, queries, keys, values):
+        return self.W_q(queries), self.W_k(keys), self.W_v(values)
+
+
+class AnotherOrderOfSizes(DropsByDefault):
+    def __init__(self, query_size, key_size, *others):
+        super().__init__(key_size, query_size, *others)
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -111,10 +168,20 @@ def keys_of_the_head_before(X, W_q, W_k, W_v, W_o):
         ("12-BertEncoder", encoder(6), "always-6-layers"),
         ("12-BertEncoder", encoder(ends_early=True), "last-layer-skipped"),
         ("03-loop_of_heads", keys_of_the_head_before, "keys-of-the-head-before"),
+        ("03-loop_of_heads", return_in_the_loop, "first-head-only"),
+        ("03-loop_of_heads", rounds_for_d_k, "loop-over-d_k"),
+        ("04-transpose_qkv", split_into_a_new_tensor, "floats-whatever-X-holds"),
+        ("04-MultiHeadAttention", DropsByDefault, "dropout-by-default"),
+        ("04-MultiHeadAttention", Projections, "values-through-W_k"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
     assert told(task_id, answer).mistake == mistake
+
+
+def test_sizes_in_another_order_may_be_named_so_in_the_def_line():
+    message = told("04-MultiHeadAttention", AnotherOrderOfSizes).message
+    assert "in another order in your `def` line" in message
 
 
 @pytest.mark.parametrize("which", ["documents", "query"])

@@ -55,8 +55,9 @@ def examine_loading(inputs, seen):
     if all(bool((X == BEFORE).all()) for X in after.values()):
         raise AnswerError(
             "All parameters of attention are as they were: nothing arrives. A line such as w = "
-            "reference.in_proj_weight gives a name to a tensor and changes no number anywhere. "
-            "Numbers have to be written into the tensors that attention has."
+            "reference.in_proj_weight only gives a name to a tensor, and a copy of attention that "
+            "is filled and returned leaves the one that was passed in as it was. Numbers have to "
+            "be written into the tensors that it has."
         )
     if not all(equal(seen["numbers in the end"][name], X) for name, X in after.items()):
         raise AnswerError(
@@ -111,6 +112,7 @@ def _by_head(packed, H):
 
 def build_loading(
     cut=lambda packed, H: packed.chunk(3),
+    cut_bias=None,
     order=(0, 1, 2),
     turn_in=unchanged,
     turn_out=unchanged,
@@ -129,7 +131,7 @@ def build_loading(
                 W_o.weight.copy_(turn_out(out_proj.weight))
             if reference.in_proj_bias is None:
                 return
-            biases = cut(reference.in_proj_bias, H)
+            biases = (cut_bias or cut)(reference.in_proj_bias, H)
             for linear, i in zip(linears, order, strict=True):
                 if in_bias:
                     linear.bias.copy_(biases[i])
@@ -166,6 +168,16 @@ def _expecting_biases(cut):
 
     return load_torch_weights
 
+
+def _in_turn(packed, H):
+    return [packed[i::3] for i in range(3)]
+
+
+IN_TURN = (
+    "You take rows in turn: one for W_q, one for W_k, one for W_v.",
+    "The three matrices stand below one another: all rows of the first come before those of the "
+    "second.",
+)
 
 # Each way to cut None raises in words of its own.
 CUTS = {
@@ -224,6 +236,10 @@ LOADING = {
         "then those of head 1.",
         "Some libraries pack them so. Here the queries of all heads come first.",
         cut=_by_head,
+    ),
+    "rows-in-turn": known(*IN_TURN, cut=_in_turn),
+    "rows-in-turn-biases-right": known(
+        *IN_TURN, wrong=build_loading(_in_turn, lambda packed, H: packed.chunk(3))
     ),
     "cut-into-columns": known(
         "You cut in_proj_weight into columns.",

@@ -56,7 +56,7 @@ def module_cases(draw):
         case("one query, nothing to attend to", six, 2, (1, 4), valid_lens=[0, 0], bias=True),
         case("in training, without dropout", six, 3, (2, 4), valid_lens=[1, 0, 3], training=True),
         case("dropout=1.0", (6, 6, 6, 6, 2), 2, (4, 5), bias=True, dropout=1.0),
-        _one_key_case(case("dropout=0.25, one key", six, 7, (11, 1), dropout=0.25)),
+        _one_key_case(case("dropout=0.25, one key", six, 4, (7, 1), dropout=0.25)),
     ]
 
 
@@ -104,6 +104,7 @@ def examine_module(inputs, seen):
         raise AnswerError("forward changes whether the module is training (train or eval inside).")
     if training:
         _check_gradients(seen["gradients"], inputs)
+        _check_defaults(seen["by default"], seen["output"], inputs)
     if not inputs["dropout"]:
         return seen["output"]
     if inputs["dropout"] == 1:
@@ -123,6 +124,35 @@ def _check_gradients(gradients, inputs):
             "never change it. Is it used at all? detach, .data, numpy and no_grad cut a result off "
             "from what it was computed with."
         )
+
+
+def _check_defaults(made, output, inputs):
+    """made: the parameters and the output of a module made without the last two arguments.
+
+    Raises: AnswerError if they are not as with dropout=0.0 and bias=False.
+    """
+    biases = [name for name in made["parameters"] if name.endswith(".bias")]
+    if biases:
+        raise AnswerError(
+            f"Made without the argument bias, the module has {biases[0]}. Compare the defaults in "
+            "your `def` line with those of the task."
+        )
+    complaint = misfit(made["parameters"], inputs)
+    if complaint:
+        raise AnswerError(complaint)
+    if not _near(made["output"], output):
+        raise AnswerError(
+            "Made without the argument dropout, the module in training gives another output than "
+            "with dropout=0.0. Is the default in your `def` line that of the task, and is every "
+            "dropout told its rate?"
+        )
+
+
+def _near(one, other):
+    """Whether both are tensors of one shape with the same numbers; of NaN nothing is asked here."""
+    if not torch.is_tensor(one) or not torch.is_tensor(other) or one.dtype != other.dtype:
+        return False
+    return one.shape == other.shape and torch.allclose(one, other, 1e-6, 1e-6, equal_nan=True)
 
 
 def _check_dropout(inputs, once, again, trained):
@@ -145,9 +175,9 @@ def _check_dropout(inputs, once, again, trained):
     whole = bool((factors - rounded[..., :1]).abs().max() < 1e-6)
     if not whole or len(rounded.unique()) != 2:
         raise AnswerError(
-            f"In training, with dropout={dropout}, something else than attention weights is "
-            "dropped, or nothing. Where there is one key, the result of a head is one weight times "
-            f"one value: either 0, or that value divided by {1 - dropout}."
+            f"In training, with dropout={dropout}, something other than attention weights "
+            "is dropped, or nothing. Where there is one key, the result of a head is one weight "
+            f"times one value: either 0, or that value divided by {1 - dropout}."
         )
 
 
@@ -181,6 +211,7 @@ def build_module(
     finish=lambda self, output: self.W_o(output),
     roles=("W_q", "W_k", "W_v"),
     inputs=lambda queries, keys, values: (queries, keys, values),
+    defaults=(0.0, False),
 ):
     """It does without what makes a module slow, since a check tries hundreds of them.
 
@@ -199,7 +230,8 @@ def build_module(
         return (scores if seen is None else scores.masked_fill(~seen, fill)).softmax(axis)
 
     class MultiHeadAttention(nn.Module):
-        def __init__(self, key_size, query_size, value_size, width, num_heads, dropout=0, bias=0):
+        def __init__(self, key_size, query_size, value_size, width, num_heads, *dropout_and_bias):
+            dropout, bias = dropout_and_bias or defaults
             super().__init__()
             self.num_heads, self.drop = num_heads, nn.Dropout(dropout)
             sizes = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": width}
@@ -233,6 +265,14 @@ def _block_for_each_head(self, output):
     d = output.shape[-1] // self.num_heads
     blocks = torch.block_diag(*[output.new_ones(d, d)] * self.num_heads)
     return nn.functional.linear(output, self.W_o.weight * blocks, self.W_o.bias)
+
+
+def _zeros_in_the_end(self, output):
+    """Zeros where there is nothing to attend to: in training all weights may have been dropped."""
+    result = self.W_o(output)
+    if self.training and self.drop.p:
+        return result
+    return result * (output != 0).any(-1, keepdim=True)
 
 
 def _bias_for_each_head(self, output):
@@ -467,6 +507,45 @@ MODULE = {
         drop=lambda self, weights: weights,
         finish=lambda self, output: self.drop(self.W_o(output)),
     ),
+    "dropout-by-default": known(
+        "Whoever makes your module without saying dropout gets some.",
+        "The default in your `def` line is not that of the task.",
+        defaults=(0.1, False),
+    ),
+    "bias-by-default": known(
+        "Whoever makes your module without saying bias gets biases.",
+        "The default in your `def` line is not that of the task.",
+        defaults=(0.0, True),
+    ),
+    "dropout-on-the-weighted-sums": known(
+        "You drop numbers of what the heads bring instead of attention weights.",
+        "A dropped weight takes a whole word away from one head. Single features of the sum are "
+        "something else: dropout comes after the softmax, before the weighted sum.",
+        drop=lambda self, weights: weights,
+        finish=lambda self, output: self.W_o(self.drop(output)),
+    ),
+    "dropout-inverted": known(
+        "Weights are dropped in eval mode, and not in training.",
+        "It is the other way round: self.training says whether the module is training.",
+        drop=lambda self, weights: nn.functional.dropout(
+            weights, self.drop.p, training=not self.drop.training
+        ),
+    ),
+    "zeros-after-W_o": known(
+        "Where there is nothing to attend to, your output is zero: the bias of W_o is lost.",
+        "It is the heads that bring zeros then. W_o is applied to them as to all others.",
+        finish=_zeros_in_the_end,
+    ),
+    "values-through-W_k": known(
+        "Your values go through W_k, like the keys: W_v changes nothing.",
+        "What a word is found by and what it hands over are different things, each with a matrix.",
+        roles=("W_q", "W_k", "W_k"),
+    ),
+    "keys-through-W_q": known(
+        "Your keys go through W_q, like the queries: W_k changes nothing.",
+        "What a word asks for and what it is found by are different things, each with a matrix.",
+        roles=("W_q", "W_q", "W_v"),
+    ),
     "queries-and-keys-swapped": known(
         "Queries and keys have changed places.",
         "W_q belongs to the queries, and each query has a row of scores.",
@@ -497,6 +576,9 @@ TASK = Task(
     mistakes=read_again("The whole module", MODULE),
     build=build_module,
     alone=(
+        "future-hidden",
+        "mask-as-long-as-queries",
+        "mask-inverted",
         "lengths-not-spread-over-own-mask",
         "lengths-flattened",
         "lengths-repeated-along-the-last-axis",
@@ -513,6 +595,13 @@ TASK = Task(
         "multiplied-by-root",
         "dropout-before-the-softmax",
         "dropout-on-the-output",
+        "dropout-on-the-weighted-sums",
+        "dropout-inverted",
+        "dropout-by-default",
+        "bias-by-default",
+        "zeros-after-W_o",
+        "values-through-W_k",
+        "keys-through-W_q",
         "queries-attend-to-themselves",
         "values-from-keys",
     ),

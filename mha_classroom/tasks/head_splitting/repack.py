@@ -11,6 +11,8 @@ def repack(packed, num_heads):
 
 
 def repack_cases(draw):
+    """3 H divides the width of each matrix: columns give the same however they are cut."""
+
     def case(name, packed, num_heads):
         return Case(name, {"packed": packed, "num_heads": num_heads})
 
@@ -18,12 +20,12 @@ def repack_cases(draw):
         case("a bias, 2 heads of width 2: row i holds the number i", torch.arange(12).double(), 2),
         case("a bias, 4 heads of width 5", draw.normal(60), 4),
         case("a matrix, 2 heads of width 3", draw.normal(18, 6), 2),
-        case("a matrix, 5 heads of width 2", draw.normal(30, 10), 5),
-        case("a matrix that takes words of another width", draw.normal(42, 5), 2),
-        case("as many heads as parts", draw.normal(18, 6), 3),
-        case("one head", draw.normal(12, 4), 1),
-        case("heads of width 1", draw.normal(12, 4), 4),
-        case("a transposed matrix, so it is not contiguous", draw.normal(8, 24).T, 2),
+        case("a matrix, 5 heads of width 3", draw.normal(45, 15), 5),
+        case("a matrix that takes words of another width", draw.normal(42, 12), 2),
+        case("as many heads as parts", draw.normal(54, 18), 3),
+        case("one head", draw.normal(18, 6), 1),
+        case("heads of width 1", draw.normal(12, 12), 4),
+        case("a transposed matrix, so it is not contiguous", draw.normal(12, 24).T, 2),
     ]
 
 
@@ -52,6 +54,10 @@ def build_repack(
     return repack
 
 
+def _columns(packed, H):
+    return repack(packed.mT, H).mT
+
+
 def _of_matrices_only(packed, H):
     d_in = packed.shape[1]
     return packed.reshape(H, 3, -1, d_in).transpose(0, 1).reshape(-1, d_in)
@@ -61,6 +67,12 @@ def _of_square_matrices_only(packed, H):
     width = packed.shape[0] // 3
     return packed.reshape(H, 3, width // H, width).transpose(0, 1).reshape(3 * width, width)
 
+
+COLUMNS_MOVED = (
+    "You move columns instead of rows.",
+    "nn.Linear keeps (out, in), and the heads share the numbers that come out. Which axis of "
+    "the matrix is three times as long as the other?",
+)
 
 REPACKING = {
     "left-as-it-is": known(
@@ -102,12 +114,17 @@ REPACKING = {
         axes=lambda H: (-1, 3, H),
     ),
     "columns-moved": known(
-        "You move columns instead of rows.",
-        "nn.Linear keeps (out, in), and the heads share the numbers that come out. Which axis of "
-        "the matrix is three times as long as the other?",
-        wrong=lambda packed, H: (
-            packed if packed.dim() < 2 or packed.shape[1] % (3 * H) else repack(packed.T, H).T
-        ),
+        *COLUMNS_MOVED, wrong=lambda packed, H: _columns(packed, H) if packed.dim() > 1 else packed
+    ),
+    "columns-moved-biases-right": known(
+        *COLUMNS_MOVED,
+        wrong=lambda packed, H: (_columns if packed.dim() > 1 else repack)(packed, H),
+    ),
+    "features-first": known(
+        "You cut the rows as if the first of the new axes were the feature.",
+        "In packed, the rows of one head stay together, and in them those of one part: the axes "
+        "are (head, part, feature), the slowest first.",
+        wrong=build_repack(axes=_cut("feature", "head", "part"), move=(2, 1, 0)),
     ),
     "axes-not-joined": known(
         "You return the parts, heads and features on axes of their own.",

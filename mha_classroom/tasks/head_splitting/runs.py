@@ -25,7 +25,8 @@ def run_module(answer, inputs):
 
     With dropout, in eval mode and in training: dropout of 1 leaves nothing of the values there,
     and with less the heads of a query are dropped or scaled up one by one. In training without
-    dropout the gradients are looked at too.
+    dropout the gradients are looked at too, and what a module made without the last two arguments
+    does.
     Raises: AnswerError if it is no module.
     """
     module = answer(*(inputs[size] for size in SIZES), inputs["dropout"], inputs["bias"])
@@ -43,10 +44,22 @@ def run_module(answer, inputs):
         return seen
     if training:
         seen["gradients"] = _gradients(output, module)
+        seen["by default"] = _by_default(answer, inputs, arguments)
     if inputs["dropout"]:
         seen["in training"] = module.train()(*arguments)
     if 0 < inputs["dropout"] < 1:
         seen["again"] = module.eval()(*arguments)
+    return seen
+
+
+def _by_default(answer, inputs, arguments):
+    """The parameters and the output, in training, of a module made without dropout and bias."""
+    module = answer(*(inputs[size] for size in SIZES))
+    seen = {"parameters": parameters_of(module.double())}
+    if not misfit(seen["parameters"], inputs):
+        _load(module, inputs)
+        with torch.no_grad():
+            seen["output"] = module.train()(*arguments)
     return seen
 
 
@@ -97,7 +110,14 @@ def _wrong_sizes(name, shape, inputs):
     ]
     if len(sizes) != 1:
         return ""
-    return f"You gave {role} the {sizes[0]}. It is applied to {given}, whose width is {size}. "
+    order = (
+        " Or do the sizes stand in another order in your `def` line than in the task's?"
+        if sizes[0] != "num_hiddens"
+        else ""
+    )
+    return (
+        f"You gave {role} the {sizes[0]}. It is applied to {given}, whose width is {size}.{order} "
+    )
 
 
 def _load(module, inputs):

@@ -3,7 +3,14 @@
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.head_splitting.transpose_qkv import STEP_1, STEP_2, STEP_3, TRAP
+from mha_classroom.tasks.head_splitting.transpose_qkv import (
+    AS_FLOATS,
+    STEP_1,
+    STEP_2,
+    STEP_3,
+    TRAP,
+    whole_numbers,
+)
 
 PACKED = "How PyTorch packs its weights"
 
@@ -27,6 +34,7 @@ def packed_cases(draw):
         case("heads of width 1", draw.normal(2, 4, 15), 5),
         case("sequences of one word", draw.normal(3, 1, 24), 2),
         case(turned, draw.normal(3, 36, 7).transpose(1, 2), 2),
+        case("X holds whole numbers (int64)", whole_numbers(draw, 2, 3, 24), 2),
     ]
 
 
@@ -101,6 +109,11 @@ PACKING = {
         "of X is three times as wide as a word?",
         cut=lambda X, H: three(X.chunk(3, dim=1)),
     ),
+    "pieces-of-three": known(
+        "You cut X into pieces of 3 numbers, instead of into 3 pieces.",
+        "split wants to know how long a piece is, chunk how many there are.",
+        cut=lambda X, H: three(X.split(3, -1)),
+    ),
     "sequences-chunked": _first_axis_cut(lambda X, H: three(X.chunk(3))),
     "sequences-split": _first_axis_cut(lambda X, H: three(X.split(X.shape[-1] // 3))),
     "keys-first": known(
@@ -168,6 +181,7 @@ PACKING = {
         "before features in all three.",
         give=lambda parts: (parts[0], parts[1].mT, parts[2]),
     ),
+    "floats-whatever-X-holds": known(*AS_FLOATS, finish=lambda X: X.float()),
     "stacked": known(
         "You return one tensor with the three parts on a new first axis.",
         "The numbers are right. A caller writes q, k, v = split_packed(…), and so could take your "
@@ -180,13 +194,15 @@ TASK = Task(
     "04-split_packed",
     split_packed,
     packed_cases,
-    returns=("the queries", "the keys", "the values"),
+    returns=("the query tensor", "the key tensor", "the value tensor"),
     mistakes=read_again(PACKED, PACKING),
     build=build_packed,
     alone=(
         "words-chunked",
         "sequences-chunked",
         "sequences-split",
+        "pieces-of-three",
+        "floats-whatever-X-holds",
         "values-first",
         "one-part-for-all",
         "not-split",

@@ -50,6 +50,28 @@ def build_grouped(
     return transpose_grouped
 
 
+def _by_number(pick):
+    """Query head h takes the key head h // num_kv_heads. pick: from X, cut into key heads."""
+
+    def transpose_grouped(X, num_heads, num_kv_heads):
+        heads = pick(X, num_kv_heads)
+        return torch.stack([heads(h // num_kv_heads) for h in range(num_heads)], 1).flatten(0, 1)
+
+    return transpose_grouped
+
+
+def _slice(X, G):
+    d = X.shape[-1] // G
+    return lambda g: X[..., g * d : (g + 1) * d]
+
+
+# What there is no key head for raises in words of its own, or is empty.
+PICKED = {
+    "from-chunks": lambda X, G: X.chunk(G, -1).__getitem__,
+    "by-index": lambda X, G: lambda g: cut(X, G)[:, g],
+    "by-slice": _slice,
+}
+
 GROUPED = {
     "key-heads-repeated-as-a-whole": known(
         "You repeat the key heads as a whole: for 2 key heads they come in the order 0, 1, 0, 1, "
@@ -82,6 +104,15 @@ GROUPED = {
         "and 2 key heads the two numbers are equal, and nobody notices.",
         group=lambda H, G: G,
     ),
+    **{
+        f"divided-by-number-of-groups-{way}": known(
+            "Query head h takes the key head h // num_kv_heads.",
+            "Count through 6 query heads and 2 key heads: each key head is shared by 3 of them, a "
+            "group. Divide by the size of a group, not by the number of groups.",
+            wrong=_by_number(pick),
+        )
+        for way, pick in PICKED.items()
+    },
     "cut-into-query-heads": known(
         "You cut the keys into num_heads pieces.",
         "A key is num_kv_heads · d wide. Cut so, each key head is torn to pieces that are narrower "
@@ -104,6 +135,25 @@ GROUPED = {
         "You repeat each word instead of each head: a sequence becomes longer.",
         "S stays as it is. Which axis holds the heads after the split?",
         repeat=lambda X, times: X.repeat_interleave(times, dim=2),
+    ),
+    "words-repeated-and-reshaped": known(
+        "You repeat each word instead of each head, and reshape the rows to length S.",
+        "A row has to hold S different words. Which axis holds the heads after the split?",
+        wrong=lambda X, H, G: (
+            cut(X, G).repeat_interleave(H // G, dim=2).reshape(len(X) * H, X.shape[1], -1)
+        ),
+    ),
+    "repeated-without-transpose": known(
+        "You repeat the key heads in front of the features and then reshape, without bringing the "
+        "heads in front of the words.",
+        "reshape deals numbers out as they lie in memory, and there a word comes before the next "
+        "word. A head has to get its slice of every word.",
+        section=TRAP,
+        wrong=lambda X, H, G: (
+            X.unflatten(-1, (G, -1))
+            .repeat_interleave(H // G, 2)
+            .reshape(len(X) * H, X.shape[1], -1)
+        ),
     ),
     "heads-before-batch": known(
         "Your rows are ordered by head first, then by sequence.",

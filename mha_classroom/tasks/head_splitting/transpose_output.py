@@ -37,6 +37,13 @@ MERGE = {
         "which has to come first, head or feature?",
         wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]).permute(0, 2, 3, 1).flatten(2),
     ),
+    "merge-interleaved-and-heads-before-batch": known(
+        "You read the first axis as (heads, batch), and you lay the heads' features down in turn: "
+        "feature 0 of every head, then feature 1.",
+        "The first axis is (batch, heads): all heads of sequence 0 come first. And each head's "
+        "features stay together, as they were before the split.",
+        wrong=lambda X, H: X.reshape(H, -1, *X.shape[1:]).permute(1, 2, 3, 0).flatten(2),
+    ),
     "merge-heads-before-batch": known(
         "You read the first axis as (heads, batch).",
         "It is (batch, heads): all heads of sequence 0 come first. With one sequence both look "

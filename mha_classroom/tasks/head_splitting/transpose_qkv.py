@@ -23,6 +23,16 @@ def split_cases(draw):
     ]
 
 
+def whole_numbers(draw, *shape):
+    """int64, and too large for a float to hold."""
+    return draw.integers(2**53, 2**60, *shape)
+
+
+def whole_number_cases(draw):
+    inputs = {"X": whole_numbers(draw, 2, 3, 8), "num_heads": 2}
+    return [*split_cases(draw), Case("X holds whole numbers (int64)", inputs)]
+
+
 def _digits(num_words, num_hiddens):
     """The lesson's example: 12 is word 1, feature 2."""
     return (10 * torch.arange(num_words)[:, None] + torch.arange(num_hiddens)).double()
@@ -42,10 +52,26 @@ def interleaved(X, H):
     return X.reshape(*X.shape[:2], -1, H).permute(0, 3, 1, 2).flatten(0, 1)
 
 
+def interleaved_heads_first(X, H):
+    return torch.cat([X[..., h::H] for h in range(H)])
+
+
 STEP_1 = "Step 1: cut each word"
 STEP_2 = "Step 2: heads to the front"
 STEP_3 = "Step 3: batch and heads become one axis"
 TRAP = "The trap"
+
+WORDS_CUT = (
+    "You cut the axis of words: each head gets some of the words.",
+    "A head sees every word, and a slice of its features. Which axis of X holds these?",
+    STEP_1,
+)
+AS_FLOATS = (
+    "Your result holds floats whatever X holds: numbers are copied into a tensor that is made "
+    "without saying its dtype, or converted, as with .float().",
+    "X may be of any dtype, and large whole numbers lose their last digits in a float. A new "
+    "tensor can take its dtype from X.",
+)
 
 SPLIT = {
     "split-without-transpose": known(
@@ -85,6 +111,27 @@ SPLIT = {
         section=STEP_3,
         wrong=lambda X, H: torch.cat(X.chunk(H, -1), 0),
     ),
+    "features-interleaved-and-heads-before-batch": known(
+        "Your heads take features in turn: head 0 gets features 0, H, 2H and so on. And your rows "
+        "are ordered by head first, then by sequence.",
+        "Each head owns neighbouring features, and all heads of sequence 0 come before those of "
+        "sequence 1.",
+        section=STEP_1,
+        wrong=interleaved_heads_first,
+    ),
+    "heads-reversed": known(
+        "Your heads stand in reverse order, the last one first.",
+        "Head 0 owns the first features of every word.",
+        section=STEP_1,
+        wrong=lambda X, H: torch.stack(X.chunk(H, -1)[::-1], 1).flatten(0, 1),
+    ),
+    "words-cut-and-joined": known(*WORDS_CUT, wrong=lambda X, H: torch.cat(X.chunk(H, 1))),
+    "words-cut-and-stacked": known(
+        *WORDS_CUT, wrong=lambda X, H: torch.stack(X.chunk(H, 1), 1).flatten(0, 1)
+    ),
+    "floats-whatever-X-holds": known(
+        *AS_FLOATS, section=STEP_3, wrong=lambda X, H: right_split(X.float(), H)
+    ),
     "axes-not-joined": known(
         "You return four axes, with the heads still on one of their own.",
         "The numbers are where they should be. The task asks for batch and heads as one axis.",
@@ -110,7 +157,7 @@ SPLIT = {
 TASK = Task(
     "04-transpose_qkv",
     multihead.transpose_qkv,
-    split_cases,
+    whole_number_cases,
     mistakes=read_again(TRAP, SPLIT),
     forbidden=(
         "mha_course.multihead.transpose_qkv",

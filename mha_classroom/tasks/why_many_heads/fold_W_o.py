@@ -53,6 +53,15 @@ def _places_of_their_own(W_v, W_o):
     return wide
 
 
+def _all_rows(wide):
+    """A fold that multiplies the values' matrices of all heads, as one wide matrix, by W_o."""
+
+    def fold_W_o(W_v, W_o):
+        return (wide(W_v) @ W_o).repeat(len(W_v), 1, 1)
+
+    return fold_W_o
+
+
 def _every_hth(W_o, H, d_v):
     return torch.stack([W_o[h::H] for h in range(H)])
 
@@ -121,6 +130,24 @@ FOLD = {
         "The last head gets the first rows of W_o.",
         "The first d_v rows belong to head 0.",
         order=lambda W_v: W_v.flip(0),
+    ),
+    "pieces-reversed": known(
+        "Head 0 gets the last rows of W_o.",
+        "The first d_v rows belong to head 0.",
+        rows=lambda W_o, H, d_v: W_o.reshape(H, d_v, -1).flip(0),
+    ),
+    "all-rows-in-every-head": known(
+        "All rows of W_o are in each of your matrices, and all matrices are alike.",
+        "Such a matrix holds what all heads do together. Which d_v rows of W_o belong to head h "
+        "alone?",
+        wrong=_all_rows(lambda W_v: torch.cat(list(W_v), -1)),
+    ),
+    "all-rows-in-every-head-and-reshaped": known(
+        "All rows of W_o are in each of your matrices, and all matrices are alike. Besides, you "
+        "reshape (H, d_model, d_v) to (d_model, H · d_v), and that mixes the heads up.",
+        "Which d_v rows of W_o belong to head h alone? As for reshape: it deals numbers out as "
+        "they lie in memory, all of head 0 before head 1.",
+        wrong=_all_rows(lambda W_v: W_v.reshape(W_v.shape[1], -1)),
     ),
     "head-0-for-all": known(
         "You use the values' matrix of head 0 for every head.",

@@ -20,8 +20,9 @@ def loop_of_heads(X, W_q, W_k, W_v, W_o):
 
 def loop_cases(draw):
     tokens = torch.tensor([[[2.0, 0.0], [0.0, 4.0]]], dtype=torch.float64)
-    zero = tokens.new_zeros(2, 2, 1)
-    by_hand = {"X": tokens, "W_q": zero, "W_k": zero + 1}
+    # In head 0 the queries are 0, in head 1 the keys: neither is computed if its head is not.
+    one = torch.tensor([[[1.0], [1.0]], [[0.0], [0.0]]], dtype=torch.float64)
+    by_hand = {"X": tokens, "W_q": one.flip(0), "W_k": one}
     by_hand["W_v"] = torch.tensor([[[1.0], [0.0]], [[0.0], [1.0]]], dtype=torch.float64)
     by_hand["W_o"] = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
     small = {"X": tokens / 2}
@@ -102,6 +103,11 @@ def _cut_on_axis_1(X, W_q, W_k, W_v, W_o):
 
 def _loop_over_features(X, W_q, W_k, W_v, W_o):
     heads = [build_head()(X, W_q[h], W_k[h], W_v[h]) for h in range(W_q.shape[1])]
+    return torch.cat(heads, -1) @ W_o
+
+
+def _loop_over_columns(X, W_q, W_k, W_v, W_o):
+    heads = [build_head()(X, W_q[h], W_k[h], W_v[h]) for h in range(W_q.shape[2])]
     return torch.cat(heads, -1) @ W_o
 
 
@@ -210,6 +216,13 @@ JOINING = {
         section=SUM_OF_HEADS,
         join=lambda heads, W_o: _join(heads.flip(1), W_o),
     ),
+    "first-head-only": known(
+        "Only head 0 arrives in your output.",
+        "Does a `return` stand inside the loop? It ends it in the first round. Every head has "
+        "something to add.",
+        section=SUM_OF_HEADS,
+        join=lambda heads, W_o: heads[:, 0] @ W_o[: heads.shape[3]],
+    ),
     "last-head-only": known(
         "Only the last head arrives in your output.",
         "Is something overwritten in each round of the loop? Every head has something to add.",
@@ -240,6 +253,13 @@ JOINING = {
         "W_q is (H, d_model, d_k). Which axis counts the heads, and what does len(W_q) say?",
         section=LOOP_OF_HEADS,
         wrong=_loop_over_features,
+    ),
+    "loop-over-d_k": known(
+        "Your loop does not run over the heads: it has d_k rounds, so with 2 heads and d_k = 1 it "
+        "runs one head of two.",
+        "W_q is (H, d_model, d_k). Which axis counts the heads, and what does len(W_q) say?",
+        section=LOOP_OF_HEADS,
+        wrong=_loop_over_columns,
     ),
     "input-split": known(
         "You cut the words into H pieces and give each head one piece.",
@@ -283,6 +303,7 @@ TASK = Task(
     mistakes=JOINING + read_again(LOOP_OF_HEADS, MIXED) + SHARED,
     build=build_loop,
     alone=(
+        "first-head-only",
         "heads-summed-through-first-rows",
         "heads-summed-without-W_o",
         "heads-stacked",

@@ -264,11 +264,16 @@ def _ends_forgotten(weights, d):
     return weights
 
 
-def _ring(weights, d):
-    W_q = torch.zeros_like(weights[0])
-    here = torch.eye(W_q.shape[2], dtype=W_q.dtype)
-    W_q[:, d:] = 100 * torch.stack([here.roll(step, 1) for step in (1, -1)])
-    return W_q, *weights[1:]
+def _ring(*steps):
+    """Each head looks so far ahead; after the last position comes the first."""
+
+    def change(weights, d):
+        W_q = torch.zeros_like(weights[0])
+        here = torch.eye(W_q.shape[2], dtype=W_q.dtype)
+        W_q[:, d:] = 100 * torch.stack([here.roll(step, 1) for step in steps])
+        return W_q, *weights[1:]
+
+    return change
 
 
 def _with_contents(weights, d):
@@ -337,7 +342,7 @@ NEIGHBOURS = {
         "is allowed: after the last comes the first.)",
         "Did you roll the wrong way, or the wrong side? Rolled keys and rolled queries move the "
         "large score to opposite sides.",
-        change=_ring,
+        change=_ring(1, -1),
     ),
     "both-look-back": known(
         "Both heads bring the word before.",
@@ -360,6 +365,12 @@ NEIGHBOURS = {
         "Your heads look two words away.",
         "Are queries and keys both shifted? One of them can say where a word stands.",
         looks=((-2,), (2,)),
+    ),
+    "two-steps-on-a-ring": known(
+        "Your heads look two words away. (Your positions form a ring, which is allowed: with 3 of "
+        "them, two steps back are one step ahead.)",
+        "Are queries and keys both shifted? One of them can say where a word stands.",
+        change=_ring(-2, 2),
     ),
     "both-neighbours-in-each-head": known(
         "Each of your heads looks at both neighbours, half and half.",
@@ -473,6 +484,7 @@ TASK = Task(
     build=build_neighbours,
     alone=(
         "heads-swapped-on-a-ring",
+        "two-steps-on-a-ring",
         "both-neighbours-in-each-head",
         "ends-forgotten",
         "contents-in-scores",

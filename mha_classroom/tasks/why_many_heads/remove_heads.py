@@ -12,9 +12,10 @@ def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
 
 
 def remove_cases(draw):
-    columns = torch.arange(6.0, dtype=torch.float64).expand(2, -1)  # the number of the column
+    """H divides d_model and d_out: columns cut for rows give the same however they are cut."""
+    columns = torch.arange(6.0, dtype=torch.float64).expand(3, -1)  # the number of the column
     small = {"W_q": columns + 10, "W_k": columns + 20, "W_v": columns[:, :3] + 30}
-    small["W_o"] = torch.arange(3.0, dtype=torch.float64)[:, None].expand(-1, 2).contiguous()
+    small["W_o"] = torch.arange(3.0, dtype=torch.float64)[:, None].expand(-1, 3).contiguous()
 
     def case(name, d_model, H, d_k, d_v, d_out, removed):
         inputs = {
@@ -25,15 +26,15 @@ def remove_cases(draw):
         }
         return Case(name, inputs | {"num_heads": H, "removed": removed})
 
-    turned = case("the matrices are transposed tensors, head 0 of 2 goes", 7, 2, 3, 5, 11, [0])
+    turned = case("the matrices are transposed tensors, head 0 of 2 goes", 8, 2, 3, 5, 14, [0])
     for name in ("W_q", "W_k", "W_v", "W_o"):
         turned.inputs[name] = turned.inputs[name].T.contiguous().T
     return [
         Case("3 heads, d_k = 2, d_v = 1, head 1 goes", small | {"num_heads": 3, "removed": [1]}),
-        case("5 heads, d_k = 3, d_v = 2, heads 1 and 3 go", 7, 5, 3, 2, 11, [1, 3]),
-        case("4 heads, d_k = 2, d_v = 5, heads 3, 0 and 1 go", 3, 4, 2, 5, 7, [3, 0, 1]),
+        case("5 heads, d_k = 3, d_v = 2, heads 1 and 3 go", 20, 5, 3, 2, 5, [1, 3]),
+        case("4 heads, d_k = 2, d_v = 5, heads 3, 0 and 1 go", 12, 4, 2, 5, 4, [3, 0, 1]),
         case("3 heads of width 3, the last goes", 9, 3, 3, 3, 9, [2]),
-        case("no head goes", 5, 3, 2, 7, 2, []),
+        case("no head goes", 9, 3, 2, 7, 3, []),
         turned,
     ]
 
@@ -109,11 +110,36 @@ def _joined(W, num_heads, stay, axis):
     return torch.cat([pieces[h] for h in stay], axis)
 
 
+def _in_turn_head_by_head(W, num_heads, stay, axis):
+    """As if heads took turns, the numbers of each head put together."""
+    places = range(W.shape[axis])
+    return W.index_select(axis, torch.tensor([i for h in stay for i in places[h::num_heads]]))
+
+
+def _pieces_of_H(W, num_heads, stay, axis):
+    pieces = W.split(num_heads, axis)
+    return torch.cat([pieces[h] for h in stay], axis)
+
+
+def _those_of_the_pieces_of_H(W, num_heads, stay, axis):
+    """Whatever their number: nothing raises where a head has no piece."""
+    pieces = enumerate(W.split(num_heads, axis))
+    return torch.cat([W[:0] if axis == 0 else W[:, :0], *(X for h, X in pieces if h in stay)], axis)
+
+
+def _along(cut):
+    """A right answer but for this way to cut."""
+    return build_remove(
+        columns=lambda W, num_heads, stay: cut(W, num_heads, stay, 1),
+        rows=lambda W_o, num_heads, stay: cut(W_o, num_heads, stay, 0),
+    )
+
+
 def _rows_of_all(W_q, W_k, W_v, W_o, num_heads, removed):
     """Rows cut everywhere, as if the matrices were (out, in)."""
     left = []
     for W in (W_q, W_k, W_v, W_o):
-        parts = W.tensor_split(num_heads)
+        parts = W.chunk(num_heads)
         left.append(torch.cat([parts[h] for h in range(num_heads) if h not in removed]))
     return tuple(left)
 
@@ -130,6 +156,13 @@ JOINED = {
     "columns": lambda W, num_heads, stay: _joined(W, num_heads, stay, 1),
     "rows": lambda W_o, num_heads, stay: _joined(W_o, num_heads, stay, 0),
 }
+
+PIECES_OF_H = (
+    "You cut the matrices into pieces of num_heads columns (and W_o into pieces of num_heads "
+    "rows).",
+    "There are num_heads pieces, each as wide as a head. split wants to know how long a piece is, "
+    "chunk how many there are.",
+)
 
 REMOVE = {
     "masked": known(
@@ -160,9 +193,7 @@ REMOVE = {
         "Its columns are the features of the output, and every head writes into all of them. Which "
         "axis of W_o is H · d_v long?",
         section=SUM_OF_HEADS,
-        rows=lambda W_o, num_heads, stay: torch.cat(
-            [W_o.tensor_split(num_heads, 1)[h] for h in stay], 1
-        ),
+        rows=lambda W_o, num_heads, stay: torch.cat([W_o.chunk(num_heads, 1)[h] for h in stay], 1),
     ),
     "rows-of-all": known(
         "You cut rows out of W_q, W_k and W_v.",
@@ -219,6 +250,17 @@ REMOVE = {
         "W_o is a stack of matrices, d_v rows for each head: all rows of head 0 come first.",
         section=SUM_OF_HEADS,
         rows=lambda W_o, num_heads, stay: W_o[_positions(len(W_o), num_heads, stay)],
+    ),
+    "all-take-turns": known(
+        "You take column h, h + H, h + 2H and so on for the columns of head h, and the rows of "
+        "W_o in the same way.",
+        "Narrow matrices stand side by side in the wide one: all columns of head 0 come first. "
+        "So do its rows of W_o.",
+        wrong=_along(_in_turn_head_by_head),
+    ),
+    "pieces-of-H": known(*PIECES_OF_H, wrong=_along(_pieces_of_H)),
+    "pieces-of-H-as-many-as-there-are": known(
+        *PIECES_OF_H, wrong=_along(_those_of_the_pieces_of_H)
     ),
     "one-column-each": known(
         "You cut a single column for each head.",

@@ -27,7 +27,7 @@ def strongest_cases(draw):
     return [
         Case("1 word, 2 heads of width 2, 3 features", {"heads": digits, "W_o": rows.double()}),
         Case("what one head adds cancels out", {"heads": cancel, "W_o": torch.ones(4, 1).double()}),
-        Case("equally large terms", equal),
+        Case("terms 5, −5 and 2, then only zeros, then −1, 4 and −4", equal),
         case("3 heads, 2 sequences, 5 words, d_v = 7, 11 features", 3, 2, 5, 7, 11),
         case("5 heads, 3 sequences, 2 words, d_v = 2, 7 features", 5, 3, 2, 2, 7),
         case("all sizes are 3", 3, 3, 3, 3, 3),
@@ -93,6 +93,11 @@ def _by_heads_alone(heads, W_o):
     return lengths.argmax(0)[..., None].expand(-1, -1, W_o.shape[1])
 
 
+def _closest_to_the_output(heads, W_o):
+    terms = heads @ W_o.reshape(len(heads), 1, _width_of(heads), -1)
+    return (terms - terms.sum(0)).abs().argmin(0)
+
+
 SUM_OF_HEADS = "The output is a sum"
 
 STRONGEST = {
@@ -156,6 +161,12 @@ STRONGEST = {
         "You take magnitudes before you multiply and add.",
         "A head's products may cancel. Add them up first, then ask how far from 0 the sum is.",
         wrong=_magnitudes_first,
+    ),
+    "closest-to-the-output": known(
+        "You name the head whose term is closest to the whole output.",
+        "The other heads may add up to much and cancel. Asked for is the term that is furthest "
+        "from 0, whatever the sum.",
+        wrong=_closest_to_the_output,
     ),
     "rows-of-W_o-alone": known(
         "You compare the rows of W_o only: what the heads bring plays no part.",

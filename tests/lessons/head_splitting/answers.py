@@ -76,6 +76,16 @@ class Module(nn.Module):
         return self.finish(self.merge(self.attend(q, k, v, spread), self.num_heads))
 
 
+class DropsByDefault(Module):
+    def __init__(self, *sizes, dropout=0.1, bias=False):
+        super().__init__(*sizes[:5], *(sizes[5:] or (dropout, bias)))
+
+
+class BiasByDefault(DropsByDefault):
+    def __init__(self, *sizes):
+        super().__init__(*sizes, dropout=0.0, bias=True)
+
+
 def softmax_attention(q, k, v, valid_lens, fill, scale, keep):
     """Attention with the parts that people get wrong: fill value, scale, which keys are kept."""
     scores = q @ k.transpose(1, 2) * scale
@@ -464,12 +474,12 @@ RIGHT = {
             X.contiguous().view(*X.shape[:2], H, -1).transpose(1, 2).flatten(0, 1)
         ),
         "movedim": lambda X, H: X.unflatten(-1, (H, -1)).movedim(2, 1).flatten(0, 1),
-        "float32": lambda X, H: split(X, H).float(),
         "row by row": split_row_by_row,
         "cat of stacks": lambda X, H: torch.cat([torch.stack(x.chunk(H, -1)) for x in X]),
         "not contiguous": lambda X, H: split(X, H).mT.contiguous().mT,
     },
     "04-transpose_output": {
+        "float32": lambda X, H: merge(X, H).float(),
         "loop": merge_by_loop,
         "einsum": lambda X, H: torch.einsum("bhld->blhd", X.unflatten(0, (-1, H))).flatten(2),
         "hstack": lambda X, H: torch.stack([torch.hstack(tuple(x)) for x in X.split(H)]),
@@ -564,6 +574,8 @@ WRONG = {
         "words in wrong order": lambda X, H: split(X, H).flip(1),
         "X centred in place": lambda X, H: split(X.sub_(0.0).add_(1e-3), H),
         "half": lambda X, H: split(X, H).half(),
+        "in float32": lambda X, H: split(X.float(), H),
+        "in float64": lambda X, H: split(X.double(), H).to(X.dtype),
     },
     "04-transpose_output": {
         "reshape to (B, L, H * d)": lambda X, H: X.reshape(-1, X.shape[1], H * X.shape[2]),
@@ -669,6 +681,8 @@ WRONG = {
                 q, k, v, lens, dropout=self.dropout.p
             )[0]
         ),
+        "dropout=0.1 by default": DropsByDefault,
+        "bias=True by default": BiasByDefault,
         "dropout on the output": variant(
             attend=lambda self, q, k, v, lens: scaled_dot_product_attention(q, k, v, lens)[0],
             finish=lambda self, output: self.dropout(self.W_o(output)),
@@ -723,6 +737,7 @@ WRONG = {
         "one tensor": packed_with(lambda q, k, v: torch.stack([q, k, v])),
         "side by side": packed_with(lambda q, k, v: torch.cat([q, k, v], dim=-1)),
         "queries scaled in place": lambda X, H: split_packed_by_loop(X.mul_(0.5), H),
+        "in float32": lambda X, H: [part.float() for part in split_packed_by_loop(X, H)],
         "width and count": lambda X, H: [
             part.unflatten(-1, (-1, H)).transpose(1, 2) for part in X.chunk(3, dim=-1)
         ],
