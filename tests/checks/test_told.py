@@ -155,6 +155,62 @@ class AnotherOrderOfSizes(DropsByDefault):
         super().__init__(key_size, query_size, *others)
 
 
+def logarithms_of_the_weights(x):
+    return x - torch.logsumexp(x, -1, keepdim=True)
+
+
+def asked_and_asking_swapped(factor):
+    return lambda looks_at: (factor * looks_at.T, torch.eye(len(looks_at)).double())
+
+
+def more_for_later_kinds(looks_at):
+    return 15 * looks_at, torch.diag(1.0 + torch.arange(len(looks_at)).double())
+
+
+def weights_left_nan(queries, keys, values, valid_lens=None):
+    scores = queries @ keys.mT / math.sqrt(queries.shape[-1])
+    if valid_lens is not None:
+        lens = valid_lens.reshape(len(scores), -1, 1)
+        scores = scores.masked_fill(torch.arange(scores.shape[-1]) >= lens, -math.inf)
+    weights = scores.softmax(-1)
+    return torch.nan_to_num(weights @ values), weights
+
+
+def one_real_word_is_enough(num_steps, window, valid_lens):
+    steps = torch.arange(num_steps)
+    back, real = steps[:, None] - steps, steps < valid_lens[:, None]
+    return (back >= 0) & (back < window) & (real[:, :, None] | real[:, None])
+
+
+def window_from_minus_1(num_steps, window, valid_lens):
+    mask = torch.zeros(len(valid_lens), num_steps, num_steps, dtype=torch.bool)
+    for sentence, length in enumerate(valid_lens):
+        for t in range(length):
+            mask[sentence, t, t + 1 - window : t + 1] = True
+    return mask
+
+
+def without_key(share):
+    def without(output, weights, values, key):
+        rest = weights.index_fill(-1, torch.tensor(key), 0.0)
+        new = share(rest, rest.sum(-1, keepdim=True))
+        return new @ values, new
+
+    return without
+
+
+def zeros_below(least):
+    return without_key(lambda rest, left: torch.where(left > least, rest / left, 0.0))
+
+
+def divided_by_at_least(least):
+    return without_key(lambda rest, left: rest / left.clamp(min=least))
+
+
+def sums_with(eps):
+    return without_key(lambda rest, left: rest / (left + eps))
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -173,6 +229,18 @@ class AnotherOrderOfSizes(DropsByDefault):
         ("04-transpose_qkv", split_into_a_new_tensor, "floats-whatever-X-holds"),
         ("04-MultiHeadAttention", DropsByDefault, "dropout-by-default"),
         ("04-MultiHeadAttention", Projections, "values-through-W_k"),
+        ("01-softmax", logarithms_of_the_weights, "scores-less-their-logsumexp"),
+        ("01-looking_matrices", asked_and_asking_swapped(10), "asking-and-asked-swapped"),
+        ("01-looking_matrices", asked_and_asking_swapped(12), "asking-and-asked-swapped"),
+        ("01-looking_matrices", more_for_later_kinds, "unequal-shares"),
+        ("02-scaled_dot_product_attention", weights_left_nan, "nan-left-in-the-weights"),
+        ("02-window_mask", one_real_word_is_enough, "padding-attends"),
+        ("02-window_mask", window_from_minus_1, "starts-before-the-sentence"),
+        ("02-without_key", zeros_below(0.01), "nearly-alone-for-alone"),
+        ("02-without_key", zeros_below(0.02), "nearly-alone-for-alone"),
+        ("02-without_key", divided_by_at_least(0.01), "divisor-kept-from-getting-small"),
+        ("02-without_key", divided_by_at_least(0.05), "divisor-kept-from-getting-small"),
+        ("02-without_key", sums_with(1e-3), "small-number-in-the-sum"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
@@ -182,6 +250,22 @@ def test_the_mistake_is_named(task_id, answer, mistake):
 def test_sizes_in_another_order_may_be_named_so_in_the_def_line():
     message = told("04-MultiHeadAttention", AnotherOrderOfSizes).message
     assert "in another order in your `def` line" in message
+
+
+def test_matrices_a_little_too_weak_for_100_words_are_told_so():
+    weak = told("01-looking_matrices", lambda x: (11 * x, torch.eye(len(x)).double()))
+    assert "in a sentence of 100 words" in weak.message and "not firmly" in weak.message
+
+
+def test_right_weights_are_not_said_to_be_wrong():
+    def without_key(output, weights, values, key):
+        part, rest = weights[..., [key]], weights.index_fill(-1, torch.tensor(key), 0.0)
+        new = (rest / (1 - part)).nan_to_num(0.0)
+        return (output - part * values[:, [key]]) / (1 - part), new
+
+    feedback = told("02-without_key", without_key)
+    assert feedback.mistake is None
+    assert feedback.message.startswith("There is NaN (not a number) in the output")
 
 
 @pytest.mark.parametrize("which", ["documents", "query"])

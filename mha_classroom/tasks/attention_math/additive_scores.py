@@ -93,8 +93,9 @@ def _in_place(queries, keys, W_q, W_k, w_v):
 ADDITIVE = {
     "no-tanh": known(
         "You leave tanh out.",
-        "Without it the score is a part from the query plus a part from the key. The query's part "
-        "is the same for all keys, and only differences count: the query would have no say.",
+        "It comes between the mapped pair and w_v. Where the two are added and there is no tanh, "
+        "the query's part of the score is the same for all keys, and only differences count: the "
+        "query has no say.",
         activation=unchanged,
     ),
     "relu-for-tanh": known(
@@ -232,6 +233,7 @@ TASK = Task(
     "01-additive_scores",
     additive_scores,
     additive_cases,
+    returns=("the result",),
     mistakes=read_again("Additive attention", ADDITIVE),
     build=build_additive,
     stages=additive_stages,

@@ -242,6 +242,7 @@ TASK = Task(
     "01-attend",
     attend,
     attend_cases,
+    returns=("the result",),
     mistakes=read_again("Scores", ATTEND),
     build=build_attend,
     stages=attention_stages,

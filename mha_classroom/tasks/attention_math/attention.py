@@ -168,6 +168,7 @@ TASK = Task(
     "01-attention",
     attention,
     attention_cases,
+    returns=("the result",),
     mistakes=read_again("All queries at once", ATTENTION),
     build=build_attention,
     stages=attention_stages,

@@ -267,6 +267,7 @@ TASK = Task(
     "01-kernel_regression",
     kernel_regression,
     kernel_cases,
+    returns=("the result",),
     mistakes=read_again("Scores", KERNEL),
     build=build_kernel,
     stages=kernel_stages,

@@ -36,18 +36,20 @@ def looking_cases(draw):
         case("each kind looks at the next, the last at the first", ring, [4, 2, 0, 1, 3, 0]),
         case("a kind that looks at nothing", some, [3, 2, 1, 0, 0, 2]),
         case("7 kinds", drawn, [0, 1, 2, 3, 4, 5, 6, 6, 0, 1, 1]),
-        case("a sentence of 60 words", grammar, [0, 1] + 20 * [0, 2] + 18 * [0]),
+        case("100 words, 1 noun among them", grammar, [0, 1] + 30 * [0, 2] + 38 * [0]),
         case("what a word looks at is missing", grammar, [1, 0, 0, 1, 1]),
     ]
 
 
 FIRM = 1e-3  # of its weight a word may put elsewhere
+CLEAR = 1e-2  # where a word that is wrong puts all but so little, it is shown to put all
 
 
 @total
 def examine_looking(inputs, seen):
     """The weights (L, S) of self-attention with the learner's matrices, for the words that have
-    something to look at; other rows are 0. What is nearly right counts as right.
+    something to look at; other rows are 0. What is nearly right counts as right, and what is
+    clearly wrong looks alike however large the matrices are.
 
     Raises: AnswerError if these are no such matrices, or all words look at the right ones, but
         not firmly.
@@ -62,10 +64,9 @@ def examine_looking(inputs, seen):
     if weights.isnan().any():
         raise AnswerError("W_q and W_k are so large that scores overflow: the weights are NaN.")
     there = (weights * (ideal > 0)).sum(dim=-1)
-    evenly = ((weights - ideal * there[:, None]) * (ideal > 0)).abs() <= FIRM
-    if (there >= 1 - FIRM).all() and evenly.all():
-        weights = ideal
-    elif _only_weak(scores, ideal):
+    uneven = ((weights - ideal * there[:, None]) * (ideal > 0)).abs().amax(dim=-1)
+    right = (there >= 1 - FIRM) & (uneven <= FIRM)
+    if not right.all() and _only_weak(scores, ideal):
         place = int(there.argmin())
         word, kind = int(asks.nonzero()[place]), int(X[asks][place].argmax())
         raise AnswerError(
@@ -74,14 +75,27 @@ def examine_looking(inputs, seen):
             "there, and at least 0.999 is asked for."
         )
     result = torch.zeros_like(wanted)
-    result[asks] = weights
+    result[asks] = torch.where(right[:, None], ideal, _cleared(scores, weights, ideal))
     return result
+
+
+def _largest(scores):
+    """Where the largest score of each row is."""
+    slack = 1e-9 * scores.abs().amax(dim=-1, keepdim=True)
+    return scores >= scores.amax(dim=-1, keepdim=True) - slack
+
+
+def _cleared(scores, weights, ideal):
+    """The weights, with the rest taken off rows that put nearly all on the wrong words."""
+    top = _largest(scores)
+    clear = (weights * top).sum(dim=-1) >= 1 - CLEAR
+    clear &= (top != (ideal > 0)).any(dim=-1)
+    return torch.where(clear[:, None], top / top.sum(dim=-1, keepdim=True), weights)
 
 
 def _only_weak(scores, ideal):
     """Whether the right words, and no others, share the largest score of each row."""
-    slack = 1e-9 * scores.abs().amax(dim=-1, keepdim=True)
-    return bool(((scores >= scores.amax(dim=-1, keepdim=True) - slack) == (ideal > 0)).all())
+    return bool((_largest(scores) == (ideal > 0)).all())
 
 
 def _checked(pair, num_kinds):
@@ -129,6 +143,20 @@ def _first_kind_only(looks_at):
     first = torch.zeros_like(looks_at)
     first[torch.arange(len(first)), looks_at.argmax(dim=1)] = 1
     return first * looks_at
+
+
+def _growing_shares(looks_at):
+    places = torch.arange(1, len(looks_at) + 1, dtype=looks_at.dtype)
+    return 20 * looks_at, torch.diag(places)
+
+
+def _right_words_only(inputs, weights):
+    """Whether all weight is on the right words, shared in whatever way."""
+    wanted = inputs["X"] @ inputs["looks_at"] @ inputs["X"].T
+    if not torch.is_tensor(weights) or weights.shape != wanted.shape:
+        return False
+    there = (weights * wanted).sum(dim=-1)
+    return bool((there[wanted.any(dim=-1)] >= 1 - FIRM).all())
 
 
 COME_FROM = "Where Q, K and V come from"
@@ -191,6 +219,14 @@ LOOKING = {
         section="Scores",
         strength=-50.0,
     ),
+    "unequal-shares": known(
+        "Your words look at the right ones, but not at each of them alike.",
+        "Words that are looked at equally need equal scores, whatever their kinds are. In which of "
+        "your numbers do two kinds differ that should not?",
+        section="From scores to weights",
+        wrong=_growing_shares,
+        shows=_right_words_only,
+    ),
     "all-alike": known(
         "With your matrices all words get the same weight.",
         "All scores are equal then. Which entries of looks_at have to make a difference?",
@@ -199,7 +235,8 @@ LOOKING = {
     ),
     "scores-overflow": known(
         "Your numbers are so large that scores overflow.",
-        "Powers of e of 50 are enough for a firm look. inf - inf is NaN.",
+        "Such scores become infinite, and inf - inf is NaN. Far smaller numbers are enough for a "
+        "firm look.",
         section="Only differences between scores count",
         finish=lambda W_q, W_k: (1e200 * W_q, 1e200 * W_k),
     ),

@@ -72,6 +72,12 @@ PREDICTIONS = {
         section=SHARES,
         second_weight=4.0,
     ),
+    "weight-in-percent": known(
+        "Your second_weight is in percent.",
+        "The table has numbers from 0 to 1, and a weight is one of these.",
+        section=SHARES,
+        second_weight=40.0,
+    ),
     "output-unmoved": known(
         "Your new_output is the old one.",
         "Weights follow from the scores, so they stay as they were. But what is averaged with them "
@@ -101,6 +107,17 @@ PREDICTIONS = {
         "Weights stay, values change. If every value doubles, what does their average do?",
         new_output=15.0,
     ),
+    "new-values-averaged-evenly": known(
+        "You average the new values evenly.",
+        "Each value counts by its weight, and these are far from equal.",
+        section="Attention with one query",
+        new_output=58 / 3,
+    ),
+    "second-goes-on-from-the-first": known(
+        "For new_output you take the weights that the first question has changed.",
+        "Each question starts again from the table.",
+        new_output=22.0,
+    ),
     "six-doubled-too": known(
         "You add 6 first and double afterwards.",
         "2 · v + 6 doubles v alone.",
@@ -119,6 +136,16 @@ PREDICTIONS = {
         "to the other shares?",
         output_with_twin=10.0,
     ),
+    "third-goes-on-from-the-second": known(
+        "For output_with_twin you take the values that the second question has changed.",
+        "Each question starts again from the table.",
+        output_with_twin=22.0,
+    ),
+    "third-goes-on-from-the-first": known(
+        "For output_with_twin you take the weights that the first question has changed.",
+        "Each question starts again from the table.",
+        output_with_twin=96 / 14,
+    ),
     "first-pair-twice": known(
         "Your output_with_twin comes about if the first pair is there twice.",
         "It has the same value as the second, but not the same power.",
@@ -132,7 +159,7 @@ PREDICTIONS = {
         output_with_twin=132 / 13,
     ),
     "weights-left-behind": known(
-        "You reverse the values, and the weights stay where they were.",
+        "You reverse the values or the weights, and the others stay where they were.",
         "A pair is a key with its value. The weight follows from the key, so it moves along.",
         section=BLIND,
         output_with_twin=4.8,

@@ -83,6 +83,31 @@ def build_query(
     return query_for
 
 
+def _constant_first(keys, weights):
+    ones = torch.ones(len(keys), 1, dtype=keys.dtype)
+    return _with_pinv(torch.cat([ones, keys], dim=1), weights.log())[:-1]
+
+
+def _two_keys(keys, weights):
+    apart = keys[1] - keys[0]
+    return apart * torch.log(weights[1] / weights[0]) / (apart @ apart)
+
+
+def _with_ridge(A, b):
+    return torch.linalg.solve(A.T @ A + 0.01 * torch.eye(A.shape[1], dtype=A.dtype), A.T @ b)
+
+
+NEAR = 0.1
+
+
+def _nearly(inputs, weights):
+    """Whether the query gives nearly these weights."""
+    right = inputs["weights"]
+    if not torch.is_tensor(weights) or weights.shape != right.shape:
+        return False
+    return bool(((weights - right).abs() < NEAR).all())
+
+
 SHIFT = "Only differences between scores count"
 SOFTMAX = "Softmax"
 
@@ -147,6 +172,32 @@ QUERY = {
         "What a query has with the difference of two keys is the difference of two scores.",
         shift=lambda keys, scores: (keys[1:] - keys[0], scores[1:]),
     ),
+    "features-centred": known(
+        "You take off each key the mean of its own features.",
+        "The unknown constant is one number for all keys. What can be taken off the keys, the same "
+        "from each, so that it cancels?",
+        shift=lambda keys, scores: (keys - keys.mean(1, keepdim=True), scores - scores.mean()),
+    ),
+    "constant-first-but-last-dropped": known(
+        "Your unknown constant stands first, with the column of ones, and you drop the last number "
+        "of the solution.",
+        "What is left begins with the constant and lacks the query's last feature.",
+        wrong=_constant_first,
+    ),
+    "two-keys-only": known(
+        "You compare the first two keys only.",
+        "That makes the ratio of two weights right. There may be more keys, and each of them has "
+        "an equation.",
+        section=SOFTMAX,
+        wrong=_two_keys,
+    ),
+    "keys-turned": known(
+        "You turn the keys before you solve.",
+        "As they are, keys @ query is the list of scores, one equation for each key. Which of the "
+        "two, the table or the turned one, is multiplied by the query?",
+        section="Scores",
+        wrong=lambda keys, weights: _with_pinv(keys.T, weights.log()),
+    ),
     "sign-lost": known(
         "Your query has the wrong sign.",
         "The key with the largest weight gets the smallest with it.",
@@ -194,6 +245,13 @@ QUERY = {
         section="Scores",
         wrong=lambda keys, weights: weights.log(),
     ),
+    "only-nearly": known(
+        "Your query comes near in every case, and not all the way.",
+        "Steps towards it have stopped too early, or a small number added to the equations pulls "
+        "the query towards 0. The equations have an exact solution.",
+        solve=_with_ridge,
+        shows=_nearly,
+    ),
     "query-as-a-column": known(
         "Your query is a table with one column.",
         "A query is a list of d numbers.",
@@ -213,5 +271,5 @@ TASK = Task(
     build=build_query,
     number=7,
     since=2,
-    alone=("query-as-a-column",),
+    alone=("query-as-a-column", "only-nearly"),
 )

@@ -59,6 +59,22 @@ def softmax_stages(inputs):
     }
 
 
+def a_little_less(right, result, sums=None):
+    """Whether the rows of the result come of one small number added to what they are divided by.
+
+    right: what they should be. sums: what is to be divided by, (..., 1); of a softmax unless told.
+    """
+    if not torch.is_tensor(result) or result.shape != right.shape:
+        return False
+    rows = right.any(-1)
+    right, result, there = right[rows], result[rows], not result[~rows].any()
+    sums = 1 / right.amax(-1, keepdim=True) if sums is None else sums[rows]
+    factors = result.sum(-1, keepdim=True) / right.sum(-1, keepdim=True)
+    added = sums * (1 / factors - 1)
+    less = (factors < 1 - 1e-12).all() and torch.allclose(added, added[:1], rtol=1e-3, atol=0)
+    return bool(there and less and torch.allclose(result, factors * right, rtol=1e-6, atol=1e-15))
+
+
 def no_shift(x, axis):
     return 0.0
 
@@ -300,6 +316,14 @@ SOFTMAX = {
         section=FORMULA,
         finish=torch.log,
     ),
+    "scores-less-their-logsumexp": known(
+        "You take the logsumexp off the scores and stop there: these are the logarithms of the "
+        "weights.",
+        "They are useful in training, but they are negative and do not add up to 1. One step is "
+        "missing: what undoes a logarithm?",
+        section=FORMULA,
+        wrong=lambda x: x - x.logsumexp(-1, keepdim=True),
+    ),
     "one-hot": known(
         "You give weight 1 to the largest score and 0 to all others.",
         "That is the dictionary. Softmax is the soft look-up: every score gets a share, and more "
@@ -312,6 +336,7 @@ SOFTMAX = {
         "It is meant to keep the sum away from 0, but every row then adds up to a little less than "
         "1, and 9 digits are asked for. After the right shift, how small can the sum of a row be?",
         total=lambda powers, axis: row_sum(powers, axis) + 1e-8,
+        shows=lambda inputs, result: a_little_less(softmax(inputs["x"]), result),
     ),
     "axes-joined": known(
         "You return one table, whatever axes x had.",
@@ -332,6 +357,7 @@ TASK = Task(
     "01-softmax",
     softmax,
     softmax_cases,
+    returns=("the result",),
     tolerance=1e-9,  # as its statement says
     mistakes=read_again(SHIFT, SOFTMAX),
     build=build_softmax,

@@ -121,6 +121,19 @@ MASK = {
         section=AXES,
         wrong=lambda n: torch.arange(n) <= torch.arange(n),
     ),
+    "other-diagonal": known(
+        "Your triangle lies along the wrong diagonal: word 0 sees all words, the last one only "
+        "word 0.",
+        "Further down in the table more words may be seen, one more in each row. What has to hold "
+        "between the place of a query and that of a key?",
+        turn=lambda mask: mask.flip(0),
+    ),
+    "first-row-empty": known(
+        "Your first row is False from end to end: word 0 sees nothing, not even itself.",
+        "Word t may see words 0 to t, and that goes for t = 0 as well. If you count rows in a "
+        "loop, with which one does it begin?",
+        turn=lambda mask: mask & (torch.arange(len(mask)) > 0)[:, None],
+    ),
     "lengths-for-mask": known(
         "You return how many words each may see, not which.",
         "As lengths that is right: word t sees t + 1 words. The mask says it entry by entry, in a "
@@ -138,6 +151,7 @@ TASK = Task(
     "02-causal_mask",
     causal_mask,
     mask_cases,
+    returns=("the result",),
     mistakes=read_again("Hiding the future", MASK),
     build=build_mask,
     number=3,

@@ -5,6 +5,7 @@ import math
 import torch
 
 from mha_classroom.checks.task import Case, Mistake, Task, by_id, known, read_again, unchanged
+from mha_classroom.tasks.attention_math.softmax import a_little_less
 from mha_course import attention
 
 
@@ -358,6 +359,45 @@ HAD_A_SAY = {
 HAD_A_SAY = read_again(PADDING, HAD_A_SAY)
 
 
+def _lowered(scores, mask, axis):
+    return (scores - 1000.0 * ~mask).softmax(axis)
+
+
+def _lowered_where_nothing(scores, valid_lens=None):
+    """A mask of 0 and -1e9 added: a row that is all hidden is as if nothing were."""
+    weights = build_masked_softmax()(scores, valid_lens)
+    return torch.where(weights.any(-1, keepdim=True), weights, scores.softmax(-1))
+
+
+def _sequence_cleared(scores, valid_lens=None):
+    weights = build_masked_softmax()(scores, valid_lens)
+    empty = ~weights.any(-1, keepdim=True)
+    return weights.masked_fill(empty.any(1, keepdim=True), 0.0)
+
+
+def _small_number_added(scores, mask, axis):
+    hidden = scores.masked_fill(~mask, -1e300)
+    powers = (hidden - hidden.amax(axis, keepdim=True)).exp() * mask
+    return powers / (powers.sum(axis, keepdim=True) + 1e-3)
+
+
+def _shows_small_number(inputs, result):
+    right = build_masked_softmax()(**inputs)
+    if "valid_lens" not in inputs and torch.is_tensor(result) and result.shape == right.shape:
+        return torch.allclose(result, right) or a_little_less(right, result)
+    return a_little_less(right, result)
+
+
+def _first_length(scores, lens):
+    return (torch.arange(scores.shape[-1]) < lens.flatten()[0]).expand_as(scores)
+
+
+def _one_more_unless_0(scores, lens):
+    return mask_where(torch.le)(scores, lens) & mask_where(lambda key, length: length > 0)(
+        scores, lens
+    )
+
+
 def _only_hidden(scores, valid_lens=None):
     if valid_lens is None:
         return scores.clone()
@@ -394,6 +434,17 @@ SOFTMAX = {
         shows=_shows_only_hidden,
     ),
     **by_id(LENGTHS),
+    "one-key-too-many-but-for-0": known(
+        "Each query sees one key past its length, unless the length is 0.",
+        "Keys count from 0, so with a length of 3 the keys 0, 1 and 2 are real. Which comparison "
+        "still lets key 3 in?",
+        see=_one_more_unless_0,
+    ),
+    "first-length-for-all": known(
+        "Every row gets the first length.",
+        "Each sequence of the batch has a length of its own, and so may each query.",
+        see=_first_length,
+    ),
     "length-0-counts-as-1": known(
         "You turn lengths of 0 into 1.",
         "That keeps NaN away, and makes a query without any real key attend to padding. Its row "
@@ -435,6 +486,56 @@ SOFTMAX = {
     ),
     **by_id(HIDING),
     **by_id(OTHER_SHARES),
+    "softmax-over-queries-with-lengths": known(
+        "With lengths, your softmax runs over the queries: weights sum to 1 down the columns.",
+        "Each query shares out one unit of attention among the keys, so each row sums to 1, with "
+        "lengths as without. Which axis of (B, L, S) are the keys?",
+        axis=-2,
+        without_lengths=lambda scores, axis: scores.softmax(-1),
+    ),
+    "lowered-for-length-0": known(
+        "A query with nothing to attend to gets the weights that it would have without lengths.",
+        "The same number is added to all its scores, and only their differences count. Such a row "
+        "has to be zeros.",
+        section=NOTHING,
+        wrong=_lowered_where_nothing,
+    ),
+    "sequence-cleared": known(
+        "One query with nothing to attend to empties the rows of its whole sequence.",
+        "The other queries have keys to attend to. Each row is judged by itself.",
+        section=NOTHING,
+        wrong=_sequence_cleared,
+    ),
+    "small-number-in-the-sum": known(
+        "You add a small number to the sum that you divide by.",
+        "Every row then sums to a little less than 1. Only a row with nothing to attend to has a "
+        "sum of 0 and needs help.",
+        section=NOTHING,
+        **_everywhere(_small_number_added),
+        shows=_shows_small_number,
+    ),
+    "fill-of-minus-1000": known(
+        "Your fill is not low enough: next to scores near -1000, hidden keys get weight.",
+        "-1000 is low among scores around 0, and one of many among scores around -1000. Is there a "
+        "number that is below every score there can be?",
+        section=NOTHING,
+        hide=filled(-1000.0),
+    ),
+    "fill-of-minus-1000-then-zeros": known(
+        "Your fill is not low enough: next to scores near -1000, hidden keys get weight, and once "
+        "you write zeros over them the rows do not sum to 1.",
+        "-1000 is low among scores around 0, and one of many among scores around -1000. Is there a "
+        "number that is below every score there can be?",
+        section=NOTHING,
+        hide=filled(-1000.0, zeros_last=True),
+    ),
+    "lowered-by-1000": known(
+        "You lower hidden scores by too little: some are 2000 above the others and win even so.",
+        "Scores may be of any size, so nothing that is subtracted from them is sure to do, unless "
+        "it is infinite.",
+        section=NOTHING,
+        hide=_lowered,
+    ),
     "masked-scores-1e-9": known(
         hide=filled(1e-9),
         twin="masked-scores-0",
@@ -474,6 +575,7 @@ TASK = Task(
     "02-masked_softmax",
     attention.masked_softmax,
     softmax_cases,
+    returns=("the result",),
     mistakes=read_again(PADDING, SOFTMAX),
     build=build_masked_softmax,
     alone=(
@@ -481,6 +583,11 @@ TASK = Task(
         "keys-counted-from-the-end",
         "length-0-counts-as-1",
         "longest-for-all",
+        "one-key-too-many-but-for-0",
+        "first-length-for-all",
+        "softmax-over-queries-with-lengths",
+        "small-number-in-the-sum",
+        "fill-of-minus-1000-then-zeros",
         "lengths-of-queries-only",
         "naive-exp-nan-to-zeros",
         "one-maximum-for-the-table",

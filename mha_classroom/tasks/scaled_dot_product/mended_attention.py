@@ -254,6 +254,13 @@ MENDED = {
         see=lambda scores, lens: torch.arange(scores.shape[-1]) < lens[0, :, None, None],
     ),
     **by_id(USUAL_SCALES),
+    "divided-by-root-of-keys": known(
+        "You divide by the root of the number of words, √L.",
+        "A score is one query with one key. How large it gets depends on how many numbers the two "
+        "have, not on how many words there are.",
+        section="Wide vectors have large scores",
+        scale=lambda s, q, k, v: s / q.shape[1] ** 0.5,
+    ),
     **by_id(RESULTS),
     **by_id(LOUD),
 }
@@ -262,7 +269,7 @@ TASK = Task(
     "02-mended_attention",
     mended_attention,
     mending_cases,
-    returns=("output", "weights"),
+    returns=("the output", "the table of weights"),
     mistakes=read_again("Hiding the future", MENDED),
     build=build_mended,
     alone=(

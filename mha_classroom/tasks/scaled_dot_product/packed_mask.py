@@ -1,6 +1,7 @@
 """Task 2.7, packed_mask: several sentences in one row, none of which sees another."""
 
 import torch
+from torch.nn import functional as F
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
@@ -67,6 +68,41 @@ def _padding_sees_itself(sentences):
     return mask | torch.eye(mask.shape[1], dtype=torch.bool)
 
 
+def _product_above_0(sentences):
+    products = sentences[:, :, None] * sentences[:, None]
+    return (products > 0) & right_causal(sentences.shape[1])
+
+
+def _either(sentences):
+    real = sentences >= 0
+    either = right_same(sentences) | right_causal(sentences.shape[1])
+    return either & real[:, :, None] & real[:, None]
+
+
+def _in_order(sentences):
+    mask = torch.zeros_like(right_same(sentences))
+    for row, numbers in zip(mask, sentences, strict=True):
+        start = 0
+        for count in torch.bincount(numbers[numbers >= 0]).tolist():
+            row[start : start + count, start : start + count] = right_causal(count)
+            start += count
+    return mask
+
+
+def _from_0_on(sentences):
+    mask = torch.zeros_like(right_same(sentences))
+    for row, numbers in zip(mask, sentences, strict=True):
+        for number in range(len(set(numbers.tolist()) - {-1})):
+            here = numbers == number
+            row |= here[:, None] & here
+    return mask.tril()
+
+
+def _growths(sentences):
+    """How often the number has grown up to each word."""
+    return F.pad(sentences.diff(dim=1) > 0, (1, 0)).cumsum(1)
+
+
 def _rows_compared(sentences):
     """Rows with rows, not words with words."""
     return (sentences[:, None] == sentences[None]) & right_causal(sentences.shape[1])
@@ -97,6 +133,40 @@ PACKED = {
         "Padding is marked by -1. 0 is the number of a sentence like any other.",
         section=PADDING,
         real=lambda sentences: sentences > 0,
+    ),
+    "padding-taken-for-0": known(
+        "You take 0 for the mark of padding.",
+        "Padding is marked by -1, which is not 0 and passes your test, and 0 is the number of a "
+        "sentence like any other.",
+        section=PADDING,
+        real=lambda sentences: sentences != 0,
+    ),
+    "product-above-0": known(
+        "You ask whether the product of two numbers is above 0.",
+        "1 · 2 is above 0 as well, though these are two sentences, and 0 · 0 is not, though it is "
+        "one. -1 · -1 is: two words of padding.",
+        wrong=_product_above_0,
+    ),
+    "either-is-enough": known(
+        "You join the conditions with or: the same sentence, or not later.",
+        "Both have to hold at once.",
+        wrong=_either,
+    ),
+    "numbers-in-order": known(
+        "You count how many words each number has, and lay the sentences down from the smallest "
+        "number to the largest.",
+        "The numbers come in any order: 7 may stand before 2. Which words belong together?",
+        wrong=_in_order,
+    ),
+    "numbers-from-0-on": known(
+        "You look for sentences 0, 1, 2 and so on, as many as there are.",
+        "The numbers come in any order, and some may be missing: two sentences can be 7 and 2.",
+        wrong=_from_0_on,
+    ),
+    "only-larger-numbers-begin": known(
+        "For you a new sentence begins only where the number grows.",
+        "The numbers come in any order. After 7 may come 2, and that is another sentence.",
+        same=lambda sentences: right_same(_growths(sentences)),
     ),
     "future-visible": known(
         "Your words see the later words of their own sentence.",
@@ -198,6 +268,7 @@ TASK = Task(
     "02-packed_mask",
     packed_mask,
     packed_cases,
+    returns=("the result",),
     mistakes=read_again(FUTURE, PACKED),
     build=build_packed,
     alone=(

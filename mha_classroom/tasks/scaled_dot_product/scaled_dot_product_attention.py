@@ -123,6 +123,10 @@ def _unmasked(softmax, raw, scores, weights):
     return scores.softmax(-1)
 
 
+def _without_nan(softmax, raw, scores, weights):
+    return weights.nan_to_num(0.0)
+
+
 # Of `mended_attention` as well.
 RESULTS = {
     "output-only": known(
@@ -220,6 +224,15 @@ ATTENTION = (
     *FILLS,
     *RESULTS,
     Mistake(
+        "nan-left-in-the-weights",
+        "Your output is right, but the weights of a query with nothing to attend to are NaN: you "
+        "turn NaN into zeros in the output only.",
+        "All keys are hidden there, so 0 is divided by 0. Whoever gets the weights needs zeros in "
+        "them too.",
+        "Nothing to attend to",
+        parts={"empty": lambda count: math.nan, "used": _without_nan},
+    ),
+    Mistake(
         "values-hidden",
         "You write zeros over the values of padding, and leave its weights.",
         "What it adds to the output is gone, but it keeps its share, and the others get too "
@@ -253,7 +266,7 @@ TASK = Task(
     "02-scaled_dot_product_attention",
     scaled_dot_product_attention,
     attention_cases,
-    returns=("output", "weights"),
+    returns=("the output", "the table of weights"),
     mistakes=ATTENTION,
     build=build_attention,
     alone=(
@@ -263,6 +276,7 @@ TASK = Task(
         "one-axis-too-many",
         "naive-exp",
         *(mistake.id for mistake in (*HAD_A_SAY, *FILLS)),
+        "nan-left-in-the-weights",
         "values-hidden",
     ),
     stages=partial(attention_stages, scaled_dot_product_attention),

@@ -224,6 +224,7 @@ TASK = Task(
     "02-scaled_scores",
     scaled_scores,
     score_cases,
+    returns=("the result",),
     mistakes=read_again(SCORE, SCORES),
     build=build_scores,
     stages=score_stages,

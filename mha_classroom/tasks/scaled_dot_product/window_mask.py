@@ -62,6 +62,14 @@ def _last_words(num_steps, window, valid_lens):
     return causal & (steps < lens) & (steps >= lens - window) & (steps[:, None] < lens)
 
 
+def _negative_start(num_steps, window, valid_lens):
+    mask = torch.zeros(len(valid_lens), num_steps, num_steps, dtype=torch.bool)
+    for row, length in zip(mask, valid_lens.tolist(), strict=True):
+        for t in range(length):
+            row[t, t - window + 1 : t + 1] = True
+    return mask
+
+
 def _one_block(num_steps, window):
     blocks = torch.arange(num_steps) // window
     return blocks[:, None] == blocks
@@ -111,6 +119,33 @@ WINDOW = {
         "The word itself is the first one in its window.",
         near=lambda back, window: (back > 0) & (back <= window),
     ),
+    "hides-itself-and-no-more": known(
+        "None of your words sees itself.",
+        "A window of 1 leaves nothing then. The word itself is the first one in its window.",
+        near=lambda back, window: (back > 0) & (back < window),
+    ),
+    "only-the-end-of-the-window": known(
+        "Each of your words sees only the word that is window - 1 back.",
+        "That is where its window begins. What about the words from there to the word itself?",
+        near=lambda back, window: back == window - 1,
+    ),
+    "first-words-for-all": known(
+        "All your queries see the first words of the sentence.",
+        "The window moves along with the query. For word t it ends at word t.",
+        near=lambda back, window: (back >= 0) & (torch.arange(len(back)) < window),
+    ),
+    "nothing-in-a-wide-window": known(
+        "From a window of 2 on your mask is False everywhere.",
+        "Two conditions shut each other out. If you cut with tril and triu: does diagonal=1 of "
+        "triu lie above or below the middle one, and on which side is the past?",
+        near=lambda back, window: (back >= 0) & (back <= 1 - window),
+    ),
+    "starts-before-the-sentence": known(
+        "The first words of a sentence see nothing: their windows begin before word 0.",
+        "A slice that begins at -1 begins at the last place, so nothing is left of it. Where does "
+        "the window of word 0 begin?",
+        wrong=_negative_start,
+    ),
     "all-visible": known(
         "Your mask knows about padding only: neither the window nor the future is hidden.",
         "How far key s stands before query t is t - s. Which distances are allowed?",
@@ -118,8 +153,9 @@ WINDOW = {
     ),
     "padding-attends": known(
         "Nobody attends to padding, but padding attends to real words.",
-        "The rows past each length have to be False from end to end. Your lengths run along the "
-        "keys. They are needed along the queries too.",
+        "The rows past each length have to be False from end to end: both the key and the query "
+        "have to be real. Do you ask that of keys only, or is it enough for you if one of the two "
+        "is?",
         section=PADDING,
         join=lambda near, real: near & real[:, None],
     ),
@@ -207,6 +243,7 @@ TASK = Task(
     "02-window_mask",
     window_mask,
     window_cases,
+    returns=("the result",),
     mistakes=read_again("Hiding the future", WINDOW),
     build=build_window,
     alone=(

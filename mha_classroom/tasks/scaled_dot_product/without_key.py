@@ -5,6 +5,7 @@ import math
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.attention_math.softmax import a_little_less
 from mha_classroom.tasks.scaled_dot_product.scaled_scores import make_batch
 
 
@@ -29,6 +30,9 @@ def key_cases(draw):
     by_hand = make_batch([[0.1, 0.2, 0.3, 0.4], [0.5, 0.5, 0, 0]])
     numbers = make_batch([[10], [20], [30], [40]])
 
+    near_one = [[0.003, 0.995, 0.002, 0], [0.002, 0.99, 0.003, 0.005], [0, 0.9988, 9e-4, 3e-4]]
+    near_one = make_batch(near_one), make_batch([[1, 4], [2, 5], [-3, 1], [2, -2]])
+
     def some_rows(weights):
         """Query 0 of sequence 0 sees key 2 alone; query 1 of sequence 1 sees nothing."""
         weights = weights.clone()
@@ -42,6 +46,7 @@ def key_cases(draw):
         case("the first key", 3, 5, 2, 4, key=0),
         case("the last key, as many queries as keys", 2, 5, 5, 3, key=4),
         case("large differences between weights", 4, 3, 6, 2, key=1, scale=2.0),
+        made("weights of .995, .99 and .9988 for the key", *near_one, key=1),
         case("a query that sees this key alone, one that sees none", 2, 3, 5, 4, 2, 1.0, some_rows),
         case("all sizes 3", 3, 3, 3, 3, key=1),
         case("one key", 2, 3, 1, 5, key=0),
@@ -84,6 +89,62 @@ def build_without(
     return without_key
 
 
+def _not_below(least):
+    """A share that divides by no less than this."""
+
+    def share(others, weights, key):
+        return others / others.sum(-1, keepdim=True).clamp(min=least)
+
+    return share
+
+
+def _some_emptied(inputs, results):
+    """Whether the right rows are there but for some with little left, which are zeros."""
+    right = without_key(**inputs)[1]
+    new = _new_weights(inputs, right, results)
+    if new is None:
+        return False
+    empty = ~new.any(-1)
+    little = _left(inputs["weights"], inputs["key"])[..., 0] < LITTLE
+    return bool((empty | _alike(new, right)).all() and (little | ~right.any(-1))[empty].all())
+
+
+def _some_too_small(inputs, results):
+    """Whether the right rows are there but for some with little left, which sum to less than 1."""
+    right = without_key(**inputs)[1]
+    new = _new_weights(inputs, right, results)
+    if new is None:
+        return False
+    little = _left(inputs["weights"], inputs["key"])[..., 0] < LITTLE
+    scaled = new.sum(-1, keepdim=True) * right
+    return bool((_alike(new, right) | little & _alike(new, scaled)).all())
+
+
+def _a_little_less(inputs, results):
+    right = without_key(**inputs)[1]
+    new = _new_weights(inputs, right, results)
+    return new is not None and a_little_less(right, new, _left(inputs["weights"], inputs["key"]))
+
+
+LITTLE = 0.2
+
+
+def _new_weights(inputs, right, results):
+    """The new weights, None if the new output is not made from them."""
+    if not isinstance(results, (tuple, list)) or len(results) != 2:
+        return None
+    output, new = results
+    if not torch.is_tensor(new) or not torch.is_tensor(output) or new.shape != right.shape:
+        return None
+    made = new @ inputs["values"]
+    fits = output.shape == made.shape and torch.allclose(output, made, rtol=1e-5, atol=1e-5)
+    return new if fits else None
+
+
+def _alike(one, other):
+    return ((one - other).abs() < 1e-5).all(-1)
+
+
 def _column_deleted(output, weights, values, key):
     kept = [s for s in range(weights.shape[-1]) if s != key]
     new = (weights[..., kept] / _left(weights, key)).nan_to_num(0.0)
@@ -113,12 +174,42 @@ def _by_weights(weigh):
     return without_key
 
 
+def _later_ones_too(weights, key):
+    others = weights.clone()
+    others[..., key:] = 0.0
+    return _shared(others)
+
+
+def _always_the_first(weights, key):
+    return _shared(right_remove(weights, 0))
+
+
+def _shared(others):
+    return (others / others.sum(-1, keepdim=True)).nan_to_num(0.0)
+
+
+def _one_sum(weights, key):
+    others = right_remove(weights, key)
+    return others / others.sum() * others[..., 0].numel()
+
+
 def _evenly(weights, key):
     return right_remove(weights + weights[..., key : key + 1] / (weights.shape[-1] - 1), key)
 
 
 def _hidden_softmax(weights, key):
     return weights.index_fill(-1, torch.tensor(key), -math.inf).softmax(-1)
+
+
+def _whole_value(output, weights, values, key, new):
+    left = _left(weights, key)
+    return torch.where(left > 0, (output - values[:, key : key + 1]) / left, 0.0)
+
+
+def _value_zeroed(output, weights, values, key):
+    others = values.clone()
+    others[:, key] = 0.0
+    return weights @ others, weights.clone()
 
 
 def _part(values, weights, key):
@@ -168,6 +259,20 @@ WITHOUT = {
         section=TOGETHER,
         make=lambda output, weights, values, key, new: output - values[:, key : key + 1],
     ),
+    "value-taken-whole-then-divided": known(
+        "Your weights are right. From the output you take the whole value of the key, before you "
+        "divide.",
+        "Each value was multiplied by its weight before it was added.",
+        section=TOGETHER,
+        make=_whole_value,
+    ),
+    "value-zeroed": known(
+        "You set the value of the key to 0 and leave the weights as they are.",
+        "Then the key brings nothing and keeps its share of the attention. Without it the others "
+        "would have had that share too.",
+        section=TOGETHER,
+        wrong=_value_zeroed,
+    ),
     "part-still-in-the-output": known(
         "Your weights are right. The output is made larger, but the part of the key is still "
         "in it.",
@@ -212,6 +317,57 @@ WITHOUT = {
         "The others have to sum to 1. What do they sum to before you divide?",
         share=lambda others, weights, key: others / weights[..., key : key + 1],
     ),
+    "multiplied-by-what-is-left": known(
+        "You multiply by 1 - weight of the key.",
+        "That makes the other weights smaller. They have to grow until they sum to 1 again.",
+        share=lambda others, weights, key: others * _left(weights, key),
+    ),
+    "divided-by-one-and-its-weight": known(
+        "You divide by 1 + weight of the key.",
+        "That makes the other weights smaller. What do they sum to before you divide?",
+        share=lambda others, weights, key: others / (1 + weights[..., key : key + 1]),
+    ),
+    "one-sum-for-all-rows": known(
+        "You divide all rows by the same number, which comes from the sum of the whole table.",
+        "Each query gave the key a weight of its own, so each row has its own number.",
+        wrong=_by_weights(_one_sum),
+    ),
+    "small-number-in-the-sum": known(
+        "You add a small number to the sum that you divide by.",
+        "Every row then sums to a little less than 1, and the more so the less is left. Only where "
+        "nothing is left does the division need help.",
+        section=NOTHING,
+        share=lambda others, weights, key: others / (others.sum(-1, keepdim=True) + 1e-3),
+        shows=_a_little_less,
+    ),
+    "nearly-alone-for-alone": known(
+        "Where a query gave nearly all its weight to this key, you return zeros.",
+        "0.995 is not 1: what is left is little, but the ratios of the others are known, and they "
+        "share 1. Only a weight of exactly 1 leaves nothing.",
+        section=NOTHING,
+        share=lambda others, weights, key: torch.where(
+            _left(weights, key) > 0.02, right_share(others, weights, key), 0.0
+        ),
+        shows=_some_emptied,
+    ),
+    "divisor-kept-from-getting-small": known(
+        "Where a query gave nearly all its weight to this key, your new weights sum to less than "
+        "1: the number that you divide by is kept from getting small.",
+        "Weights go up to 0.999 here, so what is left may be 0.001. Only 0 needs a limit.",
+        section=NOTHING,
+        share=_not_below(0.02),
+        shows=_some_too_small,
+    ),
+    "later-keys-removed-too": known(
+        "You remove this key and all that come after it.",
+        "One key is to go: key: goes on to the end.",
+        wrong=_by_weights(_later_ones_too),
+    ),
+    "always-the-first-key": known(
+        "You always remove key 0.",
+        "The argument key says which one is to go.",
+        wrong=_by_weights(_always_the_first),
+    ),
     "first-query-for-all": known(
         "You divide all rows by the same number, that of the first query.",
         "Each query gave the key a weight of its own, so each row has its own number.",
@@ -221,6 +377,11 @@ WITHOUT = {
         "You make columns sum to 1, not rows.",
         "Each query shares out its attention along its row. Which axis of (B, L, S) are the keys?",
         share=lambda others, weights, key: others / others.sum(1, keepdim=True),
+    ),
+    "shared-over-queries-nan-to-0": known(
+        "You make columns sum to 1, not rows.",
+        "Each query shares out its attention along its row. Which axis of (B, L, S) are the keys?",
+        share=lambda others, w, key: (others / others.sum(1, keepdim=True)).nan_to_num(0.0),
     ),
     "nan-if-alone": known(
         "A query that saw this key alone gets NaN.",
@@ -289,7 +450,7 @@ TASK = Task(
     "02-without_key",
     without_key,
     key_cases,
-    returns=("output", "weights"),
+    returns=("the output", "the table of weights"),
     mistakes=read_again(PADDING, WITHOUT),
     build=build_without,
     alone=(
@@ -297,6 +458,13 @@ TASK = Task(
         "difference-returned",
         "difference-returned-the-other-way",
         "shared-over-queries",
+        "shared-over-queries-nan-to-0",
+        "multiplied-by-what-is-left",
+        "divided-by-one-and-its-weight",
+        "small-number-in-the-sum",
+        "nearly-alone-for-alone",
+        "divisor-kept-from-getting-small",
+        "value-taken-whole-then-divided",
         "divided-by-its-weight",
         "even-if-alone",
         "only-that-key",

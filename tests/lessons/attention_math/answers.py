@@ -656,6 +656,7 @@ WRONG = {
         "transposed": lambda looks_at: looking_matrices(looks_at.T),
         "strength 1": looking_changed(lambda W_q, W_k, looks_at: (W_q / 50, W_k)),
         "strength 7": looking_changed(lambda W_q, W_k, looks_at: (W_q * 0.14, W_k)),
+        "enough for 60 words": looking_changed(lambda W_q, W_k, looks_at: (W_q * 0.22, W_k)),
         "enough for 5 words": looking_changed(lambda W_q, W_k, looks_at: (W_q / 5, W_k)),
         "negative": looking_changed(lambda W_q, W_k, looks_at: (-W_q, W_k)),
         "preferring the first kind": looking_changed(

@@ -851,6 +851,12 @@ KEY_WRONG = {
     ),
     "difference": lambda o, w, v, key: (o - key_loop(o, w, v, key)[0], key_loop(o, w, v, key)[1]),
     "output changed": key_in_place,
+    "zeros from 0.99 on": without(
+        lambda w, key: torch.where(w[..., [key]] > 0.99, 0.0, key_loop(w, w, w.mT, key)[1])
+    ),
+    "divisor at least 0.01": without(
+        lambda w, key: zeroed(w, key) / zeroed(w, key).sum(-1, keepdim=True).clamp(min=0.01)
+    ),
 }
 
 
