@@ -1,4 +1,4 @@
-"""What a function costs while it runs: FLOPs, tensors that it makes and keeps, bytes moved, time."""
+"""What a function costs: FLOPs, tensors that it makes and keeps, bytes moved, time."""
 
 from time import perf_counter
 
@@ -91,14 +91,19 @@ class SlowMemory:
 def seconds(function, *inputs, runs=2):
     """The shortest time of some runs of function(*inputs), after one that is not timed.
 
+    Properties: on one thread, so that what else runs on the machine disturbs less.
     Raises: ValueError quoting runs below 1. Lesson: notebooks/09_cost_of_attention.ipynb.
     """
     if runs < 1:
         raise ValueError(f"runs must be 1 or more, got {runs}")
-    function(*inputs)  # the first call also sets things up
-    times = []
-    for _run in range(runs):
-        start = perf_counter()
-        function(*inputs)
-        times.append(perf_counter() - start)
+    times, threads = [], torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        function(*inputs)  # the first call also sets things up
+        for _run in range(runs):
+            start = perf_counter()
+            function(*inputs)
+            times.append(perf_counter() - start)
+    finally:
+        torch.set_num_threads(threads)
     return min(times)
