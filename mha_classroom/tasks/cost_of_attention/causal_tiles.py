@@ -3,10 +3,10 @@
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.cost_of_attention.examining import small_enough
 from mha_classroom.tasks.cost_of_attention.log_sum_exp import FORBIDDEN, ONE_PASS
 from mha_classroom.tasks.cost_of_attention.merge_parts import TILES
 from mha_classroom.tasks.cost_of_attention.runs import run_small
+from mha_classroom.tasks.cost_of_attention.tensor_sizes import small_enough
 
 MASK = "Which keys may a new token see?"
 

@@ -3,8 +3,8 @@
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.cost_of_attention.examining import small_enough
 from mha_classroom.tasks.cost_of_attention.runs import run_small
+from mha_classroom.tasks.cost_of_attention.tensor_sizes import small_enough
 
 ONE_PASS = "Softmax in one pass"
 FORBIDDEN = (

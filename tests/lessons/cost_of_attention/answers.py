@@ -151,8 +151,10 @@ def tiles_with_mask(diagonal):
         mask = torch.ones(L, S, dtype=torch.bool).tril(diagonal(L, S))
         rows = []
         for i in range(L):
-            given = queries[:, :, i : i + 1], keys, values
-            rows.append(scaled_dot_product_attention(*given, mask=mask[i : i + 1])[0])
+            scores = queries[:, :, i : i + 1] @ keys.mT / queries.shape[-1] ** 0.5
+            scores = scores.where(mask[i], -math.inf)
+            weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+            rows.append(weights @ values / weights.sum(-1, keepdim=True))
         return torch.cat(rows, dim=2)
 
     return causal_tiles
@@ -293,8 +295,8 @@ def heads_by_loop(weight, num_heads, num_kv_heads):
 
 def heads_by_matrix(weight, num_heads, num_kv_heads):
     group, d = num_heads // num_kv_heads, len(weight) // num_heads
-    mean = torch.eye(num_kv_heads).repeat_interleave(group, dim=1) / group  # (G, H)
-    mean = torch.kron(mean, torch.eye(d)).to(weight.dtype)  # (G * d, H * d)
+    mean = torch.eye(num_kv_heads, dtype=weight.dtype).repeat_interleave(group, dim=1) / group
+    mean = torch.kron(mean, torch.eye(d, dtype=weight.dtype))  # (G * d, H * d)
     return mean @ weight
 
 
@@ -328,7 +330,7 @@ RIGHT = {
         "query by query": tiles_query_by_query,
         "backwards": tiles_backwards,
         "head by head": tiles_by_head,
-        "the attention of lesson 2, query by query": tiles_with_mask(lambda L, S: S - L),
+        "rows of a mask": tiles_with_mask(lambda L, S: S - L),
     },
     "09-moved_bytes": {
         "block by block": moved,
