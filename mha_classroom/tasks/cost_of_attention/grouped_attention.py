@@ -60,6 +60,11 @@ def _copied(queries, keys, values):
     return _scores(queries, keys.repeat_interleave(group, 1), values.repeat_interleave(group, 1))
 
 
+def _repeated(queries, keys, values):
+    group = queries.shape[1] // keys.shape[1]
+    return _scores(queries, keys.repeat(1, group, 1, 1), values.repeat(1, group, 1, 1))
+
+
 def _broadcast(queries, keys, values):
     split = queries.unflatten(1, (keys.shape[1], -1))
     return _scores(split, keys[:, :, None], values[:, :, None]).flatten(1, 2)
@@ -80,6 +85,12 @@ MISTAKES = {
         wrong=_copied,
     ),
     "keys-copied-by-broadcasting": known(twin="keys-copied", wrong=_broadcast),
+    "key-heads-copied-in-turn": known(
+        "You repeat the key heads as a whole: they come in the order 0, 1, 0, 1.",
+        "Neighbouring query heads share one key head. And the copies take as much memory as a full "
+        "cache, which sharing is there to save.",
+        wrong=_repeated,
+    ),
     "key-heads-in-turn": known(
         "The query heads take the key heads in turn: 0, 1, 0, 1.",
         "Neighbouring query heads share one key head.",
