@@ -88,7 +88,7 @@ class SlowMemory:
         return X
 
 
-def seconds(function, *inputs, runs=2):
+def seconds(function, *inputs, runs=5):
     """The shortest time of some runs of function(*inputs), after one that is not timed.
 
     Properties: on one thread, so that what else runs on the machine disturbs less.
