@@ -25,6 +25,7 @@ def tile_cases(draw):
         case("5 queries come last among 13 keys, tiles of 4", 2, 3, 5, 13, 2, 3, 4),
         case("as many queries as keys, tiles of 3", 2, 3, 11, 11, 5, 7, 3),
         case("a single query", 2, 3, 1, 9, 5, 2, 4),
+        case("one query and one key", 2, 1, 1, 1, 3, 2, 2),
         case("tiles of one key", 3, 2, 4, 7, 3, 5, 1),
         case("one tile for everything", 2, 2, 3, 5, 7, 2, 6),
         case("large scores", 2, 3, 7, 17, 3, 5, 5, scale=300.0),

@@ -25,6 +25,7 @@ def grouped_cases(draw):
         case("one key head for all 5 query heads", 3, 5, 1, 3, 7, 11, 13),
         case("as many key heads as query heads", 2, 3, 3, 4, 5, 7, 2),
         case("8 query heads, 2 key heads, as many queries as keys", 2, 8, 2, 4, 4, 7, 5),
+        case("one key", 2, 4, 2, 3, 1, 5, 2),
         case("large scores", 2, 6, 3, 3, 5, 11, 7, scale=300.0),
     ]
 

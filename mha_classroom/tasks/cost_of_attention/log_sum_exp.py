@@ -31,6 +31,7 @@ def one_pass_cases(draw):
         case("very negative scores", draw.normal(4, 9) - 2000, 4),
         case("tiles of one key", draw.normal(3, 5, scale=3.0), 1),
         case("one tile for everything", draw.normal(3, 5), 8),
+        case("a single key", draw.normal(4, 1), 2),
         case("hidden keys, whole tiles of them, and a row of nothing else", hidden, 4),
         case("each score larger than the one before", draw.normal(3, 10).sort(-1).values * 9, 3),
     ]
