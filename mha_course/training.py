@@ -78,7 +78,9 @@ def _counted(steps, bar):
         return range(1, steps + 1)
     from tqdm.auto import tqdm
 
-    return tqdm(range(1, steps + 1), desc="steps of training", mininterval=0.5)
+    # A page that does not run shows what stands before the bar.
+    shape = "{total_fmt} steps of training {bar}"
+    return tqdm(range(1, steps + 1), bar_format=shape, mininterval=0.5)
 
 
 @contextmanager
