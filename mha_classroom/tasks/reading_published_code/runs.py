@@ -1,11 +1,13 @@
 """What runs of lesson 11's tasks beside the learner's code."""
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
+from mha_classroom.checks.task import AnswerError
 from mha_course.implementations import WRONG, build, merge, project, see, soften, split
 
-__all__ = ["RIGHT"]
+__all__ = ["NAMES", "RIGHT", "run_attend", "run_learning", "run_promises", "run_test"]
 
 
 def fused(self, queries, keys, values, valid_lens):
@@ -57,3 +59,163 @@ RIGHT = {  # in styles that a test must not mind
         scale=lambda scores, d, H: scores,
     ),
 }
+
+ALL = WRONG | RIGHT
+NAMES = list(ALL)
+
+
+def run_test(answer, inputs):
+    """What a test says of implementations: True, False, None, or what else came of it, in words.
+
+    An AssertionError is False. Any other exception is named, and is raised if there is nothing
+    else, since then it is the test that fails.
+    """
+    said, errors = {}, []
+    for number in inputs["implementations"].tolist():
+        try:
+            said[number] = verdict(answer(ALL[NAMES[number]]))
+        except AssertionError:
+            said[number] = False
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            said[number] = f"raises {type(error).__name__}"
+            errors.append(error)
+    if len(errors) == len(said):
+        raise errors[0]
+    return said
+
+
+def verdict(result):
+    if result is None or isinstance(result, bool):
+        return result
+    if getattr(result, "ndim", None) == 0:  # of torch or numpy
+        return bool(result)
+    return f"returns a {type(result).__name__}"
+
+
+def run_attend(answer, inputs):
+    """Without keys among the inputs it is self-attention: one tensor three times."""
+    queries = inputs["queries"]
+    keys, values = inputs.get("keys", queries), inputs.get("values", queries)
+    return answer(queries, keys, values, inputs["num_heads"])
+
+
+def run_learning(answer, inputs):
+    """The module's parameters, its output with the case's weights, and all gradients.
+
+    Raises: AnswerError if it is no module.
+    """
+    module = answer(inputs["X"].shape[2], inputs["num_heads"])
+    if not isinstance(module, nn.Module):
+        raise AnswerError("MendedAttention has to be a subclass of nn.Module.")
+    module = module.double()
+    parameters = dict(module.named_parameters())
+    seen = {"shapes": {name: list(X.shape) for name, X in parameters.items()}}
+    weights = {name: X for name, X in inputs.items() if name.endswith(".weight")}
+    if seen["shapes"] != {name: list(X.shape) for name, X in weights.items()}:
+        return seen
+    with torch.no_grad():
+        for name, X in weights.items():
+            parameters[name].copy_(X)
+    output = module(inputs["X"])
+    if torch.is_tensor(output) and output.requires_grad:
+        output.square().sum().backward()
+    gradients = {name: X.grad for name, X in parameters.items()}
+    return seen | {"output": output, "gradients": gradients}
+
+
+def positions_added(queries, keys, values, lens):
+    places = torch.arange(keys.shape[1], dtype=keys.dtype)[:, None] / 2
+    return attend(queries, keys + places, values, lens)
+
+
+def causal(queries, keys, values, lens):
+    return attend(queries, keys, values, lens, hide=lambda s: s.tril())
+
+
+def mask_forgotten(queries, keys, values, lens):
+    return attend(queries, keys, values, None)
+
+
+def padding_in_the_sum(queries, keys, values, lens):
+    weights = (queries @ keys.mT / 2).softmax(-1)
+    return (weights if lens is None else weights * allowed_by(lens, keys)) @ values
+
+
+def first_length(queries, keys, values, lens):
+    return attend(queries, keys, values, None if lens is None else lens[:1].expand(len(lens)))
+
+
+def longest_length(queries, keys, values, lens):
+    return attend(queries, keys, values, None if lens is None else lens.amax().expand(len(lens)))
+
+
+def scaled_by_the_batch(queries, keys, values, lens):
+    return attend(queries / queries.std(dim=0, keepdim=True, correction=0), keys, values, lens)
+
+
+def scaled_by_padding(queries, keys, values, lens):
+    return attend(queries, keys / keys.norm(dim=(1, 2), keepdim=True), values, lens)
+
+
+def centred_queries(queries, keys, values, lens):
+    return attend(queries - queries[:, :1], keys, values, lens)
+
+
+def values_left(queries, keys, values, lens):
+    output = attend(queries, keys, values, lens)
+    return output + 0.01 * values[:, -1:]
+
+
+def softmax_over_queries(queries, keys, values, lens):
+    scores = queries @ keys.mT / 2
+    if lens is not None:
+        scores = scores.masked_fill(~allowed_by(lens, keys), -1e30)
+    return scores.softmax(1) @ values
+
+
+def not_scaled(queries, keys, values, lens):
+    return attend(4 * queries, keys, values, lens)
+
+
+def attend(queries, keys, values, lens, hide=None):
+    scores = queries @ keys.mT / 2
+    if hide:
+        scores = scores.masked_fill(~hide(torch.ones_like(scores).bool()), -1e30)
+    if lens is not None:
+        scores = scores.masked_fill(~allowed_by(lens, keys), -1e30)
+    return scores.softmax(-1) @ values
+
+
+def allowed_by(lens, keys):
+    return torch.arange(keys.shape[1]) < lens[:, None, None]  # (B, 1, S)
+
+
+SUSPECTS = (
+    not_scaled,
+    mask_forgotten,
+    positions_added,
+    centred_queries,
+    scaled_by_the_batch,
+    causal,
+    padding_in_the_sum,
+    first_length,
+    longest_length,
+    scaled_by_padding,
+    values_left,
+    softmax_over_queries,
+)
+PROMISES = ("padding", "order of keys", "order of queries", "batch")
+
+
+def run_promises(answer, inputs):
+    """Which promises an answer calls broken, of a function that the learner cannot look into."""
+    arguments = [inputs[name] for name in ("queries", "keys", "values", "valid_lens")]
+    found = answer(SUSPECTS[inputs["suspect"]], *arguments)
+    if not isinstance(found, (set, frozenset, list, tuple)):
+        raise AnswerError(f"A set of names is asked for, got a {type(found).__name__}.")
+    unknown = [name for name in found if name not in PROMISES]
+    if unknown:
+        raise AnswerError(f"{str(unknown[0])!r:.40} is none of the names {', '.join(PROMISES)}.")
+    return {name: name in found for name in PROMISES}
