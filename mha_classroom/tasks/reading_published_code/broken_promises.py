@@ -15,6 +15,7 @@ SAID = {
     "padding_in_the_sum": "padding hidden after the softmax",
     "first_length": "the first length for all",
     "longest_length": "the longest length for all",
+    "one_key_too_many": "one key past each length",
     "scaled_by_padding": "keys divided by the length of all keys",
     "values_left": "a little of the last value in every output",
     "softmax_over_queries": "a softmax over the queries",
@@ -41,8 +42,10 @@ def differ(one, other):
     return not (one - other).abs().max() < 1e-9  # NaN is no small difference
 
 
-def padding_counts(attention, queries, keys, values, lens, change_keys=True, change_values=True):
-    past = (torch.arange(keys.shape[1]) >= lens[:, None])[:, :, None]
+def padding_counts(
+    attention, queries, keys, values, lens, change_keys=True, change_values=True, after=0
+):
+    past = (torch.arange(keys.shape[1]) >= lens[:, None] + after)[:, :, None]
     other_keys = torch.where(past, keys + 1, keys) if change_keys else keys
     other_values = torch.where(past, values - 1, values) if change_values else values
     before = attention(queries, keys, values, lens)
@@ -114,6 +117,12 @@ PROMISES = {
         "A value can reach the output in another way than by its key. Change whatever must not "
         "count.",
         padding=only(padding_counts, change_values=False),
+    ),
+    "first-padded-place-left": known(
+        "You change what stands after the first padded place, and leave that one.",
+        "Keys count from 0: with a length of 3 the first padded key is key 3. A mask with <= for < "
+        "lets in this one only.",
+        padding=only(padding_counts, after=1),
     ),
     "padding-never-broken": known(
         "You never find the promise on padding broken.",

@@ -4,7 +4,7 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
-from mha_classroom.tasks.reading_published_code.runs import NAMES, RIGHT, run_test
+from mha_classroom.tasks.reading_published_code.runs import NAMES, NOTHING, RIGHT, run_test
 from mha_course.implementations import WRONG, build
 
 NEEDS_MORE = (  # right in every output without lengths, as long as the scores are small
@@ -44,19 +44,21 @@ def examine_test(inputs, said):
         are rejected.
     """
     verdicts = {NAMES[number]: said[number] for number in inputs["implementations"].tolist()}
-    if all(verdict is None for verdict in verdicts.values()):
+    if all(verdict == NOTHING for verdict in verdicts.values()):
         raise AnswerError(
             "The test returns nothing and raises no AssertionError, whatever it is given. So it "
             "accepts everything."
         )
-    others = {v for v in verdicts.values() if isinstance(v, str) and v.startswith("returns")}
+    others = [v for v in verdicts.values() if type(v) is not bool and v != NOTHING]
+    others = [v for v in others if type(v) is not str or not v.startswith("raises ")]
     if others:
+        got = others[0] if type(others[0]) is str else "returns something else"
         raise AnswerError(
-            f"The test {min(others)}. It should return True or False, or raise AssertionError."
+            f"The test {got}. It should return True or False, or raise AssertionError."
         )
     right = [name for name in RIGHT if name in verdicts]
-    through = [n for n in WRONG if n in verdicts and verdicts[n] in (None, True)]
-    lost = [name for name in right if verdicts[name] not in (None, True)]
+    through = [n for n in WRONG if n in verdicts and verdicts[n] in (True, NOTHING)]
+    lost = [name for name in right if verdicts[name] not in (True, NOTHING)]
     wrong = len(verdicts) - len(right)
     if through or lost:
         raise AnswerError(

@@ -65,7 +65,7 @@ NAMES = list(ALL)
 
 
 def run_test(answer, inputs):
-    """What a test says of implementations: True, False, None, or what else came of it, in words.
+    """What a test says of implementations: True, False, or what else came of it, in words.
 
     An AssertionError is False. Any other exception is named, and is raised if there is nothing
     else, since then it is the test that fails.
@@ -86,9 +86,12 @@ def run_test(answer, inputs):
     return said
 
 
+NOTHING = "nothing"  # returned, as by a test that only asserts
+
+
 def verdict(result):
     if result is None or isinstance(result, bool):
-        return result
+        return NOTHING if result is None else result
     if getattr(result, "ndim", None) == 0:  # of torch or numpy
         return bool(result)
     return f"returns a {type(result).__name__}"
@@ -151,6 +154,10 @@ def longest_length(queries, keys, values, lens):
     return attend(queries, keys, values, None if lens is None else lens.amax().expand(len(lens)))
 
 
+def one_key_too_many(queries, keys, values, lens):
+    return attend(queries, keys, values, None if lens is None else lens + 1)
+
+
 def scaled_by_the_batch(queries, keys, values, lens):
     return attend(queries / queries.std(dim=0, keepdim=True, correction=0), keys, values, lens)
 
@@ -202,6 +209,7 @@ SUSPECTS = (
     padding_in_the_sum,
     first_length,
     longest_length,
+    one_key_too_many,
     scaled_by_padding,
     values_left,
     softmax_over_queries,
