@@ -78,7 +78,7 @@ def build_promises(
     keys=key_order_counts,
     queries=query_order_counts,
     batch=batch_counts,
-    say=lambda found: {name for name, broken in found.items() if broken},
+    say=lambda found: {name for name in found if found[name]},
 ):
     def broken_promises(attention, *inputs):
         return say(
@@ -94,7 +94,7 @@ def build_promises(
 
 
 def first_of(found):
-    return [name for name, broken in found.items() if broken][:1]
+    return [name for name in found if found[name]][:1]
 
 
 def only(test, **options):
@@ -179,7 +179,7 @@ PROMISES = {
     "promises-that-are-kept": known(
         "You return the promises that are kept.",
         "The broken ones are asked for.",
-        say=lambda found: {name for name, broken in found.items() if not broken},
+        say=lambda found: {name for name in found if not found[name]},
     ),
     "first-broken-only": known(
         "You stop at the first promise that is broken.",

@@ -136,7 +136,7 @@ ATTEND = {
         "The heads are joined without swapping back.",
         "It was right in the found function. Only two lines of it are wrong.",
         section=QUIET,
-        join=lambda X: X.reshape(len(X), X.shape[2], -1),
+        join=lambda X: X.reshape(X.shape[0], X.shape[2], -1),
     ),
 }
 
