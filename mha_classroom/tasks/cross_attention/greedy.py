@@ -33,6 +33,9 @@ def writing_cases(draw):
 
     usual = (1, 2, 0)  # start, end, pad
     after_end = [[5, 2, 7, 3, 6, 4], [4, 5, 6, 2, 3, 7], [2, 2, 5, 2, 6, 3]]
+    chain = case("the next token depends on the one before", [[3] * 9] * 4, 5, usual, weak=0.0)
+    for token, following in ((1, 3), (3, 4), (4, 0), (0, 2), (2, 1)):
+        chain.inputs["after"][token, following] += 20
     return [
         case("1 sequence that ends after 3 tokens", [[5, 6, 7, 2, 3]], 8, usual),
         case("3 sequences that end after 2, 4 and 1 tokens", after_end, 8, usual),
@@ -40,7 +43,7 @@ def writing_cases(draw):
         case("nobody ends: longest is 4", [[5, 6, 7, 4], [4, 4, 3, 5], [7, 6, 5, 3]], 8, usual),
         case("one ends, one does not", [[5, 2, 7, 4], [4, 4, 3, 5]], 8, usual),
         case("the model likes to write padding and START", [[0, 1, 5, 2], [1, 0, 0, 1]], 6, usual),
-        case("the next token depends on the one before", [[3] * 9] * 4, 5, usual, weak=0.0),
+        chain,
         case("longest is 1", [[4], [2]], 6, usual),
     ]
 
