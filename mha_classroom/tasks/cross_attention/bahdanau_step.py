@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 ONE_VECTOR = "One vector for the whole sentence"
 MASKS = "Who hides what"
@@ -54,6 +54,7 @@ def step_stages(inputs):
 
 def build_step(
     join=lambda q, k: torch.tanh(q + k),
+    last=unchanged,
     scale=lambda h: 1.0,
     keep=torch.lt,
     fill=-torch.inf,
@@ -64,7 +65,7 @@ def build_step(
     give=lambda context, weights: (context, weights),
 ):
     def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
-        scores = join((state @ W_q)[:, None], ready_keys) @ w_v * scale(len(w_v))
+        scores = join((state @ W_q)[:, None], ready_keys) @ last(w_v) * scale(len(w_v))
         S = scores.shape[1]
         seen = keep(torch.arange(S), lens(valid_lens, S)[:, None])
         weights = after(
@@ -83,10 +84,16 @@ STEP = {
         join=lambda q, k: q + k,
     ),
     "tanh-of-each": known(
-        "You take the tanh of query and key before you add them.",
-        "Then the state adds the same number to all scores, which the softmax takes out again. "
-        "What is bent by the tanh in lesson 1's score?",
+        "The state has no effect on your weights: the tanh is taken of the keys alone, or of query "
+        "and keys apart.",
+        "Added after the tanh, the state adds the same number to all scores, which the softmax "
+        "takes out again. What does the tanh of lesson 1's score bend?",
         join=lambda q, k: torch.tanh(q) + torch.tanh(k),
+    ),
+    "w_v-forgotten": known(
+        "You add up the numbers behind the tanh: w_v has no effect.",
+        "w_v says how much each of them counts in the score.",
+        last=torch.ones_like,
     ),
     "multiplied": known(
         "You multiply query and key, feature by feature.",
@@ -185,6 +192,7 @@ TASK = Task(
         "softmax-over-the-batch",
         "scores-for-weights",
         "subtracted",
+        "w_v-forgotten",
     ),
     forbidden=("mha_course.attention.AdditiveAttention",),
     number=1,

@@ -113,6 +113,11 @@ CROSS = {
         "The spread of a score is the root of d_k.",
         scale=lambda H, d_k, d_v, S: 1 / d_k,
     ),
+    "multiplied-by-root": known(
+        "You multiply the scores by the root of d_k.",
+        "Scores spread too far as they are. The scale brings them closer together.",
+        scale=lambda H, d_k, d_v, S: d_k**0.5,
+    ),
     "scaled-by-keys": known(
         "You divide the scores by the root of the number of keys.",
         "How far scores spread depends on how many products are in one score.",
@@ -203,6 +208,7 @@ TASK = Task(
         "mask-inverted",
         "one-length-for-all",
         "scaled-by-keys",
+        "multiplied-by-root",
         "scaled-by-the-values",
         "nan-for-length-0",
     ),

@@ -68,6 +68,14 @@ def layer_cases(draw):
     ]
 
 
+def _block(kept, Y, part, norm, norm_first):
+    return kept + part(norm(Y)) if norm_first else norm(kept + part(Y))
+
+
+def _normed_sum(kept, Y, part, norm, norm_first):
+    return norm(Y) + part(norm(Y)) if norm_first else norm(kept + part(Y))
+
+
 def build_layer(
     later=lambda L: torch.ones(L, L, dtype=torch.bool).triu(1),
     padding=lambda S, lens: torch.arange(S) >= lens[:, None],
@@ -80,6 +88,7 @@ def build_layer(
     order=(0, 1, 2),
     ready=lambda layer, memory: memory,
     sums=None,
+    block=_block,
 ):
     """sums: which of the three parts have one."""
 
@@ -98,10 +107,7 @@ def build_layer(
         parts = (looks_back, reads, lambda X: think(layer, X))
         for i in order:
             norm, kept = getattr(layer, norms[i]), sums is None or i in sums
-            if first(layer):
-                Y = kept * Y + parts[i](norm(Y))
-            else:
-                Y = norm(kept * Y + parts[i](Y))
+            Y = block(kept * Y, Y, parts[i], norm, first(layer))
         return Y
 
     return decoder_layer
@@ -181,6 +187,28 @@ LAYER = {
         "norm_first=True: the norm comes first, then the part.",
         first=lambda layer: not layer.norm_first,
     ),
+    "normed-sum": known(
+        "With norm_first you add each part to what has been normalised.",
+        "The norm stands on the way into the part. The way past it has no norm.",
+        block=_normed_sum,
+    ),
+    "norm-of-the-part": known(
+        "You normalise what a part returns, and then add it.",
+        "Either the sum is normalised, or what goes into the part.",
+        block=lambda kept, Y, part, norm, norm_first: kept + norm(part(Y)),
+    ),
+    "both-norms": known(
+        "With norm_first you normalise the sum as well.",
+        "The norm moves to the front: behind the sum there is none then.",
+        block=lambda kept, Y, part, norm, norm_first: (
+            norm(kept + part(norm(Y))) if norm_first else norm(kept + part(Y))
+        ),
+    ),
+    "no-norms": known(
+        "There are no norms.",
+        "Each of the three parts has one.",
+        block=lambda kept, Y, part, norm, norm_first: kept + part(Y),
+    ),
     "memory-normalised": known(
         "You normalise the memory too.",
         "The encoder has done that. Only what runs along the decoder is normalised here.",
@@ -236,6 +264,10 @@ TASK = Task(
         "padding-mask-inverted",
         "norm_first-inverted",
         "norms-in-another-order",
+        "norm-of-the-part",
+        "both-norms",
+        "no-norms",
+        "normed-sum",
         "cross-attention-first",
         "next-token-seen",
         "memory-normalised",

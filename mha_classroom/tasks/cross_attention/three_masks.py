@@ -115,6 +115,12 @@ THREE = {
         "Position t reads tokens 0 to t: it has to guess token t + 1, not t.",
         causal=lambda ones: ones.tril(-1),
     ),
+    "next-seen": known(
+        "Each target token sees the next one too.",
+        "It is the very token that the model has to guess. Which diagonal is the first that is "
+        "hidden?",
+        causal=lambda ones: ones.tril(1),
+    ),
     "or-for-and": known(
         "Your decoder sees a key if it is a token or if it is not later.",
         "Both conditions have to hold.",
