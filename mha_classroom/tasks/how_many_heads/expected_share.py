@@ -73,7 +73,7 @@ SHARES = {
     ),
     "one-right-for-each-head": known(
         "You count one right answer for each head.",
-        "If two of a head's values are equal, the same guess is right twice.",
+        "Keys are there once each, but a value may come twice. Then the same guess is right twice.",
         right=lambda values: 1,
     ),
     "all-equal-or-one": known(
@@ -81,11 +81,6 @@ SHARES = {
         "one otherwise.",
         "With three answers, two of the values may be equal.",
         right=lambda values: len(values) if len(set(values)) == 1 else 1,
-    ),
-    "values-all-different": known(
-        "You assume that no value comes twice.",
-        "Keys are there once each. Values are drawn anew for every key.",
-        possible=lambda n, size: itertools.permutations(range(n), min(n, size)),
     ),
     "order-ignored": known(
         "You count sets of values, each as equally likely.",

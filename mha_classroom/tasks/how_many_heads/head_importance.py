@@ -124,13 +124,15 @@ NORMALISED = {
         guard=unchanged,
     ),
     "something-added": known(
-        "You add a small number to each norm, or do not let it fall below one.",
+        "You add a small number to each norm.",
         "Where gradients are small, as after long training, that changes the result. Only a norm "
         "of exactly 0 needs care.",
         guard=lambda norms: norms + 1e-12,
     ),
     "clamped": known(
-        twin="something-added",
+        "You do not let a norm fall below a small number.",
+        "Where gradients are smaller, as after long training, that changes the result. Only a "
+        "norm of exactly 0 needs care.",
         guard=lambda norms: norms.clamp(min=1e-12),
     ),
 }

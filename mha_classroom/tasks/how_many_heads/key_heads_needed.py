@@ -24,6 +24,7 @@ def needed_cases(draw):
         case("the first key head is not needed", [4, 5, 9], 12, 3),
         case("a key head for each query head", [1, 2, 4], 5, 5),
         case("one key head for all", [0, 3], 6, 1),
+        case("in no order", [9, 2, 11, 3], 12, 6),
         case("all stay", list(range(6)), 6, 3),
         case("one stays", [9], 12, 4),
         case("drawn at random", some, 24, 8),

@@ -182,18 +182,17 @@ REMOVED = {
     ),
     "width-of-out_features": known(
         "In a layer from which heads were removed before, you get the width of a head wrong.",
-        "out_features is what nn.Linear was made with. If only the weight is exchanged, it still "
-        "says the old number. What tells you how many rows there are now?",
+        "out_features is what nn.Linear was made with, and the output stays as wide as before. "
+        "Neither tells how many rows W_q has now. What does?",
         width=lambda attention: attention.W_q.out_features // attention.num_heads,
     ),
     "width-of-the-model": known(
-        "You take the width of a head from num_hiddens, or from the width of the queries.",
-        "After a removal the heads together are narrower than the output, and queries may have "
-        "any width. How many rows does W_q have?",
+        twin="width-of-out_features",
         width=lambda attention: attention.W_o.weight.shape[0] // attention.num_heads,
     ),
     "width-of-the-queries": known(
-        twin="width-of-the-model",
+        "You take the width of a head from the width of the queries.",
+        "Queries may have any width, and what goes into W_q does not say how much comes out.",
         width=lambda attention: attention.W_q.weight.shape[1] // attention.num_heads,
     ),
     "masked-not-removed": known(
@@ -219,6 +218,7 @@ TASK = Task(
         "values-forgotten",
         "single-rows",
         "width-of-the-queries",
+        "width-of-the-model",
         "masked-not-removed",
         "bias-of-W_o-cut",
     ),

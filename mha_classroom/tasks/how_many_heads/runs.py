@@ -1,6 +1,5 @@
 """What runs of lesson 08's tasks beside the learner's code."""
 
-
 from mha_course.multihead import MultiHeadAttention
 
 __all__ = ["run_removal"]

@@ -20,12 +20,13 @@ def enough_cases(draw):
         return Case(name, inputs | {"goal": goal, "least_runs": least_runs})
 
     two = [(8, 0.99), (2, 0.60), (8, 0.97), (4, 0.96), (2, 0.70), (4, 0.95)]
-    unlucky = [(4, 1.0), (16, 0.97), (4, 1.0), (4, 0.80), (16, 0.98), (16, 0.99), (8, 0.99)]
+    unlucky = [(4, 1.0), (16, 0.97), (4, 1.0), (4, 0.90), (16, 0.98), (16, 0.99), (8, 0.99)]
     falling = [(32, 0.5), (4, 0.97), (32, 0.6), (1, 0.4), (1, 0.4), (4, 0.98), (8, 1.0), (8, 1.0)]
     return [
         case("2 runs each of 2, 4 and 8 heads", two, 0.9, 2),
         case("one seed fails", unlucky, 0.95, 3),
         case("too few runs of some", unlucky, 0.95, 2),
+        case("one seed fails badly", [(4, 1.0), (4, 1.0), (8, 0.9), (4, 0.2), (8, 1.0)], 0.85, 2),
         case("more heads are worse again", falling, 0.9, 2),
         case("the goal is met exactly", [(8, 1.0), (4, 0.75), (8, 1.0), (4, 0.75)], 0.75, 2),
         case("nothing reaches the goal", two, 0.999, 1),
