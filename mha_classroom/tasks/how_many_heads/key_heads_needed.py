@@ -3,7 +3,7 @@
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.how_many_heads.remove_heads import REMOVAL
+from mha_classroom.tasks.how_many_heads.prune_heads import REMOVAL
 
 
 def key_heads_needed(kept, num_heads, num_kv_heads):

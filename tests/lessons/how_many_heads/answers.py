@@ -120,24 +120,24 @@ def on_a_copy(attention, heads):
 def then(change):
     """remove_by_data, and something more."""
 
-    def remove_heads(attention, heads):
+    def prune_heads(attention, heads):
         remove_by_data(attention, heads)
         change(attention)
 
-    return remove_heads
+    return prune_heads
 
 
 def only(*names):
     """The rows of these matrices alone."""
 
-    def remove_heads(attention, heads):
+    def prune_heads(attention, heads):
         stay, index = _rest(attention, heads)
         for name in names:
             linear = getattr(attention, name)
             linear.weight.data = linear.weight.data[index]
         attention.num_heads = len(stay)
 
-    return remove_heads
+    return prune_heads
 
 
 def reversed_order(attention, heads):
@@ -291,7 +291,7 @@ RIGHT = {
             G.abs().mean(0) / torch.linalg.vector_norm(G.abs().mean(0), dim=-1)[:, None]
         ).nan_to_num(0.0),
     },
-    "08-remove_heads": {
+    "08-prune_heads": {
         "new layers": remove_with_new_layers,
         "data": remove_by_data,
         "an axis for the heads": remove_by_views,
@@ -353,7 +353,7 @@ WRONG = {
         "first example": lambda G: torch.nn.functional.normalize(G[0].abs(), dim=1, eps=1e-300),
         "transposed": lambda G: importance_of_sums(G).T,
     },
-    "08-remove_heads": {
+    "08-prune_heads": {
         "nothing": lambda attention, heads: None,
         "a copy": on_a_copy,
         "queries alone": only("W_q"),

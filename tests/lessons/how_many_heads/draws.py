@@ -74,7 +74,7 @@ def runs(rng, weak=None):
 DRAWS = {
     "08-mask_heads": masks,
     "08-head_importance": gradients,
-    "08-remove_heads": removal,
+    "08-prune_heads": removal,
     "08-key_heads_needed": groups_of_heads,
     "08-choose_heads": budget,
     "08-expected_share": shared,

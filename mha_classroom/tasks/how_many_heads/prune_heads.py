@@ -1,4 +1,4 @@
-"""Task 8.3, remove_heads: heads taken out for good, with biases, and a second time."""
+"""Task 8.3, prune_heads: heads taken out for good, with biases, and a second time."""
 
 import torch
 from torch import nn
@@ -10,7 +10,7 @@ from mha_classroom.tasks.how_many_heads.runs import made, run_removal
 REMOVAL = "Remove them for good"
 
 
-def remove_heads(attention, heads):
+def prune_heads(attention, heads):
     build_removal()(attention, heads)
 
 
@@ -100,7 +100,7 @@ def build_removal(
 ):
     """makers: what loses rows. out: how W_o is cut. count: the number of heads afterwards."""
 
-    def remove_heads(attention, heads):
+    def prune_heads(attention, heads):
         kept = stay(heads, attention.num_heads)
         index = features(kept, attention.num_heads, width(attention))
         for name in makers:
@@ -114,7 +114,7 @@ def build_removal(
             W_o.bias = nn.Parameter(out_bias(W_o.bias.detach(), index))
         attention.num_heads = count(kept, attention)
 
-    return remove_heads
+    return prune_heads
 
 
 def _zeroed(attention, heads):
@@ -203,8 +203,8 @@ REMOVED = {
 }
 
 TASK = Task(
-    "08-remove_heads",
-    remove_heads,
+    "08-prune_heads",
+    prune_heads,
     removal_cases,
     run=run_removal,
     examine=examine_removal,
