@@ -9,7 +9,7 @@ PYTEST := $(PY) -m pytest
 # wait: three workers keep two cores busy.
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=60 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help lab test run edit save exercises lint bench prove doctor
+.PHONY: help lab test run edit save exercises lint bench study prove doctor
 
 help: ## list these targets
 	@echo 'Read the course with `make lab`. All targets:'
@@ -53,6 +53,9 @@ bench: $(VENV)/.ready-dev ## time the package against its peers
 	$(PY) tests/course/bench.py
 	$(PY) tests/course/bench_encode.py
 	$(PY) tests/grading/bench_grading.py
+
+study: $(VENV)/.ready-dev ## train all runs of lesson 08's study anew, which takes minutes
+	$(PY) tests/course/study.py
 
 prove: $(VENV)/.ready-dev ## run the long proofs, which are not part of `make test`
 	$(PYTEST) tests -m prove $(TEST_ARGS)

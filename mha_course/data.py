@@ -41,7 +41,8 @@ def draw_recall(count, generator, held_out=False):
     """
     place = torch.arange(len(QUESTIONS)) % HELD_OUT_EVERY == 0
     questions = QUESTIONS[place if held_out else ~place]
-    keys = torch.rand(count, NUM_KEYS, generator=generator).argsort(dim=1)
+    order = torch.rand(count, NUM_KEYS, generator=generator, dtype=torch.float64)
+    keys = order.argsort(dim=1)
     values = torch.randint(NUM_VALUES, (count, NUM_KEYS), generator=generator)
     asked = questions[torch.randint(len(questions), (count,), generator=generator)]  # (count, 4)
     where = keys.argsort(dim=1).gather(1, asked)  # the place at which each asked key stands

@@ -22,12 +22,24 @@ class Curve:
     stopped: bool = False
 
 
-def train(model, draw, loss_of, steps, rate=0.003, seed=0, measure=None, every=50, bar=True):
+def train(
+    model,
+    draw,
+    loss_of,
+    steps,
+    rate=0.003,
+    seed=0,
+    measure=None,
+    every=50,
+    bar=True,
+    decay=False,
+):
     """Train the model with Adam, and return its learning curve.
 
     In each step `draw(generator)` returns a tuple, a batch, and `loss_of(model, *batch)` its
     loss. `measure(model)` returns a number, the accuracy on held-out examples for instance: before
-    the first step, after each `every` steps and after the last. `bar` shows how far it is.
+    the first step, after each `every` steps and after the last. `bar` shows how far it is. With
+    `decay` the rate falls from step to step, in a straight line to 0 after the last.
     Properties: batches and dropout follow from the seed, and torch's random generator is left as
         it was. One thread is used, so that the numbers do not depend on how many there are, and
         with tensors this small a second one mostly waits. An interrupt (the stop button) ends the
@@ -50,6 +62,8 @@ def train(model, draw, loss_of, steps, rate=0.003, seed=0, measure=None, every=5
                 loss = loss_of(model, *draw(batches))
                 if not torch.isfinite(loss):
                     raise FloatingPointError(f"the loss of step {step} is {loss.item()}")
+                for group in optimiser.param_groups:
+                    group["lr"] = rate * (1 - (step - 1) / steps) if decay else rate
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
@@ -78,7 +92,9 @@ def _counted(steps, bar):
         return range(1, steps + 1)
     from tqdm.auto import tqdm
 
-    return tqdm(range(1, steps + 1), desc="steps of training", mininterval=0.5)
+    # A page that does not run shows what stands before the bar.
+    shape = "{total_fmt} steps of training {bar}"
+    return tqdm(range(1, steps + 1), bar_format=shape, mininterval=0.5)
 
 
 @contextmanager

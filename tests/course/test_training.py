@@ -47,6 +47,25 @@ def test_threads_and_what_was_drawn_before_change_nothing(threads):
     assert again.losses == first.losses and not made.training
 
 
+def test_with_decay_the_rate_falls_in_a_straight_line():
+    """Adam's steps are as long as the rate while the gradient stays the same."""
+    line = nn.Linear(1, 1, bias=False)
+    values = [line.weight.item()]
+    train(
+        line,
+        lambda generator: (torch.ones(1, 1),),
+        lambda model, X: model(X).sum(),
+        steps=4,
+        rate=0.1,
+        measure=lambda model: values.append(model.weight.item()) or 0.0,
+        every=1,
+        bar=False,
+        decay=True,
+    )
+    moved = [one - other for one, other in zip(values[1:], values[2:], strict=False)]
+    assert moved == pytest.approx([0.1, 0.075, 0.05, 0.025], rel=1e-4)
+
+
 def test_another_seed_draws_other_batches():
     assert run()[1].losses[0] != run(seed=1)[1].losses[0]
 

@@ -88,8 +88,8 @@ def test_the_course_is_small():
     own = {name: path for name, path in MODULES.items() if name.startswith("mha_course")}
     own = {name: path for name, path in own.items() if "explorer" not in name}
     lines = {name: path.read_text("utf-8").count("\n") for name, path in own.items()}
-    assert sum(lines.values()) < 4000, lines
-    assert len(lines) <= 22, sorted(lines)
+    assert sum(lines.values()) < 4300, lines
+    assert len(lines) <= 24, sorted(lines)
 
 
 @pytest.mark.parametrize("room", ["mha_course", "mha_classroom"])

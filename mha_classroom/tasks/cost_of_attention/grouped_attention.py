@@ -1,0 +1,168 @@
+"""Task 9.6, grouped_attention: query heads that share keys, which are not copied."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.cost_of_attention.runs import run_small
+from mha_classroom.tasks.cost_of_attention.tensor_sizes import small_enough
+
+SHARED = "Heads that share keys and values"
+
+
+def grouped_cases(draw):
+    def case(name, B, H, G, L, S, d_k, d_v, scale=1.0):
+        inputs = {
+            "queries": draw.normal(B, H, L, d_k, scale=scale),
+            "keys": draw.normal(B, G, S, d_k),
+            "values": draw.normal(B, G, S, d_v),
+        }
+        return Case(name, inputs)
+
+    return [
+        case("4 query heads, 2 key heads, one query", 1, 4, 2, 1, 3, 2, 5),
+        case("6 query heads, 2 key heads, one query", 2, 6, 2, 1, 11, 5, 7),
+        case("6 query heads, 3 key heads, 2 queries", 2, 6, 3, 2, 13, 7, 5),
+        case("one key head for all 5 query heads", 3, 5, 1, 3, 7, 11, 13),
+        case("as many key heads as query heads", 2, 3, 3, 4, 5, 7, 2),
+        case("8 query heads, 2 key heads, as many queries as keys", 2, 8, 2, 4, 4, 7, 5),
+        case("one key", 2, 4, 2, 3, 1, 5, 2),
+        case("large scores", 2, 6, 3, 3, 5, 11, 7, scale=300.0),
+    ]
+
+
+def build_grouped(
+    key_head=lambda h, H, G: h // (H // G),
+    scale=lambda q: q.shape[-1] ** -0.5,
+    over=-1,
+    stack=lambda outputs: torch.stack(outputs, 1),
+    value_head=None,
+):
+    """key_head: which one query head h uses. over: the axis of softmax in (B, L, S)."""
+
+    def grouped_attention(queries, keys, values):
+        H, G = queries.shape[1], keys.shape[1]
+        outputs = []
+        for h in range(H):
+            k = keys[:, key_head(h, H, G)]
+            v = values[:, (value_head or key_head)(h, H, G)]
+            weights = (queries[:, h] @ k.mT * scale(queries)).softmax(over)
+            outputs.append(weights @ v)
+        return stack(outputs)
+
+    return grouped_attention
+
+
+def _scores(queries, keys, values):
+    return (queries @ keys.mT * queries.shape[-1] ** -0.5).softmax(-1) @ values
+
+
+def _copied(queries, keys, values):
+    group = queries.shape[1] // keys.shape[1]
+    return _scores(queries, keys.repeat_interleave(group, 1), values.repeat_interleave(group, 1))
+
+
+def _repeated(queries, keys, values):
+    group = queries.shape[1] // keys.shape[1]
+    return _scores(queries, keys.repeat(1, group, 1, 1), values.repeat(1, group, 1, 1))
+
+
+def _broadcast(queries, keys, values):
+    split = queries.unflatten(1, (keys.shape[1], -1))
+    return _scores(split, keys[:, :, None], values[:, :, None]).flatten(1, 2)
+
+
+def _means(queries, keys, values):
+    means = queries.unflatten(1, (keys.shape[1], -1)).mean(2)
+    return _scores(means, keys, values)
+
+
+MISTAKES = {
+    "keys-copied": known(
+        "You copy keys and values for each query head, with a function that repeats or by "
+        "broadcasting.",
+        "The numbers are right. But shared heads are there to save memory, and the copies take as "
+        "much as a full cache. Where one matrix of keys meets several heads, @ makes a copy for "
+        "each of them before it multiplies. One matrix with all queries of a group needs no copy.",
+        wrong=_copied,
+    ),
+    "keys-copied-by-broadcasting": known(twin="keys-copied", wrong=_broadcast),
+    "key-heads-copied-in-turn": known(
+        "You repeat the key heads as a whole: they come in the order 0, 1, 0, 1.",
+        "Neighbouring query heads share one key head. And the copies take as much memory as a full "
+        "cache, which sharing is there to save.",
+        wrong=_repeated,
+    ),
+    "key-heads-in-turn": known(
+        "The query heads take the key heads in turn: 0, 1, 0, 1.",
+        "Neighbouring query heads share one key head.",
+        key_head=lambda h, H, G: h % G,
+    ),
+    "groups-counted-for-their-size": known(
+        "You take G for the number of query heads in a group.",
+        "G is the number of groups. How many query heads share one key head? With 4 query heads "
+        "and 2 key heads the two numbers are equal, and nobody notices.",
+        key_head=lambda h, H, G: min(h // G, G - 1),
+    ),
+    "first-key-head-for-all": known(
+        "All query heads use key head 0.",
+        "That is multi-query attention. Here there may be several key heads.",
+        key_head=lambda h, H, G: 0,
+    ),
+    "values-in-turn": known(
+        "The keys are shared by neighbours, the values in turn.",
+        "A head of values belongs to the head of keys with the same number.",
+        value_head=lambda h, H, G: h % G,
+    ),
+    "heads-averaged": known(
+        "You average the queries of a group.",
+        "Query heads share keys and values, and nothing else: each has its own weights and its own "
+        "output.",
+        wrong=_means,
+    ),
+    "groups-not-joined": known(
+        "You return five axes, with the groups on one of their own.",
+        "The task asks for the query heads as one axis, in their order.",
+        stack=lambda outputs: torch.stack(outputs, 1)[:, :, None],
+    ),
+    "heads-behind-queries": known(
+        "The heads stand behind the queries in your result.",
+        "The heads have to stay on the second axis.",
+        stack=lambda outputs: torch.stack(outputs, 2),
+    ),
+    "not-scaled": known(
+        "The scores are not divided by √d_k.",
+        "Sharing changes nothing in the attention itself.",
+        scale=lambda q: 1.0,
+    ),
+    "divided-by-d_k": known(
+        "The scores are divided by d_k.",
+        "They are divided by the root of it, as everywhere.",
+        scale=lambda q: 1 / q.shape[-1],
+    ),
+    "softmax-over-queries": known(
+        "Your softmax runs over the queries.",
+        "The weights of each query have to sum to 1 over the keys.",
+        over=-2,
+    ),
+}
+
+TASK = Task(
+    "09-grouped_attention",
+    build_grouped(),
+    grouped_cases,
+    run=run_small,
+    examine=small_enough(
+        shape=lambda inputs: (*inputs["queries"].shape[:3], inputs["values"].shape[-1]),
+        limit=lambda inputs: max(
+            *(X.numel() for X in inputs.values()),
+            inputs["queries"][..., 0].numel() * inputs["values"].shape[-1],
+            inputs["queries"][..., 0].numel() * inputs["keys"].shape[2],
+        ),
+        reason="The queries, keys, values, scores and the output need no more.",
+    ),
+    mistakes=read_again(SHARED, MISTAKES),
+    build=build_grouped,
+    alone=("first-key-head-for-all", "groups-not-joined", "heads-behind-queries"),
+    forbidden=("torch.nn.functional.scaled_dot_product_attention",),
+    number=6,
+)

@@ -1,0 +1,199 @@
+"""Task 10.1, bahdanau_step: the context of one step, from keys that are ready."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+
+ONE_VECTOR = "One vector for the whole sentence"
+MASKS = "Who hides what"
+
+
+def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
+    scores = torch.tanh((state @ W_q)[:, None] + ready_keys) @ w_v
+    hidden = torch.arange(scores.shape[1]) >= valid_lens[:, None]
+    weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+    return (weights[:, None] @ states)[:, 0], weights
+
+
+def step_cases(draw):
+    def case(name, B, S, query_size, h, d, lens, scale=1.0):
+        inputs = {
+            "state": draw.normal(B, query_size),
+            "ready_keys": draw.normal(B, S, h),
+            "states": draw.normal(B, S, d),
+            "valid_lens": torch.tensor(lens),
+            "W_q": draw.normal(query_size, h),
+            "w_v": draw.normal(h, scale=scale),
+        }
+        return Case(name, inputs)
+
+    return [
+        case("1 sequence of 3 states", 1, 3, 2, 2, 2, [3]),
+        case("2 sequences of unequal length", 2, 5, 3, 7, 4, [5, 2]),
+        case("3 sequences, all widths 3", 3, 3, 3, 3, 3, [1, 3, 2]),
+        case("as many sequences as states", 4, 4, 5, 2, 6, [4, 1, 3, 2]),
+        case("large scores", 3, 7, 4, 6, 5, [7, 4, 1], 2000.0),
+        case("one state", 2, 1, 3, 5, 2, [1, 1]),
+    ]
+
+
+def step_stages(inputs):
+    projected = inputs["state"] @ inputs["W_q"]
+    hidden = torch.tanh(projected[:, None] + inputs["ready_keys"])
+    scores = hidden @ inputs["w_v"]
+    out = torch.arange(scores.shape[1]) >= inputs["valid_lens"][:, None]
+    weights = scores.masked_fill(out, -torch.inf).softmax(-1)
+    return {
+        "the state times W_q": projected,
+        "the tanh of the sums": hidden,
+        "the scores": scores,
+        "the weights": weights,
+        "the context": (weights[:, None] @ inputs["states"])[:, 0],
+    }
+
+
+def build_step(
+    join=lambda q, k: torch.tanh(q + k),
+    last=unchanged,
+    scale=lambda h: 1.0,
+    keep=torch.lt,
+    fill=-torch.inf,
+    lens=lambda valid_lens, S: valid_lens,
+    weigh=lambda scores: scores.softmax(-1),
+    after=lambda weights, keep: weights,
+    values=lambda states, ready_keys: states,
+    give=lambda context, weights: (context, weights),
+):
+    def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
+        scores = join((state @ W_q)[:, None], ready_keys) @ last(w_v) * scale(len(w_v))
+        S = scores.shape[1]
+        seen = keep(torch.arange(S), lens(valid_lens, S)[:, None])
+        weights = after(
+            weigh(scores.masked_fill(~seen, fill)), torch.arange(S) < valid_lens[:, None]
+        )
+        return give((weights[:, None] @ values(states, ready_keys))[:, 0], weights)
+
+    return bahdanau_step
+
+
+STEP = {
+    "no-tanh": known(
+        "There is no tanh: the score is w_v times the sum itself.",
+        "Then the state adds the same number to the scores of all keys, and the softmax takes it "
+        "out again. Every step would look at the same place.",
+        join=lambda q, k: q + k,
+    ),
+    "tanh-of-each": known(
+        "The state has no effect on your weights: the tanh is taken of the keys alone, or of query "
+        "and keys apart.",
+        "Added after the tanh, the state adds the same number to all scores, which the softmax "
+        "takes out again. What does the tanh of lesson 1's score bend?",
+        join=lambda q, k: torch.tanh(q) + torch.tanh(k),
+    ),
+    "w_v-forgotten": known(
+        "You add up the numbers behind the tanh: w_v has no effect.",
+        "w_v says how much each of them counts in the score.",
+        last=torch.ones_like,
+    ),
+    "multiplied": known(
+        "You multiply query and key, feature by feature.",
+        "This attention is called additive. What happens to the two before the tanh?",
+        join=lambda q, k: torch.tanh(q * k),
+    ),
+    "subtracted": known(
+        "You subtract the keys from the query.",
+        "This attention is called additive.",
+        join=lambda q, k: torch.tanh(q - k),
+    ),
+    "scaled": known(
+        "You divide the scores by the square root of a width.",
+        "That belongs to the dot product, whose size grows with the width. Bahdanau's score has "
+        "no scale: w_v can learn one.",
+        scale=lambda h: h**-0.5,
+    ),
+    "lengths-ignored": known(
+        "valid_lens has no effect.",
+        "The states past the length of a source were made of padding. No weight may go there.",
+        section=MASKS,
+        lens=lambda valid_lens, S: torch.full_like(valid_lens, S),
+    ),
+    "one-state-too-many": known(
+        "Each sequence sees one state past its length.",
+        "States count from 0, so a length of 3 allows 0, 1 and 2.",
+        section=MASKS,
+        keep=torch.le,
+    ),
+    "mask-inverted": known(
+        "The padding is seen, and the real states are hidden.",
+        "masked_fill writes where its mask is True: are those the places that may be seen?",
+        section=MASKS,
+        keep=torch.ge,
+    ),
+    "scores-0": known(
+        "You set the scores of padding to 0.",
+        "exp(0) is 1, so padding still gets a share.",
+        section=MASKS,
+        fill=0.0,
+    ),
+    "mask-after-softmax": known(
+        "You hide padding after the softmax: the weights of a sequence do not sum to 1.",
+        "When the softmax divided, the padding was in the sum.",
+        section=MASKS,
+        lens=lambda valid_lens, S: torch.full_like(valid_lens, S),
+        after=lambda weights, keep: weights * keep,
+    ),
+    "softmax-over-the-batch": known(
+        "The softmax runs over the sequences of the batch.",
+        "Each sequence shares out one unit of attention among its own states.",
+        weigh=lambda scores: scores.softmax(0).nan_to_num(),
+    ),
+    "scores-for-weights": known(
+        "You average with the scores themselves: there is no softmax.",
+        "Scores may be negative, and do not sum to 1.",
+        weigh=lambda scores: scores.masked_fill(scores.isinf(), 0.0),
+    ),
+    "keys-for-values": known(
+        "The context is an average of ready_keys.",
+        "The keys are for being found. What is handed over are the states themselves.",
+        values=lambda states, ready_keys: ready_keys,
+    ),
+    "only-the-context": known(
+        "You return the context alone.",
+        "Asked for are the context and the weights, in this order.",
+        give=lambda context, weights: context,
+    ),
+    "weights-first": known(
+        "You return the weights first.",
+        "Asked for are the context and the weights, in this order.",
+        give=lambda context, weights: (weights, context),
+    ),
+    "axis-left": known(
+        "Your context has an axis of length 1 too many.",
+        "One step has one query for each sequence. The result is (B, d).",
+        give=lambda context, weights: (context[:, None], weights),
+    ),
+}
+
+TASK = Task(
+    "10-bahdanau_step",
+    bahdanau_step,
+    step_cases,
+    returns=("the context", "the weights"),
+    mistakes=read_again(ONE_VECTOR, STEP),
+    build=build_step,
+    stages=step_stages,
+    alone=(
+        "only-the-context",
+        "weights-first",
+        "axis-left",
+        "keys-for-values",
+        "mask-inverted",
+        "mask-after-softmax",
+        "softmax-over-the-batch",
+        "scores-for-weights",
+        "subtracted",
+        "w_v-forgotten",
+    ),
+    forbidden=("mha_course.attention.AdditiveAttention",),
+    number=1,
+)

@@ -1,0 +1,217 @@
+"""Task 10.3, cross_step: cross-attention of one new token to keys and values that are kept."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import FINISHED
+
+QUERIES_FROM_HERE = "Queries from here, keys from there"
+MASKS = "Who hides what"
+
+
+def cross_step(y, keys, values, memory_lens, W_q, W_o):
+    B, H, S, d_k = keys.shape
+    queries = (y @ W_q).reshape(B, H, 1, d_k)
+    scores = queries @ keys.mT / d_k**0.5  # (B, H, 1, S)
+    hidden = torch.arange(S) >= memory_lens[:, None, None, None]
+    weights = scores.masked_fill(hidden, -torch.inf).softmax(-1).nan_to_num()
+    return (weights @ values).reshape(B, -1) @ W_o
+
+
+def cross_cases(draw):
+    def case(name, B, H, S, d_k, d_v, d_model, d_out, lens, scale=1.0):
+        inputs = {
+            "y": draw.normal(B, d_model, scale=scale),
+            "keys": draw.normal(B, H, S, d_k),
+            "values": draw.normal(B, H, S, d_v),
+            "memory_lens": torch.tensor(lens),
+            "W_q": draw.normal(d_model, H * d_k),
+            "W_o": draw.normal(H * d_v, d_out),
+        }
+        return Case(name, inputs)
+
+    return [
+        case("1 sequence, 2 heads", 1, 2, 3, 2, 2, 4, 4, [3]),
+        case("2 sequences of unequal length, 3 heads", 2, 3, 5, 2, 2, 6, 6, [5, 2]),
+        case("all widths differ", 3, 2, 7, 5, 3, 4, 9, [1, 7, 4]),
+        case("as many heads as sequences, tokens and features", 3, 3, 3, 3, 3, 9, 9, [2, 3, 1]),
+        case("a source of length 0", 3, 2, 4, 3, 5, 6, 7, [0, 4, 2]),
+        case("large scores", 2, 2, 5, 3, 2, 4, 6, [5, 3], 1000.0),
+        case("heads of width 1", 2, 4, 3, 1, 1, 4, 4, [3, 2]),
+    ]
+
+
+def cross_stages(inputs):
+    y, keys, values, lens, W_q, W_o = inputs.values()
+    B, H, S, d_k = keys.shape
+    projected = y @ W_q
+    scores = projected.reshape(B, H, 1, d_k) @ keys.mT
+    hidden = torch.arange(S) >= lens[:, None, None, None]
+    scaled = scores / d_k**0.5
+    weights = scaled.masked_fill(hidden, -torch.inf).softmax(-1).nan_to_num()
+    heads = weights @ values
+    return {
+        "the queries": projected,
+        "the scores": scores,
+        "the scaled scores": scaled,
+        "the weights": weights,
+        "what each head brings": heads,
+        "the joined heads": heads.reshape(B, -1),
+        "the output": heads.reshape(B, -1) @ W_o,
+    }
+
+
+def _in_turn(q, H, d_k):
+    return q.reshape(len(q), d_k, H).transpose(1, 2)[:, :, None]
+
+
+def _first_length(lens):
+    return lens[:1].expand(len(lens))
+
+
+def build_cross(
+    split=lambda q, H, d_k: q.reshape(len(q), H, 1, d_k),
+    scale=lambda H, d_k, d_v, S: d_k**-0.5,
+    keep=torch.lt,
+    lens=unchanged,
+    fill=-torch.inf,
+    axis=-1,
+    empty=torch.nan_to_num,
+    values=lambda keys, values: values,
+    merge=lambda heads: heads.reshape(len(heads), -1),
+    finish=torch.matmul,
+):
+    def cross_step(y, keys, values_, memory_lens, W_q, W_o):
+        _, H, S, d_k = keys.shape
+        queries = split(y @ W_q, H, d_k)
+        scores = queries @ keys.mT * scale(H, d_k, values_.shape[-1], S)
+        seen = keep(torch.arange(S), lens(memory_lens)[:, None, None, None])
+        weights = empty(scores.masked_fill(~seen, fill).softmax(axis))
+        return finish(merge(weights @ values(keys, values_)), W_o)
+
+    return cross_step
+
+
+CROSS = {
+    "not-scaled": known(
+        "You do not scale the scores.",
+        "Lesson 2's division is part of every head, in cross-attention too.",
+        scale=lambda H, d_k, d_v, S: 1.0,
+    ),
+    "scaled-by-all-heads": known(
+        "You divide the scores by the root of the width of all heads together.",
+        "A score is the product of one head's query and key. How long are those?",
+        scale=lambda H, d_k, d_v, S: (H * d_k) ** -0.5,
+    ),
+    "scaled-by-the-values": known(
+        "You divide the scores by the root of the width of a value.",
+        "Values take no part in a score.",
+        scale=lambda H, d_k, d_v, S: d_v**-0.5,
+    ),
+    "divided-by-width": known(
+        "You divide the scores by d_k, not by its root.",
+        "The spread of a score is the root of d_k.",
+        scale=lambda H, d_k, d_v, S: 1 / d_k,
+    ),
+    "multiplied-by-root": known(
+        "You multiply the scores by the root of d_k.",
+        "Scores spread too far as they are. The scale brings them closer together.",
+        scale=lambda H, d_k, d_v, S: d_k**0.5,
+    ),
+    "scaled-by-keys": known(
+        "You divide the scores by the root of the number of keys.",
+        "How far scores spread depends on how many products are in one score.",
+        scale=lambda H, d_k, d_v, S: S**-0.5,
+    ),
+    "features-in-turn": known(
+        "Your heads take the numbers of a query in turn.",
+        "Head h owns columns h·d_k to (h+1)·d_k − 1 of W_q.",
+        split=_in_turn,
+    ),
+    "heads-joined-in-turn": known(
+        "You join the heads in turn: feature 0 of every head, then feature 1.",
+        "All numbers of head 0 come first. W_o has its rows in this order.",
+        merge=lambda heads: heads[:, :, 0].transpose(1, 2).reshape(len(heads), -1),
+    ),
+    "lengths-ignored": known(
+        "memory_lens has no effect.",
+        "Past the length of a source there is padding, and keys were computed of it all the same.",
+        section=MASKS,
+        lens=lambda lens: torch.full_like(lens, 10**6),
+    ),
+    "one-key-too-many": known(
+        "Each query sees one key past the length.",
+        "Keys count from 0, so a length of 3 allows the keys 0, 1 and 2.",
+        section=MASKS,
+        keep=torch.le,
+    ),
+    "mask-inverted": known(
+        "You hide the real keys and show the padding.",
+        "masked_fill writes where its mask is True: are those the keys that may be seen?",
+        section=MASKS,
+        keep=torch.ge,
+    ),
+    "scores-0": known(
+        "You set the scores of padding to 0.",
+        "exp(0) is 1, so padding still gets a share.",
+        section=MASKS,
+        fill=0.0,
+    ),
+    "one-length-for-all": known(
+        "Every sequence gets the length of the first.",
+        "Each source has its own length.",
+        section=MASKS,
+        lens=_first_length,
+    ),
+    "nan-for-length-0": known(
+        "A source of length 0 gives NaN.",
+        "A softmax over nothing but -inf divides 0 by 0. Its heads have to bring zeros.",
+        section=MASKS,
+        empty=unchanged,
+    ),
+    "uniform-for-length-0": known(
+        "A source of length 0 gets the average of its padding.",
+        "A finite fill makes all scores equal, and softmax makes equal weights of them. The heads "
+        "have to bring zeros.",
+        section=MASKS,
+        fill=-1e9,
+    ),
+    "softmax-over-heads": known(
+        "The softmax runs over the heads.",
+        "Each head shares out its own unit of attention among the keys.",
+        axis=1,
+    ),
+    "no-output-projection": known(
+        "You return the joined heads: W_o is not used.",
+        "W_o mixes what the heads bring.",
+        finish=lambda joined, W_o: joined,
+    ),
+    "axis-left": known(
+        "Your result has an axis of length 1 too many.",
+        "There is one new token for each sequence. The result is (B, d_out).",
+        finish=lambda joined, W_o: (joined @ W_o)[:, None],
+    ),
+}
+
+TASK = Task(
+    "10-cross_step",
+    cross_step,
+    cross_cases,
+    returns=("the output",),
+    mistakes=read_again(QUERIES_FROM_HERE, CROSS),
+    build=build_cross,
+    stages=cross_stages,
+    alone=(
+        "axis-left",
+        "no-output-projection",
+        "softmax-over-heads",
+        "mask-inverted",
+        "one-length-for-all",
+        "scaled-by-keys",
+        "multiplied-by-root",
+        "scaled-by-the-values",
+        "nan-for-length-0",
+    ),
+    forbidden=FINISHED,
+    number=3,
+)

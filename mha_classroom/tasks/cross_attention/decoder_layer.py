@@ -1,0 +1,278 @@
+"""Task 10.4, decoder_layer: a decoder layer from PyTorch's parts, with norms before or after."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.cross_attention.runs import run_decoder_layer
+
+MASKS = "Who hides what"
+SWAPS = "Two ways to swap them"
+
+
+def decoder_layer(layer, Y, memory, memory_lens):
+    later = torch.ones(Y.shape[1], Y.shape[1], dtype=torch.bool).triu(1)
+    padding = torch.arange(memory.shape[1]) >= memory_lens[:, None]
+
+    def looks_back(X):
+        return layer.self_attn(X, X, X, attn_mask=later, need_weights=False)[0]
+
+    def reads(X):
+        return layer.multihead_attn(
+            X, memory, memory, key_padding_mask=padding, need_weights=False
+        )[0]
+
+    def thinks(X):
+        return layer.linear2(layer.activation(layer.linear1(X)))
+
+    parts = ((looks_back, layer.norm1), (reads, layer.norm2), (thinks, layer.norm3))
+    for part, norm in parts:
+        Y = Y + part(norm(Y)) if layer.norm_first else norm(Y + part(Y))
+    return Y
+
+
+def layer_cases(draw):
+    def case(name, B, L, S, d, H, inner, lens, norm_first):
+        sizes = {
+            "self_attn.in_proj_weight": (3 * d, d),
+            "self_attn.in_proj_bias": (3 * d,),
+            "self_attn.out_proj.weight": (d, d),
+            "self_attn.out_proj.bias": (d,),
+            "linear1.weight": (inner, d),
+            "linear1.bias": (inner,),
+            "linear2.weight": (d, inner),
+            "linear2.bias": (d,),
+        }
+        for n in (1, 2, 3):
+            sizes |= {f"norm{n}.weight": (d,), f"norm{n}.bias": (d,)}
+        for name_, shape in list(sizes.items()):
+            if name_.startswith("self_attn"):
+                sizes[name_.replace("self_attn", "multihead_attn")] = shape
+        inputs = {
+            "num_heads": H,
+            "norm_first": norm_first,
+            "weights": {n: draw.normal(*shape, scale=0.7) for n, shape in sizes.items()},
+            "Y": draw.normal(B, L, d),
+            "memory": 3 * draw.normal(B, S, d) + 1,
+            "memory_lens": torch.tensor(lens),
+        }
+        return Case(name, inputs)
+
+    return [
+        case("1 sequence, norm_first=False", 1, 2, 3, 4, 2, 5, [3], False),
+        case("1 sequence, norm_first=True", 1, 2, 3, 4, 2, 5, [3], True),
+        case("2 sources of unequal length, norm_first=False", 2, 4, 5, 6, 3, 7, [5, 2], False),
+        case("2 sources of unequal length, norm_first=True", 2, 4, 5, 6, 3, 7, [2, 5], True),
+        case("as many written tokens as read ones", 3, 4, 4, 6, 2, 3, [1, 4, 3], False),
+        case("all sizes alike, norm_first=True", 3, 3, 3, 3, 3, 3, [3, 1, 2], True),
+        case("nothing but START", 2, 1, 5, 4, 2, 6, [4, 5], False),
+    ]
+
+
+def _block(kept, Y, part, norm, norm_first):
+    return kept + part(norm(Y)) if norm_first else norm(kept + part(Y))
+
+
+def _normed_sum(kept, Y, part, norm, norm_first):
+    return norm(Y) + part(norm(Y)) if norm_first else norm(kept + part(Y))
+
+
+def build_layer(
+    later=lambda L: torch.ones(L, L, dtype=torch.bool).triu(1),
+    padding=lambda S, lens: torch.arange(S) >= lens[:, None],
+    asked=lambda layer, X, memory: (X, memory, memory),
+    back=lambda layer: layer.self_attn,
+    cross=lambda layer: layer.multihead_attn,
+    think=lambda layer, X: layer.linear2(layer.activation(layer.linear1(X))),
+    first=lambda layer: layer.norm_first,
+    norms=("norm1", "norm2", "norm3"),
+    order=(0, 1, 2),
+    ready=lambda layer, memory: memory,
+    sums=None,
+    block=_block,
+):
+    """sums: which of the three parts have one."""
+
+    def decoder_layer(layer, Y, memory, memory_lens):
+        memory = ready(layer, memory)
+        hidden, out = later(Y.shape[1]), padding(memory.shape[1], memory_lens)
+
+        def looks_back(X):
+            return back(layer)(X, X, X, attn_mask=hidden, need_weights=False)[0]
+
+        def reads(X):
+            given = asked(layer, X, memory)
+            fits = out if given[1].shape[1] == memory.shape[1] else None
+            return cross(layer)(*given, key_padding_mask=fits, need_weights=False)[0]
+
+        parts = (looks_back, reads, lambda X: think(layer, X))
+        for i in order:
+            norm, kept = getattr(layer, norms[i]), sums is None or i in sums
+            Y = block(kept * Y, Y, parts[i], norm, first(layer))
+        return Y
+
+    return decoder_layer
+
+
+LAYER = {
+    "future-seen": known(
+        "Your self-attention has no causal mask.",
+        "Each row has to guess the next token. Without a mask it reads it.",
+        later=lambda L: None,
+    ),
+    "causal-mask-inverted": known(
+        "Your causal mask says True where a token may look.",
+        "So it is in this course. In PyTorch's module True means: ignore.",
+        later=lambda L: torch.ones(L, L, dtype=torch.bool).tril(),
+    ),
+    "itself-hidden": known(
+        "No token sees itself, so the first sees nothing.",
+        "Token t may see tokens 0 to t. Which diagonal is the first that is hidden?",
+        later=lambda L: torch.ones(L, L, dtype=torch.bool).triu(0),
+    ),
+    "next-token-seen": known(
+        "Each token sees the next one too.",
+        "It is the very token that it has to guess. Which diagonal is the first that is hidden?",
+        later=lambda L: torch.ones(L, L, dtype=torch.bool).triu(2),
+    ),
+    "lengths-ignored": known(
+        "memory_lens has no effect.",
+        "The cross-attention has to hide the padding of the source.",
+        padding=lambda S, lens: None,
+    ),
+    "padding-mask-inverted": known(
+        "Your padding mask says True where there is a token.",
+        "In PyTorch's module True means: ignore this key.",
+        padding=lambda S, lens: torch.arange(S) < lens[:, None],
+    ),
+    "one-key-too-many": known(
+        "The cross-attention sees one key past the length.",
+        "Keys count from 0, so a length of 3 allows the keys 0, 1 and 2.",
+        padding=lambda S, lens: torch.arange(S) > lens[:, None],
+    ),
+    "memory-forgotten": known(
+        "The second attention asks the decoder's own tokens.",
+        "Then the layer never reads the source. Where do keys and values come from?",
+        section=SWAPS,
+        asked=lambda layer, X, memory: (X, X, X),
+    ),
+    "queries-and-keys-swapped": known(
+        "The memory asks, and the decoder's tokens are asked.",
+        "There would be a row for each token of the source, not for each that is written.",
+        section=SWAPS,
+        asked=lambda layer, X, memory: (memory, X, X),
+    ),
+    "attentions-swapped": known(
+        "The two attentions have changed places.",
+        "self_attn looks back at the target, multihead_attn reads the memory.",
+        back=lambda layer: layer.multihead_attn,
+        cross=lambda layer: layer.self_attn,
+    ),
+    "one-attention-for-both": known(
+        "You use self_attn for the cross-attention too.",
+        "PyTorch calls the second one multihead_attn. It has weights of its own.",
+        cross=lambda layer: layer.self_attn,
+    ),
+    "always-post-norm": known(
+        "The norm always comes after the sum.",
+        "layer.norm_first says where it belongs. If it is True, the norm stands before each part.",
+        first=lambda layer: False,
+    ),
+    "always-pre-norm": known(
+        "The norm always comes before the part.",
+        "layer.norm_first says where it belongs. If it is False, the sum is normalised.",
+        first=lambda layer: True,
+    ),
+    "norm_first-inverted": known(
+        "The norms are before the parts where they belong behind the sums, and the reverse.",
+        "norm_first=True: the norm comes first, then the part.",
+        first=lambda layer: not layer.norm_first,
+    ),
+    "normed-sum": known(
+        "With norm_first you add each part to what has been normalised.",
+        "The norm stands on the way into the part. The way past it has no norm.",
+        block=_normed_sum,
+    ),
+    "norm-of-the-part": known(
+        "You normalise what a part returns, and then add it.",
+        "Either the sum is normalised, or what goes into the part.",
+        block=lambda kept, Y, part, norm, norm_first: kept + norm(part(Y)),
+    ),
+    "both-norms": known(
+        "With norm_first you normalise the sum as well.",
+        "The norm moves to the front: behind the sum there is none then.",
+        block=lambda kept, Y, part, norm, norm_first: (
+            norm(kept + part(norm(Y))) if norm_first else norm(kept + part(Y))
+        ),
+    ),
+    "no-norms": known(
+        "There are no norms.",
+        "Each of the three parts has one.",
+        block=lambda kept, Y, part, norm, norm_first: kept + part(Y),
+    ),
+    "memory-normalised": known(
+        "You normalise the memory too.",
+        "The encoder has done that. Only what runs along the decoder is normalised here.",
+        ready=lambda layer, memory: layer.norm2(memory),
+    ),
+    "norms-in-another-order": known(
+        "norm1 and norm2 have changed places.",
+        "They belong to the parts in the order of the layer.",
+        norms=("norm2", "norm1", "norm3"),
+    ),
+    "cross-attention-first": known(
+        "The cross-attention comes before the self-attention.",
+        "First the decoder looks back at what is written. With what it found it asks the source.",
+        order=(1, 0, 2),
+    ),
+    "no-feed-forward": known(
+        "The feed-forward network is missing.",
+        "A decoder layer has three parts, each with its sum and norm.",
+        order=(0, 1),
+    ),
+    "no-activation": known(
+        "There is no activation between the two linear layers.",
+        "Two linear layers in a row are one linear layer.",
+        think=lambda layer, X: layer.linear2(layer.linear1(X)),
+    ),
+    "no-sum-around-cross-attention": known(
+        "Around the cross-attention there is no sum.",
+        "What was written so far would be lost there. Each of the three parts is added to what "
+        "comes in.",
+        sums=(0, 2),
+    ),
+    "no-sums": known(
+        "There are no sums.",
+        "Each of the three parts is added to what comes in.",
+        sums=(),
+    ),
+}
+
+TASK = Task(
+    "10-decoder_layer",
+    decoder_layer,
+    layer_cases,
+    run=run_decoder_layer,
+    returns=("the output",),
+    mistakes=read_again(MASKS, LAYER),
+    build=build_layer,
+    alone=(
+        "queries-and-keys-swapped",
+        "causal-mask-inverted",
+        "itself-hidden",
+        "no-sums",
+        "attentions-swapped",
+        "padding-mask-inverted",
+        "norm_first-inverted",
+        "norms-in-another-order",
+        "norm-of-the-part",
+        "both-norms",
+        "no-norms",
+        "normed-sum",
+        "cross-attention-first",
+        "next-token-seen",
+        "memory-normalised",
+        "one-key-too-many",
+    ),
+    forbidden=("torch.nn.modules.transformer.TransformerDecoderLayer",),
+    number=4,
+)

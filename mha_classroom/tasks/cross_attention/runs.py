@@ -1,0 +1,38 @@
+"""What runs of lesson 10's tasks beside the learner's code."""
+
+from torch import nn
+
+__all__ = ["run_decoder_layer", "run_greedy"]
+
+
+def run_greedy(answer, inputs):
+    """Let an answer write with a made model, whose scores follow from step, row and last token."""
+    at_step, after = inputs["at_step"], inputs["after"]  # (steps, B, V), (V, V)
+
+    def score_next(written):
+        return at_step[written.shape[1] - 1] + after[written[:, -1]]  # (B, V)
+
+    longest, batch_size = at_step.shape[:2]
+    return answer(score_next, batch_size, longest, *inputs["tokens"])
+
+
+class DecoderParts(nn.Module):
+    """The parts of a torch.nn.TransformerDecoderLayer under its names, without its forward."""
+
+    def __init__(self, weights, num_heads, norm_first):
+        super().__init__()
+        num_inner, d = weights["linear1.weight"].shape
+        self.self_attn = nn.MultiheadAttention(d, num_heads, batch_first=True)
+        self.multihead_attn = nn.MultiheadAttention(d, num_heads, batch_first=True)
+        self.linear1, self.linear2 = nn.Linear(d, num_inner), nn.Linear(num_inner, d)
+        self.norm1, self.norm2, self.norm3 = nn.LayerNorm(d), nn.LayerNorm(d), nn.LayerNorm(d)
+        self.activation, self.norm_first = nn.functional.relu, norm_first
+        self.double().requires_grad_(False)
+        self.load_state_dict(weights)
+        self.eval()
+
+
+def run_decoder_layer(answer, inputs):
+    """Call an answer with the parts that the case's weights make."""
+    parts = DecoderParts(inputs["weights"], inputs["num_heads"], inputs["norm_first"])
+    return answer(parts, inputs["Y"], inputs["memory"], inputs["memory_lens"])

@@ -1,0 +1,122 @@
+"""Task 8.6, expected_share: the answers that are right if heads bring values without order."""
+
+import itertools
+
+from mha_classroom.checks.task import Case, Task, known, read_again
+
+TASK_OF_LESSON = "A task for several heads"
+
+
+def expected_share(groups, num_values):
+    return build_share()(groups, num_values)
+
+
+def share_cases(draw):
+    def case(name, groups, num_values):
+        return Case(name, {"groups": groups, "num_values": num_values})
+
+    return [
+        case("a head for one answer, a head for two; 2 values", (1, 2), 2),
+        case("two heads with two answers each", (2, 2), 8),
+        case("one head with two answers, two with one", (2, 1, 1), 8),
+        case("one head for all four", (4,), 5),
+        case("a head for each", (1, 1, 1), 6),
+        case("heads with 3 and 1", (3, 1), 4),
+        case("heads with 1, 3 and 2", (1, 3, 2), 3),
+        case("a single value", (3, 2), 1),
+        case("one head with five answers", (5,), 4),
+    ]
+
+
+def most_frequent(values):
+    return max(values.count(value) for value in values)
+
+
+def build_share(
+    right=most_frequent,
+    possible=lambda n, size: itertools.product(range(n), repeat=size),
+    total=lambda rights, groups: sum(rights) / sum(groups),
+    groups_of=lambda groups: groups,
+):
+    """right: how many answers of a group are right, for values of one group."""
+
+    def expected_share(groups, num_values):
+        groups, rights = groups_of(groups), []
+        for size in groups:
+            counts = [right(list(values)) for values in possible(num_values, size)]
+            rights.append(sum(counts) / max(len(counts), 1))
+        return total(rights, groups)
+
+    return expected_share
+
+
+def _product(rights, groups):
+    product = 1.0
+    for right, size in zip(rights, groups, strict=True):
+        product *= right / size
+    return product
+
+
+SHARES = {
+    "groups-count-alike": known(
+        "You take the mean of the heads' shares, so that a head with one answer counts as much as "
+        "one with three.",
+        "Asked for is the share of all answers.",
+        total=lambda rights, groups: (
+            sum(right / size for right, size in zip(rights, groups, strict=True)) / len(groups)
+        ),
+    ),
+    "heads-pooled": known(
+        "You put the answers of all heads into one heap.",
+        "Two heads arrive side by side: the model knows which of them brought a value.",
+        groups_of=lambda groups: (sum(groups),),
+    ),
+    "one-right-for-each-head": known(
+        "You count one right answer for each head.",
+        "Keys are there once each, but a value may come twice. Then the same guess is right twice.",
+        right=lambda values: 1,
+    ),
+    "all-equal-or-one": known(
+        "You count a guess as right for all answers of a head if their values are equal, and for "
+        "one otherwise.",
+        "With three answers, two of the values may be equal.",
+        right=lambda values: len(values) if len(set(values)) == 1 else 1,
+    ),
+    "order-ignored": known(
+        "You count sets of values, each as equally likely.",
+        "Values 0 and 1 can come in two orders, 0 and 0 in one. Then 0 and 1 are twice as likely.",
+        possible=lambda n, size: itertools.combinations_with_replacement(range(n), size),
+    ),
+    "blind-guess": known(
+        "You let the model guess among all values.",
+        "It does not know the order, but it knows which values a head brought.",
+        wrong=lambda groups, num_values: 1 / num_values,
+    ),
+    "random-of-the-group": known(
+        "You let the model choose one of a head's values at random for each answer.",
+        "A better guess exists: which of them is right most often?",
+        right=lambda values: sum(values.count(value) for value in values) / len(values),
+    ),
+    "number-not-share": known(
+        "You return how many answers are right.",
+        "Asked for is their share.",
+        total=lambda rights, groups: sum(rights),
+    ),
+    "product": known(
+        "You multiply the shares of the heads.",
+        "That is for all answers to be right at once. Here every answer counts by itself.",
+        total=_product,
+    ),
+}
+
+
+TASK = Task(
+    "08-expected_share",
+    expected_share,
+    share_cases,
+    returns=("the share",),
+    mistakes=read_again(TASK_OF_LESSON, SHARES),
+    build=build_share,
+    alone=("blind-guess", "product", "number-not-share"),
+    number=6,
+)

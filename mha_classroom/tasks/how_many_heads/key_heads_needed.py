@@ -1,0 +1,106 @@
+"""Task 8.4, key_heads_needed: which key heads stay when query heads go, and their new numbers."""
+
+import torch
+
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.how_many_heads.prune_heads import REMOVAL
+
+
+def key_heads_needed(kept, num_heads, num_kv_heads):
+    used = kept // (num_heads // num_kv_heads)  # (n,)
+    return torch.unique(used, return_inverse=True)
+
+
+def needed_cases(draw):
+    def case(name, kept, num_heads, num_kv_heads):
+        inputs = {"kept": torch.tensor(kept), "num_heads": num_heads, "num_kv_heads": num_kv_heads}
+        return Case(name, inputs)
+
+    some = draw.integers(0, 1, 24).nonzero().flatten().tolist()
+    return [
+        case("heads 0, 4, 5 of 6 stay, 2 key heads", [0, 4, 5], 6, 2),
+        case("a key head is not needed any more", [4, 5, 7], 8, 4),
+        case("several are not needed", [3, 10, 11], 12, 6),
+        case("the first key head is not needed", [4, 5, 9], 12, 3),
+        case("a key head for each query head", [1, 2, 4], 5, 5),
+        case("one key head for all", [0, 3], 6, 1),
+        case("in no order", [9, 2, 11, 3], 12, 6),
+        case("all stay", list(range(6)), 6, 3),
+        case("one stays", [9], 12, 4),
+        case("drawn at random", some, 24, 8),
+    ]
+
+
+def by_group(kept, num_heads, num_kv_heads):
+    return kept // (num_heads // num_kv_heads)
+
+
+def build_needed(
+    use=by_group,
+    needed=lambda used, kv: used.unique(),
+    place=lambda used, needed: torch.searchsorted(needed, used),
+    order=unchanged,
+):
+    def key_heads_needed(kept, num_heads, num_kv_heads):
+        used = use(kept, num_heads, num_kv_heads)
+        key_heads = needed(used, num_kv_heads)
+        return order((key_heads, place(used, key_heads)))
+
+    return key_heads_needed
+
+
+NEEDED = {
+    "heads-dealt-in-turn": known(
+        "You deal the key heads out in turn: query head h uses key head h modulo their number.",
+        "Query heads that are neighbours form a group.",
+        use=lambda kept, H, G: kept % G,
+    ),
+    "groups-and-size-swapped": known(
+        "You divide by the number of key heads.",
+        "A group has as many query heads as share one key head. How many are these?",
+        use=lambda kept, H, G: kept // G,
+        place=lambda used, needed: torch.searchsorted(needed, used),
+    ),
+    "old-numbers": known(
+        "For the query heads you return the old numbers of their key heads.",
+        "When key heads go, the others move up. Asked for is the place among those that stay.",
+        place=lambda used, needed: used,
+    ),
+    "all-key-heads": known(
+        "You keep all key heads.",
+        "A key head that no query head uses any more can go.",
+        needed=lambda used, kv: torch.arange(kv),
+    ),
+    "repeated": known(
+        "You list a key head once for each query head that uses it.",
+        "A key head is there once, and its group shares it.",
+        needed=lambda used, kv: used,
+    ),
+    "grouped-anew": known(
+        "You group the query heads that stay anew, so that some get the keys of another group.",
+        "A query head was trained with its key head, and keeps it. Groups may be unequal now.",
+        place=lambda used, needed: torch.arange(len(used)) * len(needed) // len(used),
+    ),
+    "renumbered-too-early": known(
+        "You use the places of the query heads among those that stay, where their old numbers "
+        "belong.",
+        "The old number says to which group a head belongs.",
+        use=lambda kept, H, G: torch.arange(len(kept)) // (H // G),
+    ),
+    "swapped": known(
+        "The two results have changed places.",
+        "First the key heads that stay, then the place for each query head.",
+        order=lambda pair: pair[::-1],
+    ),
+}
+
+TASK = Task(
+    "08-key_heads_needed",
+    key_heads_needed,
+    needed_cases,
+    returns=("the key heads", "the places"),
+    mistakes=read_again(REMOVAL, NEEDED),
+    build=build_needed,
+    alone=("swapped", "grouped-anew", "renumbered-too-early"),
+    number=4,
+)

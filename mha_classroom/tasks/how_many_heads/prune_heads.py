@@ -1,0 +1,226 @@
+"""Task 8.3, prune_heads: heads taken out for good, with biases, and a second time."""
+
+import torch
+from torch import nn
+
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.tasks.how_many_heads.runs import made, run_removal
+
+REMOVAL = "Remove them for good"
+
+
+def prune_heads(attention, heads):
+    build_removal()(attention, heads)
+
+
+def removal_cases(draw):
+    """With biases and without, widths that differ, heads in any order, twice, none, all but one."""
+
+    def case(name, heads, num_heads, width, bias=False, sizes=None, later=None):
+        num_hiddens = num_heads * width
+        sizes = sizes or (num_hiddens,) * 3
+        inputs = {"num_heads": num_heads}
+        for letter, size in zip("qkv", sizes, strict=True):
+            inputs[f"W_{letter}.weight"] = draw.normal(num_hiddens, size)
+        inputs["W_o.weight"] = draw.normal(num_hiddens, num_hiddens)
+        if bias:
+            inputs |= {f"W_{letter}.bias": draw.normal(num_hiddens) for letter in "qkvo"}
+        inputs["heads"] = tuple(heads)
+        if later is not None:
+            inputs["later"] = tuple(later)
+        for name_of, size, length in zip(
+            ("queries", "keys", "values"), sizes, (3, 4, 4), strict=True
+        ):
+            inputs[name_of] = draw.normal(2, length, size)
+        return Case(name, inputs)
+
+    return [
+        case("head 1 of 3, width 2, no biases", [1], 3, 2),
+        case("heads 0 and 3 of 5", [0, 3], 5, 2),
+        case("with biases", [1, 2], 5, 3, bias=True),
+        case("queries, keys and values of unlike widths", [2, 0], 5, 3, True, (4, 7, 5)),
+        case("as many heads as they are wide", [0, 2], 4, 4, bias=True),
+        case("none is removed", [], 3, 5, bias=True),
+        case("all but the last", [0, 1, 2], 4, 3, bias=True),
+        case(
+            "removed twice: the numbers are those of the heads that are there",
+            [1],
+            5,
+            2,
+            True,
+            later=[1, 2],
+        ),
+        case("removed twice, 7 heads of width 3", [0, 4], 7, 3, later=[3]),
+    ]
+
+
+@total
+def examine_removal(inputs, seen):
+    """What is left in the layer, and what it computes.
+
+    Raises: AnswerError if a parameter is missing, besides, or cannot be trained any more, or if
+        the layer is in eval mode.
+    """
+    wanted = dict(made(inputs).named_parameters())
+    numbers = seen["numbers"]
+    if sorted(numbers) != sorted(wanted):
+        listed = ", ".join(numbers) or "none"
+        raise AnswerError(f"Afterwards attention has other parameters than before: {listed}.")
+    frozen = [name for name in wanted if seen["trainable"].get(name) is not True]
+    if frozen:
+        raise AnswerError(f"Afterwards these cannot be trained any more: {', '.join(frozen)}.")
+    if seen["training"] is not True:
+        raise AnswerError("Afterwards attention is in eval mode, and it was training before.")
+    return {"num_heads": seen["num_heads"]} | numbers | {"the output": seen["output"]}
+
+
+def in_blocks(heads, count, width):
+    """The features of these heads, side by side in each."""
+    return torch.tensor([width * h + i for h in heads for i in range(width)], dtype=torch.long)
+
+
+def of_weight(attention):
+    return len(attention.W_q.weight) // attention.num_heads
+
+
+def staying(heads, count):
+    return [h for h in range(count) if h not in heads]
+
+
+def build_removal(
+    stay=staying,
+    width=of_weight,
+    features=in_blocks,
+    makers=("W_q", "W_k", "W_v"),
+    bias=lambda X, index: X[index],
+    out=lambda W, index: W[:, index],
+    out_bias=lambda X, index: X,
+    count=lambda kept, attention: len(kept),
+):
+    """makers: what loses rows. out: how W_o is cut. count: the number of heads afterwards."""
+
+    def prune_heads(attention, heads):
+        kept = stay(heads, attention.num_heads)
+        index = features(kept, attention.num_heads, width(attention))
+        for name in makers:
+            linear = getattr(attention, name)
+            linear.weight = nn.Parameter(linear.weight.detach()[index])
+            if linear.bias is not None:
+                linear.bias = nn.Parameter(bias(linear.bias.detach(), index))
+        W_o = attention.W_o
+        W_o.weight = nn.Parameter(out(W_o.weight.detach(), index))
+        if W_o.bias is not None:
+            W_o.bias = nn.Parameter(out_bias(W_o.bias.detach(), index))
+        attention.num_heads = count(kept, attention)
+
+    return prune_heads
+
+
+def _zeroed(attention, heads):
+    width = of_weight(attention)
+    with torch.no_grad():
+        for h in heads:
+            attention.W_o.weight[:, width * h : width * (h + 1)] = 0
+
+
+REMOVED = {
+    "stale-num_heads": known(
+        "num_heads is still the number of before.",
+        "The layer then cuts what is left into too many heads, each too narrow. If the numbers "
+        "divide, no error is raised, and the output is wrong.",
+        count=lambda kept, attention: attention.num_heads,
+    ),
+    "kept-and-removed-swapped": known(
+        "You keep the heads that were to be removed.",
+        "`heads` are those that go.",
+        stay=lambda heads, count: sorted(heads),
+    ),
+    "rows-of-W_o": known(
+        "You cut rows of W_o.",
+        "nn.Linear keeps (out, in). W_o reads the joined heads: are they what goes in, or what "
+        "comes out?",
+        out=lambda W, index: W[index],
+    ),
+    "W_o-as-it-was": known(
+        "W_o still expects all heads.",
+        "The joined heads are narrower now, so W_o has to lose something, too.",
+        out=lambda W, index: W,
+    ),
+    "biases-as-they-were": known(
+        "The biases of W_q, W_k and W_v are as long as before.",
+        "A bias is added to what a projection makes, so it has one number for each row.",
+        bias=lambda X, index: X,
+    ),
+    "first-biases": known(
+        "The biases have the right length, but they are the first ones instead of those of the "
+        "heads that stay.",
+        "Each number of a bias belongs to a row of the weight. They have to go together.",
+        bias=lambda X, index: X[: len(index)],
+    ),
+    "bias-of-W_o-cut": known(
+        "You shorten the bias of W_o.",
+        "It is added to the output, and the output is as wide as before.",
+        out_bias=lambda X, index: X[index],
+    ),
+    "values-forgotten": known(
+        "W_v keeps all heads.",
+        "Each head makes queries, keys and values. All three lose the same rows.",
+        makers=("W_q", "W_k"),
+    ),
+    "features-interleaved": known(
+        "You take features in turn, as if head h had features h, h + H, h + 2H and so on.",
+        "A head owns neighbouring rows: d of them, one after the other (lesson 4).",
+        features=lambda heads, count, width: torch.tensor(
+            [count * i + h for h in heads for i in range(width)], dtype=torch.long
+        ),
+    ),
+    "single-rows": known(
+        "You keep one row for each head.",
+        "Head h owns d rows, where d is its width.",
+        features=lambda heads, count, width: torch.tensor(heads, dtype=torch.long),
+    ),
+    "width-of-out_features": known(
+        "In a layer from which heads were removed before, you get the width of a head wrong.",
+        "out_features is what nn.Linear was made with, and the output stays as wide as before. "
+        "Neither tells how many rows W_q has now. What does?",
+        width=lambda attention: attention.W_q.out_features // attention.num_heads,
+    ),
+    "width-of-the-model": known(
+        twin="width-of-out_features",
+        width=lambda attention: attention.W_o.weight.shape[0] // attention.num_heads,
+    ),
+    "width-of-the-queries": known(
+        "You take the width of a head from the width of the queries.",
+        "Queries may have any width, and what goes into W_q does not say how much comes out.",
+        width=lambda attention: attention.W_q.weight.shape[1] // attention.num_heads,
+    ),
+    "masked-not-removed": known(
+        "You set what belongs to the heads to 0.",
+        "Then the output is right and nothing is saved: all heads are still computed.",
+        wrong=_zeroed,
+    ),
+}
+
+TASK = Task(
+    "08-prune_heads",
+    prune_heads,
+    removal_cases,
+    run=run_removal,
+    examine=examine_removal,
+    returns=("what is left",),
+    mistakes=read_again(REMOVAL, REMOVED),
+    build=build_removal,
+    alone=(
+        "rows-of-W_o",
+        "W_o-as-it-was",
+        "biases-as-they-were",
+        "values-forgotten",
+        "single-rows",
+        "width-of-the-queries",
+        "width-of-the-model",
+        "masked-not-removed",
+        "bias-of-W_o-cut",
+    ),
+    number=3,
+)

@@ -1,0 +1,180 @@
+"""Task 11.3, MendedAttention: right numbers, and nothing learns; repaired."""
+
+import torch
+from torch import nn
+
+from mha_classroom.checks.examining import is_floats, total
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.tasks.reading_published_code.runs import run_learning
+
+
+def learning_cases(draw):
+    def case(name, B, L, H, d):
+        width = H * d
+        weights = {
+            f"heads.{h}.weight": draw.normal(3 * d, width, scale=width**-0.5) for h in range(H)
+        }
+        weights["W_o.weight"] = draw.normal(width, width, scale=width**-0.5)
+        return Case(name, {"num_heads": H, **weights, "X": draw.normal(B, L, width)})
+
+    return [
+        case("1 sequence, 2 heads of width 2", 1, 3, 2, 2),
+        case("2 sequences of 5 words, 3 heads of width 4", 2, 5, 3, 4),
+        case("one head", 3, 4, 1, 5),
+        case("4 heads of width 3", 2, 6, 4, 3),
+    ]
+
+
+@total
+def examine_learning(inputs, seen):
+    """The output and the gradients.
+
+    Raises: AnswerError naming what is missing among the parameters, or has no gradient.
+    """
+    wanted = {name: list(X.shape) for name, X in inputs.items() if name.endswith(".weight")}
+    missing = [name for name in wanted if name not in seen["shapes"]]
+    if missing:
+        raise AnswerError(
+            f"The module has no parameter {missing[0]}. Its parameters: "
+            f"{', '.join(seen['shapes']) or 'none'}. An optimiser sees only these."
+        )
+    if seen["shapes"] != wanted:
+        raise AnswerError(f"The parameters have the shapes {seen['shapes']}, expected {wanted}.")
+    gradients = seen["gradients"]
+    without = [n for n in wanted if not is_floats(gradients.get(n), inputs[n].shape)]
+    if without:
+        raise AnswerError(
+            f"After backward() there is no gradient in {', '.join(without)}, so training would "
+            "never change it."
+        )
+    found = {f"the gradient of {name}": gradients[name] for name in wanted}
+    return {"the output": seen["output"], **found}
+
+
+def build_module(
+    keep=nn.ModuleList,
+    weigh=lambda scores: scores.softmax(-1),
+    scale=lambda d, H: d**0.5,
+    use=lambda weights: weights,
+    value=lambda v: v,
+    parts=(0, 1, 2),
+    bias=False,
+    join=lambda outputs: torch.cat(outputs, -1),
+    finish=lambda self, X: self.W_o(X),
+):
+    class MendedAttention(nn.Module):
+        def __init__(self, d_model, num_heads):
+            super().__init__()
+            d = d_model // num_heads
+            made = [nn.Linear(d_model, 3 * d, bias=bias) for _ in range(num_heads)]
+            self.heads = keep(made)
+            self.W_o = nn.Linear(d_model, d_model, bias=bias)
+
+        def double(self):
+            super().double()
+            for head in self.heads:
+                head.double()
+            return self
+
+        def forward(self, X):
+            outputs = []
+            for head in self.heads:
+                three = head(X).chunk(3, dim=-1)
+                q, k, v = (three[part] for part in parts)
+                weights = weigh(q @ k.mT / scale(q.shape[-1], len(self.heads)))
+                outputs.append(use(weights) @ value(v))
+            return finish(self, join(outputs))
+
+    return MendedAttention
+
+
+def cut_off(X):
+    return X.detach()
+
+
+GRADIENT = "Five survive the best test"
+USED = "Text B: the shape is right"
+
+MODULE = {
+    "heads-in-a-list": known(
+        "The heads are in a Python list, as in the found class.",
+        "A module looks for its parameters in attributes that are modules, and a list is none. "
+        "Print the names of the parameters: whatever is missing there, no optimiser sees, and no "
+        "file of weights holds. And look for a second defect behind this one.",
+        section="Text B: the shape is right",
+        keep=list,
+    ),
+    "found": known(twin="heads-in-a-list", keep=list, use=cut_off),
+    "weights-cut-off": known(
+        "The gradient stops at the attention weights: the rows that make queries and keys have a "
+        "gradient of 0.",
+        "The output is right to the last digit. But .data and detach give the numbers without how "
+        "they came about, so training cannot change where a head looks.",
+        use=cut_off,
+    ),
+    "values-cut-off": known(
+        "The gradient stops at the values: the rows that make them have a gradient of 0.",
+        ".data and detach give the numbers without how they came about.",
+        value=cut_off,
+    ),
+    "output-cut-off": known(
+        "The gradient stops before W_o: no head learns.",
+        ".data, detach and no_grad cut a result off from what it was computed with.",
+        join=lambda outputs: torch.cat(outputs, -1).detach(),
+    ),
+    "heads-shared": known(
+        "Your heads are one and the same layer.",
+        "[layer] * num_heads puts one layer into the list many times. Each head needs its own.",
+        section=USED,
+        keep=lambda made: nn.ModuleList([made[0]] * len(made)),
+    ),
+    "with-biases": known(
+        "Your layers have biases.",
+        "The found class had none, and nobody asks for more parameters.",
+        section=USED,
+        bias=True,
+    ),
+    "W_o-not-used": known(
+        "W_o is not used.",
+        "The last line of the found class was right.",
+        section=USED,
+        finish=lambda self, X: X,
+    ),
+    "not-scaled": known(
+        "The scores are not divided by the root of the width of a head.",
+        "That line was right in the found class.",
+        section=USED,
+        scale=lambda d, H: 1.0,
+    ),
+    "scaled-by-d_model": known(
+        "The scores are divided by the root of d_model.",
+        "A score is a product of one head's query and key. How wide are these?",
+        section="Equal sizes hide mistakes",
+        scale=lambda d, H: (d * H) ** 0.5,
+    ),
+    "keys-and-values-swapped": known(
+        "Keys and values have changed places: the second third of a head's rows makes the keys.",
+        "The order is queries, keys, values, as in the found class.",
+        section=USED,
+        parts=(0, 2, 1),
+    ),
+    "softmax-over-queries": known(
+        "Your weights sum to 1 over the queries.",
+        "Each query shares out one unit of attention among the keys.",
+        section=USED,
+        weigh=lambda scores: scores.softmax(-2),
+    ),
+}
+
+TASK = Task(
+    "11-MendedAttention",
+    build_module(),
+    learning_cases,
+    run=run_learning,
+    examine=examine_learning,
+    kind="class",
+    mistakes=read_again(GRADIENT, MODULE),
+    build=build_module,
+    alone=tuple(MODULE),
+    number=3,
+)

@@ -1,0 +1,120 @@
+"""Task 11.7, my_test: a test that all wrong implementations fail and all right ones pass."""
+
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.reading_published_code.first_test import (
+    CROSS,
+    EQUAL,
+    NOT_A_TEST,
+    SELF,
+    TESTS,
+    build_test,
+    examine_test,
+    shuffled,
+)
+from mha_classroom.tasks.reading_published_code.runs import NAMES, run_test
+
+SHORT, PADDED = (5, 5, [[5, 2]], 1), (5, 7, [[7, 3], [0, 4]], 1)
+LOUD = (4, 6, [[6, 3]], 3000)
+FIVE = "Five survive the best test"
+
+
+def all_cases(draw):
+    return [Case("all implementations", {"implementations": shuffled(draw, NAMES)})]
+
+
+@total
+def examine_all(inputs, said):
+    """As `examine_test`."""
+    return examine_test(inputs, said)
+
+
+def build_my_test(tries=(SHORT, PADDED, LOUD), **parts):
+    return build_test(tries=tries, **parts)
+
+
+MINE = {
+    **NOT_A_TEST,
+    "one-sequence": known(
+        "You test with one sequence and without lengths, on one tensor.",
+        "No wrong mask shows there, and no mistake that mixes up sequences.",
+        tries=(SELF,),
+        batch=1,
+        one_tensor=True,
+    ),
+    "without-lengths": known(
+        "You never pass lengths.",
+        "About a third of the wrong ones are wrong in their mask only.",
+        tries=(SELF, CROSS, (4, 6, [None], 3000)),
+    ),
+    "full-lengths": known(
+        "Your lengths are those of the whole sequences, so nothing is padding.",
+        "A mask that hides nothing cannot be wrong.",
+        tries=((5, 5, [[5, 5]], 1), (5, 7, [[7, 7]], 1), (4, 6, [[6, 6]], 3000)),
+    ),
+    "one-tensor": known(
+        "Queries, keys and values are one tensor in your test.",
+        "Values that are made from the keys are right by chance then.",
+        section=EQUAL,
+        tries=(SHORT, (5, 5, [[5, 3], [0, 4]], 1), (5, 5, [[5, 3]], 3000)),
+        one_tensor=True,
+    ),
+    "as-many-heads-as-features": known(
+        "In your test there are as many heads as each head has features.",
+        "Then √H is √d_k, and a wrong scale is right by chance.",
+        section=EQUAL,
+        sizes=(16, 4),
+    ),
+    "no-sequence-of-length-0": known(
+        "None of your sequences has length 0.",
+        "Two of the wrong ones are wrong there only. The statement says what should come out.",
+        section=FIVE,
+        tries=(SHORT, (5, 7, [[7, 3], [6, 4]], 1), LOUD),
+    ),
+    "no-large-scores": known(
+        "Your scores are all small.",
+        "exp of 100 can be computed, exp of 1,000 cannot. How do you make scores large?",
+        section=FIVE,
+        tries=(SHORT, PADDED),
+    ),
+    "one-call-each": known(
+        "You call each module once.",
+        "One of the wrong ones keeps something from its first call. What has to differ in the "
+        "second one?",
+        section=FIVE,
+        tries=(SHORT, (5, 7, [[7, 3]], 1), (5, 7, [[0, 4]], 1), LOUD),
+    ),
+    "second-call-the-same": known(
+        "You call each module twice, with the same lengths.",
+        "What a module keeps from the first call is then right in the second one, too.",
+        section=FIVE,
+        tries=(SHORT, (5, 7, [[7, 3], [7, 3]], 1), (5, 7, [[0, 4], [0, 4]], 1), LOUD),
+        learns=False,
+    ),
+    "no-gradients": known(
+        "You compare outputs, and no gradients.",
+        "One of the wrong ones is right in each output and can never learn where to look.",
+        section=FIVE,
+        learns=False,
+    ),
+    "inputs-not-looked-at": known(
+        "You do not look at the queries after the call.",
+        "One of the wrong ones changes them. Where nobody else uses the tensor, its output is "
+        "right.",
+        section=EQUAL,
+        untouched=False,
+    ),
+}
+
+TASK = Task(
+    "11-my_test",
+    build_my_test(),
+    all_cases,
+    run=run_test,
+    examine=examine_all,
+    returns=("the test",),
+    mistakes=read_again(TESTS, MINE),
+    build=build_my_test,
+    alone=tuple(MINE),
+    number=7,
+)

@@ -1,0 +1,472 @@
+"""Answers to the tasks of lesson 08: right ones of unusual kinds, and wrong ones."""
+
+import copy
+import itertools
+import math
+from collections import Counter
+
+import torch
+from torch import nn
+
+__all__ = ["RIGHT", "WRONG"]
+
+
+# 8.1
+
+
+def mask_by_loop(outputs, head_mask):
+    result = outputs.clone()
+    for b in range(len(outputs)):
+        factors = head_mask if head_mask.dim() == 1 else head_mask[b]
+        for h, factor in enumerate(factors):
+            result[b, h] = factor * outputs[b, h]
+    return result
+
+
+def mask_by_einsum(outputs, head_mask):
+    return torch.einsum("bhld,bh->bhld", outputs, head_mask.expand(len(outputs), -1))
+
+
+def mask_in_place(outputs, head_mask):
+    return outputs.mul_(head_mask.reshape(-1, outputs.shape[1], 1, 1))
+
+
+# 8.2
+
+
+def importance_by_loop(gradients):
+    N, layers, H = gradients.shape
+    rows = []
+    for layer in range(layers):
+        sizes = [sum(abs(gradients[n, layer, h]) for n in range(N)) / N for h in range(H)]
+        norm = math.sqrt(sum(float(size) ** 2 for size in sizes))
+        rows.append([float(size) / norm if norm else 0.0 for size in sizes])
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def importance_of_sums(gradients):
+    sums = gradients.abs().sum(0)  # the norm takes the N away
+    return torch.nan_to_num(sums / sums.pow(2).sum(1, keepdim=True).sqrt())
+
+
+# 8.3
+
+
+def _rest(attention, heads):
+    d = attention.W_q.weight.shape[0] // attention.num_heads
+    stay = [h for h in range(attention.num_heads) if h not in heads]
+    return stay, torch.tensor([d * h + i for h in stay for i in range(d)])
+
+
+def remove_with_new_layers(attention, heads):
+    """New nn.Linear of the right sizes, in float32 until somebody casts them."""
+    stay, index = _rest(attention, heads)
+    for name in ("W_q", "W_k", "W_v"):
+        old = getattr(attention, name)
+        bias = old.bias is not None
+        new = nn.Linear(old.weight.shape[1], len(index), bias=bias, dtype=old.weight.dtype)
+        with torch.no_grad():
+            new.weight.copy_(old.weight[index])
+            if bias:
+                new.bias.copy_(old.bias[index])
+        setattr(attention, name, new)
+    old = attention.W_o
+    bias = old.bias is not None
+    new = nn.Linear(len(index), old.weight.shape[0], bias=bias, dtype=old.weight.dtype)
+    with torch.no_grad():
+        new.weight.copy_(old.weight[:, index])
+        if bias:
+            new.bias.copy_(old.bias)
+    attention.W_o = new
+    attention.num_heads = len(stay)
+
+
+def remove_by_data(attention, heads):
+    stay, index = _rest(attention, heads)
+    for linear in (attention.W_q, attention.W_k, attention.W_v):
+        for parameter in linear.parameters():
+            parameter.data = parameter.data[index]
+    attention.W_o.weight.data = attention.W_o.weight.data[:, index]
+    attention.num_heads = len(stay)
+
+
+def remove_by_views(attention, heads):
+    H = attention.num_heads
+    keep = torch.tensor([h not in heads for h in range(H)])
+    for linear in (attention.W_q, attention.W_k, attention.W_v):
+        W = linear.weight.detach().unflatten(0, (H, -1))[keep].flatten(0, 1)
+        linear.weight = nn.Parameter(W)
+        if linear.bias is not None:
+            linear.bias = nn.Parameter(linear.bias.detach().view(H, -1)[keep].flatten())
+    W = attention.W_o.weight.detach().unflatten(1, (H, -1))[:, keep].flatten(1)
+    attention.W_o.weight = nn.Parameter(W)
+    attention.num_heads = int(keep.sum())
+
+
+def one_after_the_other(attention, heads):
+    for h in sorted(heads, reverse=True):
+        remove_by_data(attention, [h])
+
+
+def one_after_the_other_from_below(attention, heads):
+    for h in sorted(heads):
+        remove_by_data(attention, [min(h, attention.num_heads - 1)])
+
+
+def on_a_copy(attention, heads):
+    remove_by_data(copy.deepcopy(attention), heads)
+
+
+def then(change):
+    """remove_by_data, and something more."""
+
+    def prune_heads(attention, heads):
+        remove_by_data(attention, heads)
+        change(attention)
+
+    return prune_heads
+
+
+def only(*names):
+    """The rows of these matrices alone."""
+
+    def prune_heads(attention, heads):
+        stay, index = _rest(attention, heads)
+        for name in names:
+            linear = getattr(attention, name)
+            linear.weight.data = linear.weight.data[index]
+        attention.num_heads = len(stay)
+
+    return prune_heads
+
+
+def reversed_order(attention, heads):
+    H = attention.num_heads
+    d = attention.W_q.weight.shape[0] // H
+    stay = [h for h in reversed(range(H)) if h not in heads]
+    index = torch.tensor([d * h + i for h in stay for i in range(d)])
+    for linear in (attention.W_q, attention.W_k, attention.W_v):
+        for parameter in linear.parameters():
+            parameter.data = parameter.data[index]
+    attention.W_o.weight.data = attention.W_o.weight.data[:, index]
+    attention.num_heads = len(stay)
+
+
+def freeze(attention):
+    attention.requires_grad_(False)
+
+
+def scale_up(attention):
+    attention.W_o.weight.data *= 1.5
+
+
+# 8.4
+
+
+def needed_by_loop(kept, num_heads, num_kv_heads):
+    used = [h * num_kv_heads // num_heads for h in kept.tolist()]
+    key_heads = sorted(set(used))
+    return torch.tensor(key_heads), torch.tensor([key_heads.index(g) for g in used])
+
+
+def needed_as_they_come(kept, num_heads, num_kv_heads):
+    key_heads = list(dict.fromkeys((kept // (num_heads // num_kv_heads)).tolist()))
+    places = [key_heads.index(g) for g in (kept // (num_heads // num_kv_heads)).tolist()]
+    return torch.tensor(key_heads), torch.tensor(places)
+
+
+def needed_by_table(kept, num_heads, num_kv_heads):
+    group = torch.arange(num_kv_heads).repeat_interleave(num_heads // num_kv_heads)
+    used = group[kept]
+    there = torch.zeros(num_kv_heads, dtype=torch.long)
+    there[used] = 1
+    return [there.nonzero().flatten(), (there.cumsum(0) - 1)[used]]
+
+
+# 8.5
+
+
+def choose_by_loop(importance, num_off):
+    stays = torch.ones(importance.shape, dtype=torch.bool)
+    layers, H = importance.shape
+    order = sorted(itertools.product(range(layers), range(H)), key=lambda lh: float(importance[lh]))
+    for layer, h in order:
+        if num_off and stays[layer].sum() > 1:
+            stays[layer, h] = False
+            num_off -= 1
+    return stays
+
+
+def choose_by_threshold(importance, num_off):
+    best = importance == importance.amax(dim=1, keepdim=True)
+    others = importance[~best].sort().values
+    if num_off == 0:
+        return torch.ones_like(best)
+    return best | (importance > others[num_off - 1])
+
+
+def choose_in_place(scores, num_off):
+    stays = choose_by_loop(scores, num_off)
+    scores[~stays] = 0
+    return stays
+
+
+def ranks(scores):
+    return scores.flatten().argsort().argsort().view(scores.shape)
+
+
+def choose_among_the_others(importance, num_off):
+    others = importance.clone()
+    others.scatter_(1, importance.argmax(dim=1, keepdim=True), float("inf"))
+    gone = others.flatten().topk(num_off, largest=False).indices
+    stays = [place not in gone.tolist() for place in range(importance.numel())]
+    return torch.tensor(stays).view(importance.shape)
+
+
+# 8.6
+
+
+def share_by_counter(groups, num_values):
+    right = 0
+    for size in groups:
+        cases = itertools.product(range(num_values), repeat=size)
+        right += sum(Counter(case).most_common(1)[0][1] for case in cases) / num_values**size
+    return right / sum(groups)
+
+
+def share_by_polynomials(groups, num_values):
+    """P(no value comes more than m times), from the powers of a polynomial."""
+
+    def at_most(m, size):
+        coefficients = [1.0] + [0.0] * size
+        for _ in range(num_values):
+            new = [0.0] * (size + 1)
+            for i, a in enumerate(coefficients):
+                for j in range(min(m, size - i) + 1):
+                    new[i + j] += a / math.factorial(j)
+            coefficients = new
+        return coefficients[size] * math.factorial(size) / num_values**size
+
+    right = sum(sum(1 - at_most(m, size) for m in range(size)) for size in groups)
+    return torch.tensor(right / sum(groups), dtype=torch.float64)
+
+
+# 8.7
+
+
+def enough_by_dict(num_heads, accuracies, goal, least_runs):
+    runs = {}
+    for count, share in zip(num_heads.tolist(), accuracies.tolist(), strict=True):
+        runs.setdefault(count, []).append(share)
+    good = [
+        count
+        for count, shares in runs.items()
+        if len(shares) >= least_runs and all(share >= goal for share in shares)
+    ]
+    return min(good, default=None)
+
+
+def enough_by_tensors(num_heads, accuracies, goal, least_runs):
+    counts, runs = num_heads.unique(return_counts=True)
+    failed = num_heads[accuracies < goal]
+    good = counts[(runs >= least_runs) & ~torch.isin(counts, failed)]
+    return good.min().item() if len(good) else None
+
+
+RIGHT = {
+    "08-mask_heads": {
+        "a loop": mask_by_loop,
+        "einsum": mask_by_einsum,
+        "two more axes": lambda X, mask: X * mask[..., None, None],
+        "transposed": lambda X, mask: (X.permute(2, 3, 0, 1) * mask).permute(2, 3, 0, 1),
+        "in float32": lambda X, mask: (X * mask[..., None, None]).float(),
+    },
+    "08-head_importance": {
+        "a loop": importance_by_loop,
+        "sums instead of means": importance_of_sums,
+        "torch.nn.functional.normalize": lambda G: torch.nn.functional.normalize(
+            G.abs().mean(0), dim=1, eps=1e-300
+        ),
+        "the norm by vector_norm": lambda G: (
+            G.abs().mean(0) / torch.linalg.vector_norm(G.abs().mean(0), dim=-1)[:, None]
+        ).nan_to_num(0.0),
+    },
+    "08-prune_heads": {
+        "new layers": remove_with_new_layers,
+        "data": remove_by_data,
+        "an axis for the heads": remove_by_views,
+        "from the last to the first": one_after_the_other,
+    },
+    "08-key_heads_needed": {
+        "a loop": needed_by_loop,
+        "a table": needed_by_table,
+        "unique": lambda kept, H, G: torch.unique(kept // (H // G), return_inverse=True),
+    },
+    "08-choose_heads": {
+        "a loop": choose_by_loop,
+        "a threshold": choose_by_threshold,
+        "layers without their best": choose_among_the_others,
+    },
+    "08-expected_share": {
+        "a counter": share_by_counter,
+        "polynomials": share_by_polynomials,
+        "a float32 tensor": lambda groups, n: torch.tensor(share_by_counter(groups, n)),
+    },
+    "08-smallest_enough": {
+        "a dict": enough_by_dict,
+        "tensors": enough_by_tensors,
+        "a tensor without axes": lambda *inputs: (
+            None if enough_by_dict(*inputs) is None else torch.tensor(enough_by_dict(*inputs))
+        ),
+    },
+}
+
+WRONG = {
+    "08-mask_heads": {
+        "no axes added": lambda X, mask: X * mask,
+        "one axis too few": lambda X, mask: X * mask[..., None],
+        "turned": lambda X, mask: X * (1 - mask).reshape(-1, X.shape[1], 1, 1),
+        "in place": mask_in_place,
+        "added": lambda X, mask: X + mask.reshape(-1, X.shape[1], 1, 1),
+        "squared": lambda X, mask: X * mask.square().reshape(-1, X.shape[1], 1, 1),
+        "the last example's mask": lambda X, mask: X * mask.reshape(-1, X.shape[1], 1, 1)[-1:],
+        "flat": lambda X, mask: (X * mask.reshape(-1, X.shape[1], 1, 1)).transpose(1, 2).flatten(2),
+        "scaled up like dropout": lambda X, mask: (
+            X * mask.reshape(-1, X.shape[1], 1, 1) / mask.mean()
+        ),
+        "scores masked": lambda X, mask: X.masked_fill(
+            mask.reshape(-1, X.shape[1], 1, 1) == 0, -1e9
+        ),
+    },
+    "08-head_importance": {
+        "mean first": lambda G: (
+            G.mean(0).abs() / G.mean(0).norm(dim=1, keepdim=True).clamp(min=1e-300)
+        ),
+        "not normalised": lambda G: G.abs().mean(0),
+        "a softmax": lambda G: G.abs().mean(0).softmax(dim=1),
+        "norm of all": lambda G: G.abs().mean(0) / G.abs().mean(0).norm(),
+        "ranks": lambda G: G.abs().mean(0).argsort(dim=1).argsort(dim=1).double(),
+        "deviation": lambda G: G.std(0, unbiased=False),
+        "median": lambda G: torch.nn.functional.normalize(G.abs().median(0).values, dim=1),
+        "one number a head": lambda G: G.abs().mean((0, 1)),
+        "normalize with its eps": lambda G: torch.nn.functional.normalize(G.abs().mean(0), dim=1),
+        "first example": lambda G: torch.nn.functional.normalize(G[0].abs(), dim=1, eps=1e-300),
+        "transposed": lambda G: importance_of_sums(G).T,
+    },
+    "08-prune_heads": {
+        "nothing": lambda attention, heads: None,
+        "a copy": on_a_copy,
+        "queries alone": only("W_q"),
+        "W_o forgotten": only("W_q", "W_k", "W_v"),
+        "from the first to the last": one_after_the_other_from_below,
+        "in reverse order": reversed_order,
+        "frozen": then(freeze),
+        "eval mode": then(lambda attention: attention.eval()),
+        "scaled up like dropout": then(scale_up),
+        "one head fewer than there are": then(
+            lambda attention: setattr(attention, "num_heads", attention.num_heads - 1)
+        ),
+        "returns the layer": lambda attention, heads: attention,
+        "no bias afterwards": then(
+            lambda attention: [
+                setattr(linear, "bias", None) for linear in (attention.W_q, attention.W_k)
+            ]
+        ),
+        "slices without Parameter": lambda attention, heads: setattr(
+            attention.W_q, "weight", attention.W_q.weight[1:]
+        ),
+    },
+    "08-key_heads_needed": {
+        "modulo": lambda kept, H, G: torch.unique(kept % G, return_inverse=True),
+        "old numbers": lambda kept, H, G: ((kept // (H // G)).unique(), kept // (H // G)),
+        "all": lambda kept, H, G: (torch.arange(G), kept // (H // G)),
+        "divided by G": lambda kept, H, G: torch.unique(kept // G, return_inverse=True),
+        "in the order of kept": needed_as_they_come,
+        "one result": lambda kept, H, G: torch.unique(kept // (H // G)),
+        "counts": lambda kept, H, G: torch.unique(kept // (H // G), return_counts=True),
+        "falling": lambda kept, H, G: (
+            torch.unique(kept // (H // G)).flip(0),
+            torch.unique(kept // (H // G), return_inverse=True)[1],
+        ),
+        "true division": lambda kept, H, G: torch.unique(kept / (H / G), return_inverse=True),
+        "that go": lambda kept, H, G: (
+            torch.tensor([g for g in range(G) if g not in (kept // (H // G))]),
+            torch.unique(kept // (H // G), return_inverse=True)[1],
+        ),
+        "query heads": lambda kept, H, G: (kept, torch.arange(len(kept))),
+    },
+    "08-choose_heads": {
+        "any heads": lambda scores, n: ranks(scores) >= n,
+        "most important off": lambda scores, n: ranks(scores) < n,
+        "turned": lambda scores, n: ~choose_by_loop(scores, n),
+        "by layer": lambda scores, n: scores.argsort(dim=1).argsort(dim=1) >= n // len(scores),
+        "above the mean": lambda scores, n: scores > scores.mean(),
+        "floats": lambda scores, n: choose_by_loop(scores, n).double(),
+        "indices": lambda scores, n: scores.flatten().argsort()[n:],
+        "in place": lambda scores, n: (
+            choose_by_loop(scores.mul_(1), n) if n == 0 else scores.zero_() > 0
+        ),
+        "one more": lambda scores, n: choose_by_loop(scores, n + 1),
+        "argsort taken for ranks": lambda scores, n: (
+            scores.flatten().argsort().view(scores.shape) >= n
+        ),
+        "best or above": lambda scores, n: (
+            (ranks(scores) >= n) | (scores == scores.amax(dim=1, keepdim=True))
+        ),
+    },
+    "08-expected_share": {
+        "one over the size": lambda groups, n: sum(1 / size for size in groups) / len(groups),
+        "one right a group": lambda groups, n: len(groups) / sum(groups),
+        "one heap": lambda groups, n: share_by_counter((sum(groups),), n),
+        "chance": lambda groups, n: 1 / n,
+        "all": lambda groups, n: 1.0,
+        "mean of shares": lambda groups, n: (
+            sum(share_by_counter((size,), n) for size in groups) / len(groups)
+        ),
+        "largest group": lambda groups, n: share_by_counter((max(groups),), n),
+        "number": lambda groups, n: share_by_counter(groups, n) * sum(groups),
+        "values of one too many": lambda groups, n: share_by_counter(groups, n + 1),
+        "chance for the others": lambda groups, n: (
+            sum(1 + (size - 1) / n for size in groups) / sum(groups)
+        ),
+    },
+    "08-smallest_enough": {
+        "smallest of all": lambda heads, shares, goal, least: heads.min().item(),
+        "first good run": lambda heads, shares, goal, least: heads[shares >= goal][:1].sum().item(),
+        "mean": lambda heads, shares, goal, least: next(
+            (n for n in heads.unique().tolist() if shares[heads == n].mean() >= goal), None
+        ),
+        "runs not counted": lambda heads, shares, goal, least: enough_by_dict(
+            heads, shares, goal, 1
+        ),
+        "strictly": lambda heads, shares, goal, least: enough_by_dict(
+            heads, shares, goal + 1e-9, least
+        ),
+        "largest": lambda heads, shares, goal, least: next(
+            (
+                n
+                for n in reversed(heads.unique().tolist())
+                if enough_by_dict(heads[heads == n], shares[heads == n], goal, least)
+            ),
+            None,
+        ),
+        "minus one for none": lambda heads, shares, goal, least: (
+            enough_by_dict(heads, shares, goal, least) or -1
+        ),
+        "an error for none": lambda heads, shares, goal, least: min(
+            n
+            for n in heads.tolist()
+            if enough_by_dict(heads[heads == n], shares[heads == n], goal, least)
+        ),
+        "the accuracy": lambda heads, shares, goal, least: shares.max().item(),
+        "neighbours in the list": lambda heads, shares, goal, least: next(
+            (
+                list(group)[0][0]
+                for _, group in itertools.groupby(
+                    zip(heads.tolist(), shares.tolist(), strict=True), key=lambda run: run[0]
+                )
+            ),
+            None,
+        ),
+    },
+}
