@@ -98,6 +98,36 @@ def keys_of_the_head_before(X, W_q, W_k, W_v, W_o):
     return torch.cat(heads, -1) @ W_o
 
 
+SOFTMAX = "3-more-for-each-score"
+
+
+def eight_heads_before_W_o(num_hiddens, bias=True):
+    matrix = num_hiddens * (num_hiddens + bias)
+    return 8 * 3 * matrix + matrix
+
+
+def refusing_with(message):
+    def head_width(num_hiddens, num_heads):
+        if num_hiddens % num_heads:
+            raise ValueError(message)
+        return num_hiddens // num_heads
+
+    return head_width
+
+
+def search_up_to(end, part=1):
+    """It compares `part` of the share with percent, which is wrong unless part is 1."""
+
+    def length_for_share(percent, num_hiddens, ffn_num_hiddens):
+        for n in range(1, end):
+            rest = 2 * num_hiddens + ffn_num_hiddens
+            if part * 100 * n >= percent * (n + rest):
+                return n
+        return None if part == 1 else n
+
+    return length_for_share
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -111,6 +141,13 @@ def keys_of_the_head_before(X, W_q, W_k, W_v, W_o):
         ("12-BertEncoder", encoder(6), "always-6-layers"),
         ("12-BertEncoder", encoder(ends_early=True), "last-layer-skipped"),
         ("03-loop_of_heads", keys_of_the_head_before, "keys-of-the-head-before"),
+        ("05-count_attention", eight_heads_before_W_o, "three-matrices-times-8-heads"),
+        ("05-attention_flops", lambda n, d: 8 * n * d**2 + 4 * n * d, "tokens-not-squared"),
+        ("05-attention_flops", lambda n, d: 8 * n * d * d + n * n * (4 * d + 3), SOFTMAX),
+        ("05-head_width", refusing_with("{num_hiddens} and {num_heads}"), "message-with-braces"),
+        ("05-head_width", refusing_with("10 for 4 heads"), "message-of-the-example"),
+        ("05-length_for_share", search_up_to(1001), "search-ends-early"),
+        ("05-length_for_share", search_up_to(2001, part=0.01), "never-reached"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
