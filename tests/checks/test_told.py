@@ -128,6 +128,48 @@ def search_up_to(end, part=1):
     return length_for_share
 
 
+def variables_of(ours):
+    """Renames what `ours` says, as if bert/ were what it begins with."""
+
+    def from_tensorflow(variables):
+        kept = {n: X for n, X in variables.items() if ours(n)}
+        return find("06-from_tensorflow").build()(
+            {f"bert/{n.split('/', 1)[1]}": X for n, X in kept.items()}
+        )
+
+    return from_tensorflow
+
+
+def names_with_prefix(state_dict):
+    kept = {n: X for n, X in state_dict.items() if n.startswith("bert.")}
+    return find("06-map_weights").build()(kept)
+
+
+class LayerOfClasses(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.self_attention = find("06-BertSelfAttention").reference
+        self.self_output = find("06-BertSelfOutput").reference(config)
+        self.feed_forward = find("06-BertFeedForward").reference(config)
+
+
+SUBTRACTED = "subtracted-from-the-residual"
+
+
+def output(add):
+    class BertSelfOutput(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            self.W_o = nn.Linear(config.hidden_size, config.hidden_size)
+            self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+            self.drop = nn.Dropout(config.hidden_dropout_prob)
+
+        def forward(self, X, residual):
+            return self.norm(add(self.W_o(X), residual, self.drop))
+
+    return BertSelfOutput
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -148,6 +190,12 @@ def search_up_to(end, part=1):
         ("05-head_width", refusing_with("10 for 4 heads"), "message-of-the-example"),
         ("05-length_for_share", search_up_to(1001), "search-ends-early"),
         ("05-length_for_share", search_up_to(2001, part=0.01), "never-reached"),
+        ("06-from_tensorflow", variables_of(lambda n: "bert" in n), "bert-anywhere"),
+        ("06-from_tensorflow", variables_of(lambda n: n[:4] == "bert"), "bert-without-slash"),
+        ("06-map_weights", names_with_prefix, "names-without-prefix-skipped"),
+        ("06-BertLayer", LayerOfClasses, "class-not-called"),
+        ("06-BertSelfOutput", output(lambda Y, Z, drop: drop(Y) + 2 * Z), "residual-twice"),
+        ("06-BertSelfOutput", output(lambda Y, Z, drop: Z - drop(Y)), SUBTRACTED),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
@@ -212,6 +260,13 @@ def test_a_missing_return_is_asked_for():
         torch.exp(x)
 
     assert told("01-softmax", softmax).message.endswith("got None. Is there a `return`?")
+
+
+def test_dropout_in_eval_mode_is_told_even_where_few_numbers_are():
+    always = output(lambda Y, Z, drop: F.dropout(Y, 0.1) + Z)
+    for _ in range(5):
+        message = told("06-BertSelfOutput", always).message
+        assert message.startswith("In eval mode the output differs from one call to the next")
 
 
 def test_a_function_of_torch_is_called_by_the_name_it_has():
