@@ -15,14 +15,17 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     TRAINED,
     apply_linear,
     drop,
-    dropped_or_scaled,
     linear_shapes,
     module_case,
     nothing_dropped,
     output_and_learning,
     with_the_shape_of,
 )
-from mha_classroom.tasks.bert_attention.bert_self_output import norm, own_norm
+from mha_classroom.tasks.bert_attention.bert_self_output import (
+    dropped_of_normalised,
+    norm,
+    own_norm,
+)
 from mha_classroom.tasks.bert_attention.runs import run_feed_forward
 from mha_course import bert
 from mha_course.bert import ACTIVATIONS
@@ -118,7 +121,7 @@ def drops_numbers(trained, X):
     trained = with_the_shape_of(X, trained)
     first, last = trained[..., :1], trained[..., -1:]
     before = (trained - first) / (last - first)
-    return dropped_or_scaled((before - X)[..., 1:-1], "numbers")
+    return dropped_of_normalised((before - X)[..., 1:-1], before, trained)
 
 
 def build_feed_forward(

@@ -112,7 +112,16 @@ def _drops_numbers(trained, residual):
         (X[..., :1], X[..., -1:]) for X in (with_the_shape_of(residual, trained), residual)
     )
     before = low + (trained - first) / (last - first) * (high - low)
-    return dropped_or_scaled((before - residual)[..., 1:-1], "numbers")
+    return dropped_of_normalised((before - residual)[..., 1:-1], before, trained)
+
+
+def dropped_of_normalised(factors, before, trained):
+    """What dropout does, and whether a norm of scale 1 and shift 0 made its result of the sum."""
+    dropped = dropped_or_scaled(factors, "numbers")
+    wanted = _normalised(before.double(), 1e-12)
+    # Where not single numbers are dropped, it may depend on chance.
+    near = all(dropped.values()) and torch.allclose(wanted, trained.double(), atol=1e-4)
+    return dropped | {"in training the sum is normalised": near}
 
 
 def build_output(
