@@ -209,6 +209,76 @@ def divided_by_at_least(least):
 
 def sums_with(eps):
     return without_key(lambda rest, left: rest / (left + eps))
+SOFTMAX = "3-more-for-each-score"
+
+
+def eight_heads_before_W_o(num_hiddens, bias=True):
+    matrix = num_hiddens * (num_hiddens + bias)
+    return 8 * 3 * matrix + matrix
+
+
+def refusing_with(message):
+    def head_width(num_hiddens, num_heads):
+        if num_hiddens % num_heads:
+            raise ValueError(message)
+        return num_hiddens // num_heads
+
+    return head_width
+
+
+def search_up_to(end, part=1):
+    """It compares `part` of the share with percent, which is wrong unless part is 1."""
+
+    def length_for_share(percent, num_hiddens, ffn_num_hiddens):
+        for n in range(1, end):
+            rest = 2 * num_hiddens + ffn_num_hiddens
+            if part * 100 * n >= percent * (n + rest):
+                return n
+        return None if part == 1 else n
+
+    return length_for_share
+
+
+def variables_of(ours):
+    """Renames what `ours` says, as if bert/ were what it begins with."""
+
+    def from_tensorflow(variables):
+        kept = {n: X for n, X in variables.items() if ours(n)}
+        return find("06-from_tensorflow").build()(
+            {f"bert/{n.split('/', 1)[1]}": X for n, X in kept.items()}
+        )
+
+    return from_tensorflow
+
+
+def names_with_prefix(state_dict):
+    kept = {n: X for n, X in state_dict.items() if n.startswith("bert.")}
+    return find("06-map_weights").build()(kept)
+
+
+class LayerOfClasses(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.self_attention = find("06-BertSelfAttention").reference
+        self.self_output = find("06-BertSelfOutput").reference(config)
+        self.feed_forward = find("06-BertFeedForward").reference(config)
+
+
+SUBTRACTED = "subtracted-from-the-residual"
+
+
+def output(add):
+    class BertSelfOutput(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            self.W_o = nn.Linear(config.hidden_size, config.hidden_size)
+            self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+            self.drop = nn.Dropout(config.hidden_dropout_prob)
+
+        def forward(self, X, residual):
+            return self.norm(add(self.W_o(X), residual, self.drop))
+
+    return BertSelfOutput
 
 
 @pytest.mark.parametrize(
@@ -241,6 +311,19 @@ def sums_with(eps):
         ("02-without_key", divided_by_at_least(0.01), "divisor-kept-from-getting-small"),
         ("02-without_key", divided_by_at_least(0.05), "divisor-kept-from-getting-small"),
         ("02-without_key", sums_with(1e-3), "small-number-in-the-sum"),
+        ("05-count_attention", eight_heads_before_W_o, "three-matrices-times-8-heads"),
+        ("05-attention_flops", lambda n, d: 8 * n * d**2 + 4 * n * d, "tokens-not-squared"),
+        ("05-attention_flops", lambda n, d: 8 * n * d * d + n * n * (4 * d + 3), SOFTMAX),
+        ("05-head_width", refusing_with("{num_hiddens} and {num_heads}"), "message-with-braces"),
+        ("05-head_width", refusing_with("10 for 4 heads"), "message-of-the-example"),
+        ("05-length_for_share", search_up_to(1001), "search-ends-early"),
+        ("05-length_for_share", search_up_to(2001, part=0.01), "never-reached"),
+        ("06-from_tensorflow", variables_of(lambda n: "bert" in n), "bert-anywhere"),
+        ("06-from_tensorflow", variables_of(lambda n: n[:4] == "bert"), "bert-without-slash"),
+        ("06-map_weights", names_with_prefix, "names-without-prefix-skipped"),
+        ("06-BertLayer", LayerOfClasses, "class-not-called"),
+        ("06-BertSelfOutput", output(lambda Y, Z, drop: drop(Y) + 2 * Z), "residual-twice"),
+        ("06-BertSelfOutput", output(lambda Y, Z, drop: Z - drop(Y)), SUBTRACTED),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
@@ -328,6 +411,13 @@ def test_a_missing_return_is_asked_for():
     assert told("01-softmax", softmax).message.endswith(
         "got None. Is there a `return`, and is it reached?"
     )
+
+
+def test_dropout_in_eval_mode_is_told_even_where_few_numbers_are():
+    always = output(lambda Y, Z, drop: F.dropout(Y, 0.1) + Z)
+    for _ in range(5):
+        message = told("06-BertSelfOutput", always).message
+        assert message.startswith("In eval mode the output differs from one call to the next")
 
 
 def test_a_function_of_torch_is_called_by_the_name_it_has():

@@ -130,6 +130,12 @@ MASK = {
         "0 by 0: NaN. A finite number that is low enough hides as well and cannot do that.",
         write=_filled(lambda dtype: -torch.inf),
     ),
+    "minus-infinity-in-float32": known(
+        "You fill with -inf, and the mask is float32 whatever dtype was asked for.",
+        "In a row of nothing but padding -inf becomes NaN, and a finite number that is low enough "
+        "hides as well. And of plain numbers torch.where makes PyTorch's default dtype.",
+        write=lambda hidden, dtype: _filled(lambda dtype: -torch.inf)(hidden, torch.float32),
+    ),
     "infinity-times-0": known(
         "You multiply with -inf, and for words that is 0 · (-inf).",
         "0 times infinity is not 0 but NaN. The lowest finite number can be multiplied with 0, "

@@ -15,13 +15,17 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     TRAINED,
     apply_linear,
     drop,
-    dropped_or_scaled,
     linear_shapes,
     module_case,
+    nothing_dropped,
     output_and_learning,
     with_the_shape_of,
 )
-from mha_classroom.tasks.bert_attention.bert_self_output import norm, own_norm
+from mha_classroom.tasks.bert_attention.bert_self_output import (
+    dropped_of_normalised,
+    norm,
+    own_norm,
+)
 from mha_classroom.tasks.bert_attention.runs import run_feed_forward
 from mha_course import bert
 from mha_course.bert import ACTIVATIONS
@@ -37,10 +41,15 @@ def feed_forward_cases(draw):
     flat = case("the sum hardly varies within a word", 5, 3, (2, 3), layer_norm_eps=1e-8)
     for name in ("W_2.weight", "W_2.bias", "X"):
         flat.inputs[name] *= 1e-4
-    return [
+    easy = [
         case("1 sequence of 2 words", 3, 5, (1, 2)),
         case("2 sequences", 5, 7, (2, 3)),
         case("an inner width below the outer one", 7, 3, (3, 2)),
+    ]
+    for one in easy:
+        one.inputs["X"] *= 3  # so far apart that eps shows in the next case only
+    return [
+        *easy,
         flat,
         case("layer_norm_eps=0.5", 5, 7, (2, 3), layer_norm_eps=0.5),
         case("hidden_act='relu'", 5, 7, (2, 3), hidden_act="relu"),
@@ -96,6 +105,7 @@ def examine_feed_forward(inputs, seen):
     """The result; where single numbers are dropped, what dropout does."""
     plan = plan_of(inputs, "hidden_dropout")
     output, *more = judged("BertFeedForward", inputs, plan, seen)
+    nothing_dropped(seen)
     if inputs.get("hidden_dropout") == 0.25:
         again, trained = more
         return {STILL: equal(output, again)} | drops_numbers(trained, inputs["X"])
@@ -111,7 +121,7 @@ def drops_numbers(trained, X):
     trained = with_the_shape_of(X, trained)
     first, last = trained[..., :1], trained[..., -1:]
     before = (trained - first) / (last - first)
-    return dropped_or_scaled((before - X)[..., 1:-1], "numbers")
+    return dropped_of_normalised((before - X)[..., 1:-1], before, trained)
 
 
 def build_feed_forward(
@@ -119,6 +129,7 @@ def build_feed_forward(
     rate=lambda config: config.hidden_dropout_prob,
     inner=lambda config: config.intermediate_size,
     bend=lambda config: ACTIVATIONS[config.hidden_act],
+    begin=lambda self, X: X,
     widen=lambda self, X: self.activation(self.W_1(X)),
     narrow=lambda self, hidden: self.W_2(hidden),
     drop=drop,
@@ -137,6 +148,7 @@ def build_feed_forward(
             self.rate = rate(config)
 
         def forward(self, X):
+            X = begin(self, X)
             return finish(self, drop(self, narrow(self, widen(self, X))), X)
 
     return BertFeedForward
@@ -150,6 +162,8 @@ class _Swapped(build_feed_forward()):
         self.W_1, self.W_2 = self.W_2, self.W_1
 
 
+DROPPED_X = "You drop numbers of X, before W_1."
+ONLY_W_2 = "BERT drops only numbers of W_2's result. X arrives as the part before made it."
 JOINED = "Joined, added, normalised"
 
 FEED_FORWARD = {
@@ -262,6 +276,18 @@ FEED_FORWARD = {
         widen=lambda self, X: drop(self, self.activation(self.W_1(X))),
         drop=lambda self, Y: Y,
     ),
+    "dropout-on-x": known(
+        DROPPED_X,
+        ONLY_W_2,
+        begin=lambda self, X: drop(self, X),
+        drop=lambda self, Y: Y,
+    ),
+    "dropout-before-W_1": known(
+        DROPPED_X,
+        ONLY_W_2,
+        widen=lambda self, X: self.activation(self.W_1(drop(self, X))),
+        drop=lambda self, Y: Y,
+    ),
     "dropout-twice": known(
         "You drop twice what W_2 returns.",
         "Then more is dropped than hidden_dropout_prob says, and what is kept is divided by 1 - p "
@@ -335,6 +361,7 @@ TASK = Task(
     alone=all_but(
         FEED_FORWARD,
         "no-activation",
+        "relu",
         "always-gelu",
         "no-residual",
         "no-norm",

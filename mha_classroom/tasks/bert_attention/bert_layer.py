@@ -178,6 +178,22 @@ class _OneModule(build_layer()):
         self.feed_forward.norm = self.self_output.norm
 
 
+class _ClassOfAttention(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.self_attention = build_attention()
+        self.self_output = build_output()(config)
+        self.feed_forward = build_feed_forward()(config)
+
+
+class _ThreeClasses(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.self_attention, self.self_output = build_attention(), build_output()
+        self.feed_forward = build_feed_forward()
+
+
+CALLED = "A class becomes a module when it is called, here with config."
 ADDED = "A mask that is added"
 JOINED = "Joined, added, normalised"
 WORD = "Each word on its own"
@@ -352,6 +368,18 @@ LAYER = {
         "The first is what the heads found, and only that goes on. The second is what you return "
         "in the end.",
         wrong=_TupleFedOn,
+    ),
+    "class-not-called": known(
+        "Your layer has no module self_attention. Either it is left out, or self_attention is the "
+        "class itself and nothing made from it.",
+        CALLED,
+        wrong=_ClassOfAttention,
+    ),
+    "classes-not-called": known(
+        "Your layer has no modules at all. Either __init__ makes none, or it keeps the classes "
+        "themselves and nothing made from them.",
+        CALLED,
+        wrong=_ThreeClasses,
     ),
     "one-norm-for-both": known(
         "self_output and feed_forward share one norm.",

@@ -98,10 +98,28 @@ def examine_attention(inputs, seen):
     """The results; where single weights are dropped, what dropout does."""
     plan = plan_of(inputs, "attention_dropout", weights=True)
     results = judged("BertSelfAttention", inputs, plan, seen)
+    nothing_dropped(seen)
     if inputs.get("attention_dropout") == 0.25:
         output, _, _, again, trained = results
         return {STILL: equal(output, again)} | _drops_weights(output, trained, inputs)
     return compared_calls(inputs, inputs, plan, seen, results)
+
+
+def nothing_dropped(seen):
+    """Raises: AnswerError if calls in eval mode differ, of those that were made to see that."""
+    first = seen["calls"][0]["result"]
+    if not all(torch.is_tensor(X) and _near(X, first) for X in seen.get("more", [])):
+        raise AnswerError(
+            "In eval mode the output differs from one call to the next, for the same inputs: "
+            "numbers are dropped there too. F.dropout drops unless it is told that the module is "
+            "not training."
+        )
+
+
+def _near(X, other):
+    if not torch.is_tensor(other) or (X.shape, X.dtype) != (other.shape, other.dtype):
+        return False
+    return torch.allclose(X, other, equal_nan=True)
 
 
 def compared_calls(inputs, weights, plan, seen, results):
@@ -594,7 +612,9 @@ TASK = Task(
         "softmax-over-queries",
         "mask-ignored",
         "mask-multiplied",
+        "mask-scaled",
         "no-dropout",
+        "weights-after-dropout",
         "weights-averaged",
     ),
     stages=lambda inputs: attention_steps(inputs, inputs),

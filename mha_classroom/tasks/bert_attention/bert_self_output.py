@@ -15,6 +15,7 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     dropped_or_scaled,
     linear_shapes,
     module_case,
+    nothing_dropped,
     output_and_learning,
     with_the_shape_of,
 )
@@ -94,6 +95,7 @@ def examine_output(inputs, seen):
     """The result; where single numbers are dropped, what dropout does."""
     plan = plan_of(inputs, "hidden_dropout")
     output, *more = judged("BertSelfOutput", inputs, plan, seen)
+    nothing_dropped(seen)
     if inputs.get("hidden_dropout") == 0.25:
         again, trained = more
         return {STILL: equal(output, again)} | _drops_numbers(trained, inputs["residual"])
@@ -110,7 +112,16 @@ def _drops_numbers(trained, residual):
         (X[..., :1], X[..., -1:]) for X in (with_the_shape_of(residual, trained), residual)
     )
     before = low + (trained - first) / (last - first) * (high - low)
-    return dropped_or_scaled((before - residual)[..., 1:-1], "numbers")
+    return dropped_of_normalised((before - residual)[..., 1:-1], before, trained)
+
+
+def dropped_of_normalised(factors, before, trained):
+    """What dropout does, and whether a norm of scale 1 and shift 0 made its result of the sum."""
+    dropped = dropped_or_scaled(factors, "numbers")
+    wanted = _normalised(before.double(), 1e-12)
+    # Where not single numbers are dropped, it may depend on chance.
+    near = all(dropped.values()) and torch.allclose(wanted, trained.double(), atol=1e-4)
+    return dropped | {"in training the sum is normalised": near}
 
 
 def build_output(
@@ -142,6 +153,11 @@ def own_norm(self, Y, axis=-1, correction=0, shift=True, eps=None):
     if not shift:
         mean, variance = 0, Y.square().mean(axis, keepdim=True)
     scaled = (Y - mean) / (variance + (self.norm.eps if eps is None else eps)) ** 0.5
+    return scaled * self.norm.weight + self.norm.bias
+
+
+def own_norm_by_std(self, Y):
+    scaled = (Y - Y.mean(-1, keepdim=True)) / (Y.std(-1, keepdim=True) + self.norm.eps)
     return scaled * self.norm.weight + self.norm.bias
 
 
@@ -219,9 +235,19 @@ OUTPUT = {
         begin=lambda self, X, residual: self.W_o(residual),
     ),
     "residual-subtracted": known(
-        "You subtract the residual, or subtract from it.",
+        "You subtract the residual.",
         "The two are added.",
         finish=lambda self, Y, X, residual: self.norm(Y - residual),
+    ),
+    "subtracted-from-the-residual": known(
+        "You subtract from the residual.",
+        "The two are added.",
+        finish=lambda self, Y, X, residual: self.norm(residual - Y),
+    ),
+    "residual-twice": known(
+        "You add the residual twice.",
+        "What went in counts once, beside what the heads found.",
+        finish=lambda self, Y, X, residual: self.norm(Y + 2 * residual),
     ),
     "no-projection": known(
         "W_o is not used.",
@@ -266,6 +292,12 @@ OUTPUT = {
         "You divide by std as it is.",
         "It divides by n - 1 where LayerNorm divides by n, and knows nothing of eps.",
         finish=lambda self, Y, X, residual: own_norm(self, Y + residual, correction=1, eps=0),
+    ),
+    "eps-added-to-std": known(
+        "You divide by std, with n - 1, and add eps to it.",
+        "std divides by n - 1 unless told otherwise, where LayerNorm divides by n. And eps belongs "
+        "to the variance, before the root.",
+        finish=lambda self, Y, X, residual: own_norm_by_std(self, Y + residual),
     ),
     "no-eps": known(
         "eps is not in your norm.",

@@ -68,6 +68,9 @@ def _left_out(weights):
     return {n: X for n, X in folded.items() if n not in ("W_k.bias", "W_v.bias")}
 
 
+ROWS = "You multiply W_o and W_v.bias number by number, and then add up along the wrong axis."
+IN_ROWS = "Each output of W_o adds up one row of it, each number times one number of the bias."
+
 BIASES = {
     "nothing-moved": known(
         "You set W_v.bias to 0, and W_o.bias stays as it was.",
@@ -141,6 +144,33 @@ BIASES = {
         "You multiply W_v.bias with W_v.",
         "W_v stands before its bias. What comes after it, on the way out?",
         moved=lambda w: w["W_v.weight"] @ w["W_v.bias"],
+    ),
+    "through-W_v-and-W_o": known(
+        "You multiply W_v.bias with W_v and then with W_o.",
+        "W_v stands before its bias. Of the two matrices the bias meets one.",
+        moved=lambda w: w["W_o.weight"] @ (w["W_v.weight"] @ w["W_v.bias"]),
+    ),
+    "rows-scaled": known(
+        ROWS,
+        IN_ROWS,
+        moved=lambda w: (w["W_o.weight"] * w["W_v.bias"][:, None]).sum(1),
+    ),
+    "columns-summed": known(
+        ROWS,
+        IN_ROWS,
+        moved=lambda w: (w["W_o.weight"] * w["W_v.bias"]).sum(0),
+    ),
+    "moved-twice": known(
+        "You add twice what W_o makes of W_v.bias.",
+        "The weights of a row sum to 1, in every head. So each number of the bias gets through "
+        "once, however many heads there are.",
+        moved=lambda w: 2 * (w["W_o.weight"] @ w["W_v.bias"]),
+    ),
+    "key-bias-added-to-the-query": known(
+        "You add W_k.bias to W_q.bias.",
+        "The key's bias adds the same to all scores of a query, so it can go without a trace. A "
+        "bias of the queries changes the weights.",
+        more=lambda w: {"W_q.bias": w["W_q.bias"] + w["W_k.bias"]},
     ),
     "nothing-changed": known(
         "You return the weights as they were.",

@@ -3,7 +3,7 @@
 import re
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.showing import describe
+from mha_classroom.checks.showing import Text, describe
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.bert_attention.map_weights import PARTS
 from mha_classroom.tasks.bert_attention.runs import run_names
@@ -33,12 +33,14 @@ def variables_cases(draw):
     ]
     kept = {"bert/embeddings/word_embeddings": (5, 2), "bert/pooler/dense/kernel": (2, 2)}
     moments = {f"{n}/{moment}": shape for n, shape in kept.items() for moment in MOMENTS}
+    alike = [f"{model}/pooler/dense/kernel" for model in ("bert", "bert_small", "albert")]
     high = {n: s for k in (11, 1, 10, 0) for n, s in layer_shapes(k).items() if s == (2,)}
     return [
         case("a few entries", {n: layer[n] for n in few}),
         case("one layer", layer),
         case("outside the layers", outside),
         case("with what training needs besides", kept | moments | OTHERS),
+        case("other models beside it", dict.fromkeys(alike, (2, 2))),
         case("layers out of order", high),
     ]
 
@@ -68,7 +70,7 @@ def examine_variables(inputs, seen):
     """The tensors under the names that the answer gives them.
 
     Raises: AnswerError if the given dict changed, for what is no dict, and for the first name that
-        is missing or that nothing becomes.
+        is missing.
     """
     mapped = seen["mapped"]
     if list(seen["left"]) != list(inputs) or any(v is not True for v in seen["left"].values()):
@@ -82,10 +84,18 @@ def examine_variables(inputs, seen):
             f"{wanted[lost[0]]} has to become {lost[0]}, and that is not in your result. Names "
             f"that are not there: {len(lost)} of {len(wanted)}."
         )
-    extra = [n for n in mapped if n not in wanted]
-    if extra:
-        raise AnswerError(f"Your result has a name that nothing should become: {extra[0]}.")
-    return {f"the tensor {name}": X for name, X in mapped.items()}
+    besides = _besides([str(n) for n in mapped if n not in wanted])
+    return {BESIDES: besides} | {f"the tensor {name}": mapped[name] for name in wanted}
+
+
+BESIDES = "what your result has besides the weights of the BERT"
+
+
+def _besides(names):
+    """The kinds of names that should not be there, with an example."""
+    kinds = {"what an optimiser kept in mind" if "adam" in n else "other names" for n in names}
+    text = " and ".join(sorted(kinds)) or "nothing"
+    return Text(text, f"{text}, such as {names[0]}" if names else None)
 
 
 def _new_name(module, last):
@@ -113,7 +123,7 @@ def build_variables(
                 if other(name):
                     mapped[other(name)] = X
                 continue
-            path = re.sub("/adam_.$", "", number(name)).removeprefix("bert/")
+            path = re.sub("/adam_.$", "", number(name)).split("/", 1)[-1]
             if path.endswith("_embeddings"):
                 path = table(path)
             *parts, last = path.split("/")
@@ -203,6 +213,18 @@ VARIABLES = {
         "What does not begin with bert/ is in your result.",
         "The heads of the pretraining and the counter of steps have no place in the model.",
         other=lambda name: None if name.endswith(MOMENTS) else name.replace("/", "."),
+    ),
+    "bert-anywhere": known(
+        "You take every name in which bert stands, in whatever place.",
+        "Another model's name can have it too, as albert does. Its variables then overwrite yours. "
+        "What is wanted begins with bert/.",
+        ours=lambda name: "bert" in name,
+    ),
+    "bert-without-slash": known(
+        "You take every name that begins with bert, with or without a slash after it.",
+        "Another model's name can go on there, as bert_small does. Its variables then overwrite "
+        "yours. What is wanted begins with bert/.",
+        ours=lambda name: name.startswith("bert"),
     ),
     "everything-else-kept": known(
         "What is no weight of the BERT is in your result under its old name.",

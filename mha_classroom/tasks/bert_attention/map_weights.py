@@ -88,7 +88,7 @@ def examine_names(inputs, seen):
     extra = [n for n in mapped if n not in wanted.values()]
     if extra:
         raise AnswerError(
-            f"Your result has {len(extra)} names that nothing should become, such as {extra[0]}."
+            f"Your result has {len(extra)} names that should not be in it, such as {extra[0]}."
         )
     return {f"the tensor {name}": X for name, X in mapped.items()}
 
@@ -107,6 +107,7 @@ def build_names(
     layer=lambda number: f"encoder.layers.{number}.",
     digits=r"\d+",
     rest=lambda name: True,
+    ours=lambda name: True,
     keep=lambda module, last: True,
     turn=lambda module, X: X,
     old=lambda name, new: False,
@@ -114,6 +115,8 @@ def build_names(
     def map_weights(state_dict):
         mapped = {}
         for name, X in state_dict.items():
+            if not ours(name):
+                continue
             *path, last = cut(name).split(".")
             module, prefix = ".".join(path), ""
             inside = re.fullmatch(rf"encoder\.layer\.({digits})\.(.+)", module)
@@ -174,6 +177,12 @@ NAMES = {
         "Only some checkpoints begin with bert. In the others the first part is embeddings, "
         "encoder or pooler, and is needed.",
         cut=lambda name: name.split(".", 1)[1],
+    ),
+    "names-without-prefix-skipped": known(
+        "You skip every name that does not begin with bert.",
+        "Only some checkpoints have it in front, and a head's names never do. What has no bert. in "
+        "front is renamed like the rest, or stays as it is.",
+        ours=lambda name: name.startswith("bert."),
     ),
     "prefix-by-lstrip": known(
         "You cut bert. with lstrip, and it cuts more.",
@@ -260,8 +269,8 @@ NAMES = {
     ),
     "keys-and-values-swapped": known(
         "key and value have changed places.",
-        "Keys are compared with, values are averaged. All three have the same shape, so nothing "
-        "warns you.",
+        "Keys are compared with, values are averaged. Queries, keys and values have matrices of "
+        "the same shape, so nothing warns you.",
         table=_swapped("attention.self.key", "attention.self.value"),
     ),
     "wide-and-narrow-swapped": known(

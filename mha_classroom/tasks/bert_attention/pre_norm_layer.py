@@ -358,6 +358,16 @@ PRE_NORM = {
             drop(self.self_output, self.self_attention(N, mask))
         ),
     ),
+    "dropout-on-the-sums": known(
+        "You drop numbers of both sums.",
+        "Then X is dropped too, and it is meant to get through whatever happens. Only what is "
+        "added to it is dropped.",
+        section="Joined, added, normalised",
+        drop=lambda self, A: A,
+        add=lambda self, A, X: drop(self.self_output, X + A),
+        drop_again=lambda self, A: A,
+        finish=lambda self, A, Y, X: drop(self.feed_forward, Y + A),
+    ),
     "first-dropout-missing": known(
         "While training, nothing of what the attention adds is dropped.",
         "What is added is dropped with hidden_dropout_prob, the result of W_o as well as that of "

@@ -13,25 +13,31 @@ __all__ = [
 ]
 
 
+FEW = 12  # numbers of the smallest cases
+
+
 def run_attention(answer, inputs):
     """Make the learner's module, give it the case's weights, run it with and without weights."""
     module = make(answer, "BertSelfAttention", _config(inputs))
     plan = plan_of(inputs, "attention_dropout", weights=True)
-    return run_planned(module, "BertSelfAttention", inputs, _given(inputs), plan)
+    seen = run_planned(module, "BertSelfAttention", inputs, _given(inputs), plan)
+    return _called_on(module, _given(inputs), plan, seen)
 
 
 def run_output(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
     module = make(answer, "BertSelfOutput", _config(inputs))
     arguments, plan = (inputs["X"], inputs["residual"]), plan_of(inputs, "hidden_dropout")
-    return run_planned(module, "BertSelfOutput", inputs, arguments, plan)
+    seen = run_planned(module, "BertSelfOutput", inputs, arguments, plan)
+    return _called_on(module, arguments, plan, seen)
 
 
 def run_feed_forward(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
     module = make(answer, "BertFeedForward", _config(inputs))
     plan = plan_of(inputs, "hidden_dropout")
-    return run_planned(module, "BertFeedForward", inputs, (inputs["X"],), plan)
+    seen = run_planned(module, "BertFeedForward", inputs, (inputs["X"],), plan)
+    return _called_on(module, (inputs["X"],), plan, seen)
 
 
 def run_layer(answer, inputs):
@@ -47,6 +53,17 @@ def run_pre_norm(answer, inputs):
     module = make(answer, "PreNormLayer", _config(inputs))
     weights, plan = dict(inputs["weights"]), plan_of(inputs, "hidden_dropout")
     return run_planned(module, "PreNormLayer", weights, _given(inputs), plan)
+
+
+def _called_on(module, arguments, plan, seen):
+    """What was seen, and the results of more calls in eval mode where there are few numbers.
+
+    Of few numbers nothing at all may be dropped in a call or two.
+    """
+    done = len(seen["calls"]) == len(plan) and not any(planned.training for planned in plan)
+    if done and arguments[0].numel() <= FEW:
+        seen["more"] = [module(*arguments) for _ in range(4)]
+    return seen
 
 
 def _config(inputs):

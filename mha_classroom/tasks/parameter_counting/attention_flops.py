@@ -30,17 +30,21 @@ def build_flops(
     width=lambda d: d,
     sizes=lambda n, d: (n, d),
     extra=lambda n, d: 0,
+    projected=lambda n: n,
     tokens=lambda n: 1,
 ):
     """scores, sums: how many numbers each product over pairs has. one_sum: FLOPs of a sum of k
     products. width: of what the pairs multiply.
+    projected: how many tokens are.
     """
 
     def attention_flops(num_tokens, num_hiddens):
         n, d = sizes(num_tokens, num_hiddens)
         k = width(d)
         pairs = scores(n, k) * one_sum(k) + sums(n, k) * one_sum(n)
-        return (projections * n * d * one_sum(d) + heads * pairs + extra(n, d)) // tokens(n)
+        return (
+            projections * projected(n) * d * one_sum(d) + heads * pairs + extra(n, d)
+        ) // tokens(n)
 
     return attention_flops
 
@@ -56,8 +60,25 @@ def flops_quantities(inputs):
     return terms, {"the number of tokens": n, "the width": d}
 
 
+def _pairs(count):
+    """An answer with another count of FLOPs of the pairs."""
+    return lambda n, d: 8 * n * d * d + count(n, d)
+
+
 FEWER = "Do many heads lower the cost?"
 PAIRS = "When do the pairs cost more than the rest?"
+
+CAUSAL = (
+    "Here the sequence attends to itself without a mask: every token meets every token, in both "
+    "directions and itself."
+)
+MORE = {
+    1: ("one more operation", "the scaling, or the mask"),
+    2: ("two more operations", "the scaling and the mask, or a part of the softmax"),
+    3: ("three more operations", "the softmax, with an exp, a sum and a division"),
+    4: ("four more operations", "the softmax and the scaling"),
+    5: ("five more operations", "the softmax, the scaling or the mask"),
+}
 
 FLOPS = {
     "macs-not-flops": known(
@@ -127,6 +148,45 @@ FLOPS = {
         "A score is a sum over all features of a query and a key. How many products is that?",
         width=lambda d: 1,
     ),
+    "tokens-not-squared": known(
+        "You count pairs as if there were as many as tokens.",
+        "Every token meets every token, in the scores and in the weighted sums. How many pairs are "
+        "that?",
+        section=PAIRS,
+        scores=lambda n, d: n,
+        sums=lambda n, d: d,
+    ),
+    "tokens-cubed": known(
+        "In one of the two products over pairs the number of tokens stands three times.",
+        "The scores are (n, d) @ (d, n), the weighted sums (n, n) @ (n, d). Write the three sizes "
+        "of each product side by side.",
+        section=PAIRS,
+        sums=lambda n, d: n * n,
+    ),
+    "tokens-cubed-twice": known(
+        "In both products over pairs the number of tokens stands three times.",
+        "The scores are (n, d) @ (d, n), the weighted sums (n, n) @ (n, d). Write the three sizes "
+        "of each product side by side.",
+        section=PAIRS,
+        wrong=_pairs(lambda n, d: 4 * n**3),
+    ),
+    "pairs-up-to-the-diagonal": known(
+        "You count a token's pairs with itself and with what stands before it.",
+        CAUSAL,
+        section=PAIRS,
+        wrong=_pairs(lambda n, d: 2 * n * (n + 1) * d),
+    ),
+    "pairs-below-the-diagonal": known(
+        "You count each pair of two tokens once, and none of a token with itself.",
+        CAUSAL,
+        section=PAIRS,
+        wrong=_pairs(lambda n, d: 2 * n * (n - 1) * d),
+    ),
+    "one-token-projected": known(
+        "You count the projections of a single token.",
+        "W_q, W_k, W_v and W_o each multiply every token of the sequence.",
+        projected=lambda n: 1,
+    ),
     "pairs-not-squared": known(
         "Your products over pairs have the shape of a projection.",
         "There every token meets a matrix of fixed size. Here every token meets every token: which "
@@ -161,6 +221,15 @@ FLOPS = {
         "They are few, and leaving them out is agreed. The task lists what is counted.",
         extra=lambda n, d: 4 * n * d,
     ),
+    **{
+        f"{more}-more-for-each-score": known(
+            f"You count {many} for each score: {what}.",
+            "They are few beside the products, and leaving them out is agreed. The task lists "
+            "what is counted.",
+            extra=lambda n, d, more=more: more * n * n,
+        )
+        for more, (many, what) in MORE.items()
+    },
     "per-token": known(
         "You divide by the number of tokens.",
         "Asked for is the whole sequence.",
@@ -175,6 +244,7 @@ TASK = Task(
     returns=("the number of FLOPs",),
     mistakes=read_again("Counting operations: FLOPs", FLOPS),
     build=build_flops,
+    alone=tuple(f"{more}-more-for-each-score" for more in MORE),
     quantities=flops_quantities,
     forbidden=FORBIDDEN,
     number=4,

@@ -98,6 +98,12 @@ CACHE = {
         "Each sequence of the batch has tokens of its own, and no two share what they keep.",
         batch=lambda B: 1,
     ),
+    "power-for-product": known(
+        "You raise to a power where you should multiply.",
+        "** is a power, * a product: a number of the cache takes bytes_per_number bytes, so the "
+        "two are multiplied.",
+        wrong=lambda n, layers, heads, width, b=2, B=1: 2 * n * layers * heads * width**b * B,
+    ),
     "layers-ignored": known(
         "You count one layer.",
         "Every layer makes keys and values of what the layer below gave it, so every layer keeps "

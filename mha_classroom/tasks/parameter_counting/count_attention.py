@@ -38,6 +38,11 @@ def attention_quantities(inputs):
     return terms, {"the width": d}
 
 
+XOR = "You write ^ for a power."
+POWER = (
+    "In Python ^ compares two numbers bit by bit: 3 ^ 2 is 1. A power is written with two stars."
+)
+
 ATTENTION = {
     "biases-forgotten": known(
         "You count the matrices and leave their biases out.",
@@ -115,6 +120,30 @@ ATTENTION = {
         "heads share the width: num_hiddens is what all of them have together.",
         weights=lambda d: 8 * d * d,
         biases=lambda matrices, d: 25 * d,
+    ),
+    **{
+        f"three-matrices-times-{heads}-heads": known(
+            f"You count W_q, W_k and W_v at the full width for each of {heads} heads.",
+            f"The heads of a layer share its width: {heads} heads are each {heads} times narrower. "
+            "How many numbers are W_q, W_k and W_v of one such head?",
+            matrices=3 * heads + 1,
+        )
+        for heads in (8, 12)
+    },
+    "xor-for-power": known(
+        XOR,
+        POWER,
+        weights=lambda d: d ^ 2,
+    ),
+    "xor-of-the-product": known(
+        XOR,
+        POWER,
+        wrong=lambda d, bias=True: (4 * d ^ 2) + (4 * d if bias else 0),
+    ),
+    "xor-of-the-sum": known(
+        XOR,
+        POWER,
+        wrong=lambda d, bias=True: 4 * d ^ 2 + (4 * d if bias else 0),
     ),
     "bytes-not-numbers": known(
         "You return bytes, four for each number.",

@@ -36,13 +36,14 @@ def build_bert(
     block=RIGHT_BLOCK,
     layers=lambda n: n,
     pooler=lambda d: d * d + d,
+    poolers=lambda n: 1,
     extra=lambda V, d: 0,
     repeat_rest=lambda n: 1,
 ):
     def count_bert(V, num_hiddens, num_layers, ffn_num_hiddens, max_len=512, num_segments=2):
         d, n = num_hiddens, num_layers
         tables = (words(V) + positions(max_len) + segments(num_segments)) * d
-        rest = tables + norm(d) + pooler(d) + extra(V, d)
+        rest = tables + norm(d) + poolers(n) * pooler(d) + extra(V, d)
         return repeat_rest(n) * rest + layers(n) * block(d, ffn_num_hiddens)
 
     return count_bert
@@ -199,6 +200,12 @@ BLOCKS = {
         "That is so in BERT, so BERT-base cannot tell. The function is given both widths.",
         block=build_block(inner=lambda d, f: 4 * d),
     ),
+    "widths-of-the-block-swapped": known(
+        "In your blocks the width and the inner width have changed places.",
+        "The width of a token comes first in the def line of 5.2. Compare it with the line that "
+        "calls it.",
+        block=lambda d, f: RIGHT_BLOCK(f, d),
+    ),
 }
 BLOCKS = read_again("A block", BLOCKS)
 
@@ -217,6 +224,11 @@ BERT = {
         "You leave out the pooler.",
         "It stands above the last block: one more linear layer, with numbers of its own.",
         pooler=lambda d: 0,
+    ),
+    "pooler-in-every-block": known(
+        "You count a pooler in every block.",
+        "It stands above the last block, so there is one, however many blocks there are.",
+        poolers=lambda n: n,
     ),
     "pooler-bias-forgotten": known(
         "One number a feature is missing. The bias of the pooler has as many, and so has the shift "

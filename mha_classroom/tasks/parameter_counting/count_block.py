@@ -52,6 +52,21 @@ def block_quantities(inputs):
 
 
 BLOCK = {
+    "one-layer-norm": known(
+        "Two numbers a feature are missing, as much as one LayerNorm: either you count a single "
+        "one, or each of yours has a scale and no shift.",
+        "Where in a block does a LayerNorm stand? And what does it keep for each feature?",
+        norms=1,
+    ),
+    "layer-norms-without-shift": known(
+        norm_numbers=lambda d, f: d,
+        twin="one-layer-norm",
+    ),
+    "ffn-biases-forgotten": known(
+        "You leave out the biases of the feed-forward network.",
+        "Its two layers have biases, like the matrices of attention, and not equally many.",
+        ffn_biases=lambda d, f: (0, 0),
+    ),
     "layer-norms-forgotten": known(
         "Four numbers a feature are missing. The two LayerNorms have as many together, and so have "
         "the biases of attention: one of the two is left out.",
@@ -63,16 +78,6 @@ BLOCK = {
     "attention-biases-forgotten": known(
         attention=build_attention(default=False),
         twin="layer-norms-forgotten",
-    ),
-    "one-layer-norm": known(
-        "Two numbers a feature are missing, as much as one LayerNorm: either you count a single "
-        "one, or each of yours has a scale and no shift.",
-        "Where in a block does a LayerNorm stand? And what does it keep for each feature?",
-        norms=1,
-    ),
-    "layer-norms-without-shift": known(
-        norm_numbers=lambda d, f: d,
-        twin="one-layer-norm",
     ),
     "three-layer-norms": known(
         "You count three LayerNorms.",
@@ -91,6 +96,12 @@ BLOCK = {
         "out?",
         norms=1,
         extra=lambda d, f: 2 * f,
+    ),
+    "layer-norms-like-linear-layers": known(
+        "You count a LayerNorm like a linear layer, as a matrix with a bias.",
+        "It mixes no features: each is scaled and shifted by itself. How many numbers does that "
+        "take for one feature?",
+        norm_numbers=lambda d, f: d * d + d,
     ),
     "one-bias-for-all-of-attention": known(
         "Three numbers a feature are missing: attention has one bias for all of its four matrices.",
@@ -117,11 +128,6 @@ BLOCK = {
         attention=build_attention(default=False),
         ffn_biases=lambda d, f: (0, 0),
         norms=0,
-    ),
-    "ffn-biases-forgotten": known(
-        "You leave out the biases of the feed-forward network.",
-        "Its two layers have biases, like the matrices of attention, and not equally many.",
-        ffn_biases=lambda d, f: (0, 0),
     ),
     "ffn-biases-of-inner-width": known(
         "You count both biases of the feed-forward network at the inner width.",

@@ -116,6 +116,11 @@ GROUPED = {
         "averages are joined before W_o?",
         joined=lambda H, G: G,
     ),
+    "output-of-one-head": known(
+        "Your W_o takes in one head.",
+        "head_width is the width of one head. How wide are the outputs of all heads, side by side?",
+        joined=lambda H, G: 1,
+    ),
     "everything-shared": known(
         "You count num_kv_heads heads everywhere.",
         "Only keys and values are shared. Each head has queries of its own, and its own output "
@@ -165,6 +170,19 @@ GROUPED = {
         "comes out of its matrix.",
         input_biases=lambda q, k, v: 0,
         output_biases=lambda d, inner: 4 * d,
+    ),
+    "biases-of-inputs": known(
+        "Your biases are as long as what goes into a matrix.",
+        "A bias is added to a result, so it is as long as what comes out. W_q leads from the width "
+        "of a token to that of all heads: which of the two is it?",
+        input_biases=lambda q, k, v: 0,
+        output_biases=lambda d, inner: 3 * d + inner,
+    ),
+    "biases-of-one-head": known(
+        "You count biases of one head for queries, keys and values.",
+        "head_width is the width of one head. What comes out of W_q belongs to all heads, and each "
+        "number of it has a bias.",
+        wrong=lambda d, H, G, w, bias=True: 2 * d * w * (H + G) + bool(bias) * (3 * w + d),
     ),
     "biases-of-heads": known(
         "You count the bias of W_o as long as the joined heads.",

@@ -52,8 +52,8 @@ def examine_head_width(inputs, seen):
     called = f"head_width({num_hiddens}, {num_heads})"
     came = _refusal(seen, inputs) if "raised" in seen else _returned(seen)
     if not divides(inputs):
-        message = message_of(seen["text"], inputs) if "raised" in seen else Text("no message")
-        return {called: came, f"the message of {called}": message}
+        message = message_of(seen["text"], inputs) if "raised" in seen else Text("nothing")
+        return {called: came, f"what the message of {called} names": message}
     if isinstance(came, Text):
         raise AnswerError(
             f"{called} gives {came!r}, though the heads do divide the width: {num_hiddens} shared "
@@ -110,7 +110,7 @@ def _refused_sometimes(inputs, value):
     came, *message = value.values()
     if isinstance(came, numbers.Real):
         return d % h != 0 or came == d // h
-    return came == "a ValueError" and message == ["a message that names both numbers"]
+    return came == "a ValueError" and message == ["both numbers"]
 
 
 WIDTH = {
@@ -192,6 +192,18 @@ WIDTH = {
         "Whoever reads it may not know which width and how many heads your function was given: "
         "they came from a file of settings, or another function.",
         message="the heads do not divide the width",
+    ),
+    "message-with-braces": known(
+        "You refuse, and your message has names in braces where the numbers should be.",
+        "Only in an f-string does Python put a value where a name stands in braces. What is "
+        "missing in front of the quotes?",
+        message="{{h}} heads, width {{d}}",
+    ),
+    "message-of-the-example": known(
+        "Your message says 10 and 4 whatever the numbers are.",
+        "These are the numbers of the task's example. Whoever reads the message needs those that "
+        "your function was given.",
+        message="4 heads, width 10",
     ),
     "message-with-the-width-only": known(
         "You refuse, and your message names the width only.",

@@ -7,6 +7,7 @@ from math import ceil, floor
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 
+EARLY = 50  # tokens that every search gets to
 PAIRS = "When do the pairs cost more than the rest?"
 
 
@@ -36,14 +37,17 @@ def build_share(
     projections=8,
     feed_forward=4,
     inner=lambda d, f: f,
+    biases=lambda d, f: 0,
     odds=lambda percent: (percent, 100 - percent),
     whole=ceil,
 ):
-    """pairs, projections, feed_forward: what stands before n²·d, n·d² and n·d·f. odds: of the pairs
+    """pairs, projections, feed_forward: what stands before n²·d, n·d² and n·d·f. biases:
+    of one token. odds: of the pairs
     against the rest, as two numbers."""
 
     def length_for_share(percent, num_hiddens, ffn_num_hiddens):
         rest = projections * num_hiddens + feed_forward * inner(num_hiddens, ffn_num_hiddens)
+        rest += Fraction(biases(num_hiddens, ffn_num_hiddens), num_hiddens)
         part, other = odds(percent)
         return whole(Fraction(part * rest, pairs * other))
 
@@ -57,6 +61,36 @@ def _one_too_many_where_exact(inputs, value):
         return False
     exact = percent * (2 * d + f) % (100 - percent) == 0
     return value - build_share()(percent, d, f) in ((0, 1) if exact else (0,))
+
+
+def _whole(value):
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and value == value // 1
+
+
+def _search_ends_early(inputs, value):
+    """Whether the length is right, unless it is large: then it is a smaller one or None."""
+    right = build_share()(*inputs.values())
+    if right <= EARLY:
+        return _whole(value) and value == right
+    return value is None or (_whole(value) and (value == right or value < 0.9 * right))
+
+
+def _never_reached(inputs, value):
+    """Whether it is a number at which one ends a search, and not the right one."""
+    large = _whole(value) and value >= 1000 and value % 1000 in (0, 1, 999)
+    return bool(large and value != build_share()(*inputs.values()))
+
+
+def _part_of_all_pairs(percent, d, f):
+    """The length for which the scores alone have the share: from 50 % on there is none."""
+    return ceil(Fraction(percent * (2 * d + f), 50 - percent)) if percent < 50 else 100_000
+
+
+def _one_product(inputs, value):
+    percent, *_ = sizes = tuple(inputs.values())
+    if percent < 50:
+        return _whole(value) and value == _part_of_all_pairs(*sizes)
+    return value is None or (_whole(value) and value > build_share()(*sizes))
 
 
 def _at_least_one_token(whole):
@@ -130,6 +164,50 @@ SHARE = {
         "Each pair takes part in two products. Both count, with 2 for each multiplication and its "
         "addition.",
         pairs=2,
+    ),
+    "one-product-of-the-pairs": known(
+        "You ask when one of the two products over pairs has the share.",
+        "The pairs are the scores and the weighted sums. Together they have to reach it: one of "
+        "the two alone never has half of all FLOPs.",
+        wrong=_part_of_all_pairs,
+        shows=_one_product,
+    ),
+    "rest-at-half-cost": known(
+        "Your projections and your feed-forward network cost half of what they should, compared "
+        "with the pairs.",
+        "Multiplications and additions are both counted, in every product. A matrix of d by d "
+        "costs 2·d² FLOPs for each token.",
+        projections=4,
+        feed_forward=2,
+    ),
+    "feed-forward-biases-counted": known(
+        "You count the additions of the biases in the feed-forward network.",
+        "Only matrix products count here, as in 5.4.",
+        biases=lambda d, f: d + f,
+    ),
+    "biases-counted": known(
+        "You count the additions of all biases.",
+        "Only matrix products count here, as in 5.4.",
+        biases=lambda d, f: 5 * d + f,
+    ),
+    "search-ends-early": known(
+        "Your search ends before it has reached the longest texts.",
+        "For a wide model the length can be many thousands of tokens. Go on until the share is "
+        "reached, or work the length out without a search.",
+        wrong=lambda *sizes: n if (n := build_share()(*sizes)) <= 1000 else None,
+        shows=_search_ends_early,
+    ),
+    "never-reached": known(
+        "In no case has the share been reached when your search ends.",
+        "percent goes from 1 to 99. A part of a whole goes from 0 to 1. Do you compare the one "
+        "with the other?",
+        wrong=lambda percent, d, f: 10_000,
+        shows=_never_reached,
+    ),
+    "percent-taken-as-a-part": known(
+        "You calculate with percent as if it were a part of 1.",
+        "50 % is half of everything, and not 50 times everything. Which number is 50 %?",
+        wrong=lambda percent, d, f: ceil(percent / (1 - percent) * (2 * d + f)),
     ),
     "inner-width-taken-as-4d": known(
         "You take the inner width to be four times the width, whatever the argument says.",

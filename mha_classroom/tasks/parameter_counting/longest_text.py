@@ -23,7 +23,7 @@ def text_cases(draw):
         Case("4 bytes a number", sizes(1_990, 258, 2, 4, 3, bytes_per_number=4)),
         Case(
             "3 texts at once, 1 byte a number",
-            sizes(1_600, 258, 2, 4, 3, bytes_per_number=1, batch_size=3),
+            sizes(1_650, 258, 2, 4, 3, bytes_per_number=1, batch_size=3),
         ),
         Case("one byte too few for a token", sizes(611, 258, 2, 4, 3)),
         Case("the parameters alone fill the card", sizes(516, 258, 2, 4, 3)),
@@ -153,6 +153,11 @@ TEXT = {
         "Each text of the batch has a cache of its own, and the task asks for the length of one.",
         batch=lambda B: 1,
     ),
+    "tokens-of-all-texts": known(
+        "You return the tokens of all texts together.",
+        "The task asks how many tokens each text can have.",
+        wrong=lambda card, P, m, h, w, b=2, B=1: B * build_text()(card, P, m, h, w, b, B),
+    ),
     "layers-ignored": known(
         "You count the cache of one layer.",
         "Every layer makes keys and values of its own, and keeps them.",
@@ -212,6 +217,11 @@ TEXT = {
         "Where the parameters do not fit, you return a length all the same.",
         "There is no room for a single token. The task says what to return then.",
         least=abs,
+    ),
+    "sign-turned-before-rounding": known(
+        "Where the parameters do not fit, you return a length all the same.",
+        "There is no room for a single token. The task says what to return then.",
+        wrong=build_text(whole=lambda n: floor(abs(n))),
     ),
     "refused": known(
         "Where the parameters do not fit, you raise an error.",

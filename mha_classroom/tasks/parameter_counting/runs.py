@@ -11,7 +11,8 @@ REFUSALS = ("a ValueError", "an AssertionError", "a plain Exception")  # raised 
 SHOWN = 120  # so many characters of what a learner's function says
 
 
-NEITHER = Text("a message that names neither number")
+NEITHER = Text("neither number")
+BRACES = Text("neither number, but has braces")
 OTHER = Text("another kind of error")
 
 
@@ -38,7 +39,7 @@ def _kind_of(error):
 
 
 def is_meant(seen, inputs):
-    named = message_of(seen["text"], inputs) != NEITHER
+    named = message_of(seen["text"], inputs) not in (NEITHER, BRACES)
     refused = seen["raised"] in REFUSALS
     return refused and named if divides(inputs) else refused or named
 
@@ -52,10 +53,10 @@ def message_of(text, inputs):
     numbers = re.findall(r"\d+", text)
     width, heads = (str(size) in numbers for size in inputs.values())
     if width and heads:
-        return Text("a message that names both numbers")
-    named = NEITHER
+        return Text("both numbers")
+    named = BRACES if "{" in text and not numbers else NEITHER
     if width or heads:
-        named = f"a message that names {'the width' if width else 'the number of heads'} only"
+        named = f"{'the width' if width else 'the number of heads'} only"
     return Text(named, f"{named}: {short(text)}")
 
 

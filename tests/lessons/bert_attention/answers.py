@@ -783,6 +783,9 @@ RIGHT = {
         "by way of the names of transformers": variables_by_map_weights,
         "pattern": variables_by_pattern,
         "the other way round": variables_by_lookup,
+        "no adam anywhere": lambda variables: variables_by_map_weights(
+            {n: X for n, X in variables.items() if "adam" not in n}
+        ),
     },
     "06-map_weights": {
         "splitting": names_by_splitting,
@@ -1078,6 +1081,12 @@ WRONG = {
         "pooler lost": lambda variables: {
             n: X for n, X in variables_by_map_weights(variables).items() if "pooler" not in n
         },
+        "bert anywhere": lambda variables: variables_by_map_weights(
+            {f"bert/{n.split('/', 1)[-1]}": X for n, X in variables.items() if "bert" in n}
+        ),
+        "bert without a slash": lambda variables: variables_by_map_weights(
+            {f"bert/{n.split('/', 1)[-1]}": X for n, X in variables.items() if n[:4] == "bert"}
+        ),
         "numpy": lambda variables: {
             n: X.numpy() for n, X in variables_by_map_weights(variables).items()
         },
