@@ -85,7 +85,8 @@ def misfit(seen, weights, name):
     for n, wanted in weights.items():
         if seen[n][0] != tuple(wanted.shape):
             shapes = f"{seen[n][0]}, expected {tuple(wanted.shape)}"
-            return f"{n} has shape {shapes} (nn.Linear keeps (out, in))."
+            linear = n.split(".")[-2].startswith("W")  # no embedding, no norm
+            return f"{n} has shape {shapes}{' (nn.Linear keeps (out, in))' if linear else ''}."
     return ""
 
 
@@ -106,6 +107,8 @@ def _what_is_there(module, missing):
     around = ""
     for part in path:
         children = dict(module.named_children())
+        if part in dict(module.named_parameters(recurse=False)):
+            return f"There {part} is itself a parameter, and should be a module that has one."
         if part not in children:
             listed = ", ".join(children) or "none at all"
             return f"There are these parts{around}: {listed}."
@@ -120,6 +123,11 @@ MOVED = "forward changes whether the module is training (train or eval inside)."
 DIFFERS = (
     "In training the result differs from one call to the next, although all probabilities "
     "in the config are 0 or 1. Do you take yours from the config?"
+)
+
+NAN = (
+    "In training the result holds NaN (not a number). A probability in the config may be 1: then "
+    "nothing is kept, and 1 - p is 0. Do you divide 0 by 0?"
 )
 
 PAIR = (
@@ -202,7 +210,7 @@ def _complaint(planned, call):
         return MOVED
     result = call["result"]
     if planned.twice and torch.is_tensor(result) and not _alike(planned, call):
-        return DIFFERS
+        return NAN if _alike(planned._replace(exactly=False), call) else DIFFERS
     if planned.weights and (not isinstance(result, (tuple, list)) or len(result) != 2):
         return PAIR.format(describe(result))
     return ""

@@ -4,11 +4,14 @@ import math
 
 import pytest
 import torch
+from lessons import all_answers
 from torch import nn
 from torch.nn import functional as F
 
 from mha_classroom.checks import diagnose, find
 from mha_course.attention import scaled_dot_product_attention
+
+WRONG = all_answers()[1]
 
 
 def told(task_id, answer):
@@ -349,6 +352,96 @@ def test_right_weights_are_not_said_to_be_wrong():
     feedback = told("02-without_key", without_key)
     assert feedback.mistake is None
     assert feedback.message.startswith("There is NaN (not a number) in the output")
+def attended_by_others(weights, tokens, k=3):
+    means = weights.clone().fill_diagonal_(0).mean(0).tolist()
+    return sorted(zip(tokens, means, strict=True), key=lambda pair: -pair[1])[:k]
+
+
+def entropy_above(least):
+    return lambda w: -(w * w.masked_fill(w <= least, 1.0).log()).sum(-1)
+
+
+def offset_by_every_query(weights, offset):
+    picked = [weights[..., i, i + offset] for i in range(weights.shape[-1])]
+    return torch.stack(picked).mean(0)
+
+
+def offset_on_both_sides(weights, offset):
+    return sum(weights.diagonal(o, -2, -1).mean(-1) for o in (offset, -offset)) / 2
+
+
+def head_and_layer_from_1(weights, offset):
+    scores = weights.diagonal(offset, -2, -1).mean(-1)
+    layer, head = divmod(scores.argmax().item(), scores.shape[1])
+    return head + 1, layer + 1
+
+
+def shares(weights, values, W_o, over=(1, 3), finish=lambda shares: shares):
+    heads = weights.shape[1]
+    vectors = torch.einsum("bhsd,mhd->bhsm", values, W_o.unflatten(1, (heads, -1)))
+    brought = weights[..., None] * vectors[:, :, None]
+    output = brought.sum(over, keepdim=True)
+    return finish((brought * output).sum(-1) / output.square().sum(-1))
+
+
+NAMED = [
+    ("07-most_attended", attended_by_others, "itself-counted-as-0"),
+    ("07-entropy", entropy_above(0.01), "weights-cut-off"),
+    ("07-entropy", entropy_above(1e-5), "weights-cut-off"),
+    ("07-offset_score", offset_by_every_query, "index-past-the-end-in-a-loop"),
+    ("07-offset_score", offset_on_both_sides, "both-sides"),
+    ("07-find_head", head_and_layer_from_1, "head-first-and-from-1"),
+    ("07-steady_head", "None if one text is too short", "short-counts-as-nan"),
+    ("07-steady_head", "place 0 taken for none", "place-0-taken-for-nothing"),
+    ("07-shares_along", lambda *given: shares(*given, over=(1, 2, 3)), "all-queries"),
+    (
+        "07-shares_along",
+        lambda *given: shares(*given, finish=lambda parts: parts.transpose(1, 2)),
+        "queries-before-heads",
+    ),
+    ("12-BertEncoder", "no config", "layer-without-config"),
+    ("12-load_weights", "last parts of names", "ends-of-names"),
+    ("12-load_weights", "parts of names", "names-within-names"),
+    ("12-search", "1e-08 added to the product", "norms-made-larger"),
+    ("12-search", "1e-08 added to each", "norms-made-larger"),
+    ("12-search", "1e-12 added to the product", "norms-made-larger"),
+    ("12-neighbours", "product of norms clamped", "norms-made-larger"),
+    ("12-classify", "0 taken for no label", "label-0-taken-for-nothing"),
+    ("12-classify", "blocks of equal length", "examples-cut"),
+    ("12-training_step", "something added in the logarithm", "log-cut-off"),
+    ("12-training_step", "probability clamped", "log-cut-off"),
+    ("12-training_step", "squared error for loss", "squared-error"),
+    ("12-training_step", "logarithm to base 2", "loss-alone"),
+]
+
+
+@pytest.mark.parametrize(("task_id", "answer", "mistake"), NAMED)
+def test_one_of_the_lessons_answers_is_named(task_id, answer, mistake):
+    answer = WRONG[task_id][answer] if isinstance(answer, str) else answer
+    assert told(task_id, answer).mistake == mistake
+
+
+def test_nan_is_called_nan():
+    class BertEmbeddings(find("12-BertEmbeddings").build()):
+        def forward(self, *given):
+            rate, self.rate = self.rate, 0.0
+            output, self.rate = super().forward(*given), rate
+            if not self.training:
+                return output
+            return output * (torch.rand_like(output) >= rate) / (1 - rate)
+
+    assert "the result holds NaN" in told("12-BertEmbeddings", BertEmbeddings).message
+
+
+def test_a_parameter_in_place_of_a_module_is_seen():
+    class BertEmbeddings(find("12-BertEmbeddings").build()):
+        def __init__(self, config):
+            super().__init__(config)
+            del self.positions
+            self.positions = nn.Parameter(torch.zeros(config.max_position_embeddings, 3))
+
+    message = told("12-BertEmbeddings", BertEmbeddings).message
+    assert "positions is itself a parameter" in message
 
 
 @pytest.mark.parametrize("which", ["documents", "query"])

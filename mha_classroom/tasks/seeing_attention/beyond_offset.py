@@ -18,7 +18,9 @@ def beyond_cases(draw):
     def case(name, length, pairs, *shape, weights=None):
         if weights is None:
             weights = random_weights(draw, *shape, length, length)
-        return Case(name, {"weights": weights, "pairs": tuple(pairs)})
+        # The pairs stand in the name, since a list is shown by its length only.
+        name = f"{name}: {', '.join(map(str, pairs))}"
+        return Case(name, {"weights": weights, "pairs": list(pairs)})
 
     small = table(
         [0.1, 0.7, 0.1, 0.1], [0.2, 0.2, 0.3, 0.3], [0.1, 0.2, 0.2, 0.5], [0.3, 0.3, 0.2, 0.2]
@@ -157,6 +159,19 @@ def _rest_of_the_row(weights, query, key, pairs):
     return (row.sum(dim=-1) - row[..., key]) / (weights.shape[-1] - 1)
 
 
+def _rest_of_the_row_untagged(weights, query, key, pairs):
+    keys = [other for other in range(weights.shape[-1]) if (query, other) not in pairs]
+    return weights[..., query, keys].mean(dim=-1)
+
+
+def _distance_by_distance(weights, pairs):
+    """The mean over the distances of what the pairs at each of them come to."""
+    groups = {}
+    for query, key in pairs:
+        groups.setdefault(key - query, []).append((query, key))
+    return torch.stack([beyond_offset(weights, own) for own in groups.values()]).mean(dim=0)
+
+
 def _column(weights, query, key, pairs):
     column = weights[..., :, key]
     return (column.sum(dim=-1) - column[..., query]) / (weights.shape[-1] - 1)
@@ -190,6 +205,12 @@ def _hits(weights, pairs):
     largest = (weights == weights.amax(dim=-1, keepdim=True)).double()
     return beyond_offset(largest, pairs)
 
+
+ROW = (
+    "Your baseline is what the query gives to other keys on average.",
+    "A head that looks at the next token everywhere is far above that, without any grammar. What "
+    "does it give at the same distance from other queries?",
+)
 
 BEYOND = {
     "no-baseline": known(
@@ -231,6 +252,21 @@ BEYOND = {
             lambda i, j, pairs: not _tagged_query(i, pairs) and not _tagged_key(j, pairs)
         ),
     ),
+    "tagged-queries-meet-tagged-keys": known(
+        "You leave out every place whose query stands in a pair and whose key stands in a pair, "
+        "though the two may be of different pairs.",
+        "What is tagged is a pair. With the pairs (1, 3) and (4, 2), the place (1, 2) is in no "
+        "tag, so it belongs to the baseline of distance 1.",
+        baseline=_among(
+            lambda i, j, pairs: not (_tagged_query(i, pairs) and _tagged_key(j, pairs))
+        ),
+    ),
+    "distances-averaged": known(
+        "You average over the pairs of each distance first, and then over the distances.",
+        "Then a pair that is alone at its distance counts more than one of three. The mean is over "
+        "the pairs, and each counts once.",
+        wrong=_distance_by_distance,
+    ),
     "one-distance-for-all": known(
         "You take the baseline of the first pair's distance for all pairs.",
         "A head may look one token ahead by habit, but not two. Each pair needs the baseline of "
@@ -254,12 +290,8 @@ BEYOND = {
         "A head that looks at the next token everywhere is far above that, without any grammar.",
         baseline=lambda weights, query, key, pairs: 1 / weights.shape[-1],
     ),
-    "rest-of-the-row": known(
-        "Your baseline is what the query gives to other keys on average.",
-        "A head that looks at the next token everywhere is far above that, without any grammar. "
-        "What does it give at the same distance from other queries?",
-        baseline=_rest_of_the_row,
-    ),
+    "rest-of-the-row": known(*ROW, baseline=_rest_of_the_row),
+    "rest-of-the-row-untagged": known(*ROW, baseline=_rest_of_the_row_untagged),
     "rest-of-the-column": known(
         "Your baseline is what the key gets from other queries on average.",
         "These queries stand at other distances. What does the head give at the same distance?",

@@ -72,6 +72,24 @@ def _logs_with(small):
     return lambda weights: (weights + small).log()
 
 
+def _cut_off(least):
+    """Three ways to keep weights below `least` away from the logarithm."""
+    return (
+        lambda weights: -(weights * weights.clamp(min=least).log()).sum(dim=-1),
+        lambda weights: -(weights.clamp(min=least) * weights.clamp(min=least).log()).sum(dim=-1),
+        lambda weights: -(weights * weights.where(weights > least, 1.0).log()).sum(dim=-1),
+    )
+
+
+def _is_cut_off(inputs, value):
+    """Whether the entropies come of a limit below which weights do not count as they are."""
+    if not torch.is_tensor(value):
+        return False
+    value = value.double()
+    found = (answer(inputs["weights"]) for n in range(2, 13) for answer in _cut_off(10.0**-n))
+    return any(X.shape == value.shape and torch.allclose(X, value, atol=1e-9) for X in found)
+
+
 ENTROPY = {
     "nan-for-a-weight-of-0": known(
         "A weight of 0 makes the whole row NaN.",
@@ -98,6 +116,7 @@ ENTROPY = {
         "You leave very small weights out, or make them larger, and not only those that are 0.",
         "Small weights count as well, each a little. Only 0 itself needs an answer of its own.",
         logarithm=lambda weights: weights.clamp(min=1e-6).log(),
+        shows=_is_cut_off,
     ),
     "base-2": known(
         "You take the logarithm to base 2.",

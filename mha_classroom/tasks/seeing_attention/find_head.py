@@ -55,11 +55,13 @@ def _look(weights, offset, strength):
 
 
 def _alike(draw):
-    """Heads whose scores differ in the fifth digit: half precision has three."""
-    weights = random_weights(draw, 2, 3, 5, 5).mean(dim=(0, 1)).expand(2, 3, 5, 5).clone()
+    """Heads whose scores differ in the fifth digit: half precision has three, and holds what they
+    have in common."""
+    common = random_weights(draw, 2, 3, 5, 5).mean(dim=(0, 1)).half().double()
+    weights = common.expand(2, 3, 5, 5).clone()
     queries = torch.arange(1, 5)
     for place, head in enumerate(weights.flatten(0, 1)):
-        more = 1e-5 * (1 + place * 2 % 5)  # the largest is head 2 of layer 0
+        more = 2e-6 * (1 + place * 2 % 5)  # the largest is head 2 of layer 0
         head[queries, queries - 1] += more
         head[queries, queries] -= more
     return Case("six heads that are almost alike", {"weights": weights, "offset": -1})
@@ -131,6 +133,21 @@ def build_find(choose=_place, finish=lambda layer, head, scores: (layer, head), 
     return find_head
 
 
+def find_stages(inputs):
+    weights, offset = inputs.values()
+    return {"the score of every head": weights.diagonal(offset, dim1=-2, dim2=-1).mean(dim=-1)}
+
+
+def _first_axes(weights, offset):
+    """The diagonal of the first two axes, the place divided by the number of heads."""
+    return divmod(weights.diagonal(offset).mean(dim=-1).argmax().item(), weights.shape[1])
+
+
+def _anywhere(weights, offset):
+    layer, place = divmod(weights.argmax().item(), weights[0].numel())
+    return layer, place // weights[0, 0].numel()
+
+
 def _average_layer(scores, weights):
     layer = scores.mean(dim=1).argmax().item()
     return layer, scores[layer].argmax().item()
@@ -147,6 +164,17 @@ def _apart(scores, weights):
 
 FIND = {
     **by_id(without(PAIRS, "divided-by-length-less-offset")),  # that changes no place
+    "diagonal-of-layers-and-heads": known(
+        "You take the diagonal of the first two axes, layers and heads.",
+        "diagonal does that unless it is told which axes. Queries and keys are the last two.",
+        wrong=_first_axes,
+    ),
+    "largest-weight-anywhere": known(
+        "You look for the largest of all weights, whatever the offset is.",
+        "One large weight somewhere is not what is asked. Each head has a score for the offset "
+        "(7.3), and the largest of those is wanted.",
+        wrong=_anywhere,
+    ),
     "flat-index": known(
         "You return one number: the head's place in the flattened table.",
         "argmax looks at a table as at one long row. Layer and head are the two coordinates of "
@@ -170,6 +198,11 @@ FIND = {
         "Some papers do. In the course they are counted from 0, so that weights[layer, head] is "
         "the head that was found.",
         finish=lambda layer, head, scores: (layer + 1, head + 1),
+    ),
+    "head-first-and-from-1": known(
+        "You return (head, layer), and count both from 1.",
+        "The layer comes first, as in the weights, and in the course both are counted from 0.",
+        finish=lambda layer, head, scores: (head + 1, layer + 1),
     ),
     "score-returned-too": known(
         "You return the score as well.",
@@ -236,6 +269,7 @@ TASK = Task(
     returns=("the layer", "the head"),
     mistakes=read_again(HEADS, FIND),
     build=build_find,
+    stages=find_stages,
     uses=("07-offset_score",),
     forbidden=FORBIDDEN,
     number=4,

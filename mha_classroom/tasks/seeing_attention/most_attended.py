@@ -152,6 +152,11 @@ def _means_of_rows(inputs, value):
     return same_length and torch.allclose(value[1].double(), expected, rtol=0, atol=1e-6)
 
 
+def _without_itself(weights):
+    """What the other queries give to a key, added up."""
+    return weights.sum(dim=0) - weights.diagonal()
+
+
 def _votes(weights):
     """The share of the queries whose largest weight is on this key."""
     return weights.argmax(dim=1).bincount(minlength=len(weights)).double() / len(weights)
@@ -225,6 +230,19 @@ ATTENDED = {
         "All the queries may look at a token, not only the token itself.",
         section=ROWS,
         strength=lambda weights: weights.diagonal(),
+    ),
+    "itself-counted-as-0": known(
+        "You leave out what each token gives to itself: the diagonal counts as 0.",
+        "A token is one of the queries that look at it. The task asks what all the queries give.",
+        section=ROWS,
+        strength=lambda weights: _without_itself(weights) / len(weights),
+    ),
+    "itself-left-out": known(
+        "You leave the diagonal out, what each token gives to itself, and take the mean over the "
+        "other queries.",
+        "A token is one of the queries that look at it. The task asks what all the queries give.",
+        section=ROWS,
+        strength=lambda weights: _without_itself(weights) / (len(weights) - 1),
     ),
     "first-query-only": known(
         "You look at the first row: what the first token attends to.",

@@ -82,6 +82,12 @@ def _indexed(weights, offset):
     return weights[..., queries, queries + offset]
 
 
+def _indexed_one_by_one(weights, offset):
+    """The same in a loop over the queries, which raises in other words."""
+    length = weights.shape[-1]
+    return torch.stack([weights[..., i, i + offset] for i in range(length)], dim=-1)
+
+
 def _cut_at_the_end(weights, offset):
     """The same without the queries whose key would be past the end."""
     queries = torch.arange(min(weights.shape[-1], weights.shape[-1] - offset))
@@ -94,6 +100,29 @@ def _votes(weights, offset):
     queries = queries[(queries + offset >= 0) & (queries + offset < len(queries))]
     return (weights.argmax(dim=-1)[..., queries] == queries + offset).double()
 
+
+def _last_pair_dropped(weights, offset):
+    """In a loop that ends one query early; of a single pair nothing is left to stack."""
+    length = weights.shape[-1]
+    queries = range(max(0, -offset), min(length, length - offset) - 1)
+    return torch.stack([weights[..., i, i + offset] for i in queries], dim=-1)
+
+
+def _both_sides(weights, offset):
+    ahead, back = (weights.diagonal(o, dim1=-2, dim2=-1).mean(dim=-1) for o in (offset, -offset))
+    return (ahead + back) / 2
+
+
+PAST_THE_END = (
+    "You ask for the key i + offset of every query i, also where there is none.",
+    "A negative index counts from the end, and Python does not complain: index -1 is the last "
+    "token. Past the end it raises an error. Which queries have such a key?",
+)
+LAST_PAIR = (
+    "You leave out the last query that has such a key.",
+    "range and slices end before their second number. Which is the last query with a key at this "
+    "offset?",
+)
 
 # What is wrong about the pairs that are looked at, in `find_head` as well.
 PAIRS = {
@@ -138,12 +167,13 @@ PAIRS = {
         "query is left out.",
         pick=_wrapped,
     ),
-    "index-past-the-end": known(
-        "You ask for the key i + offset of every query i, also where there is none.",
-        "A negative index counts from the end, and Python does not complain: index -1 is the last "
-        "token. Past the end it raises an error. Which queries have such a key?",
-        pick=_indexed,
+    "index-past-the-end": known(*PAST_THE_END, pick=_indexed),
+    "index-past-the-end-in-a-loop": known(*PAST_THE_END, pick=_indexed_one_by_one),
+    "last-pair-dropped": known(
+        *LAST_PAIR,
+        pick=lambda weights, offset: weights.diagonal(offset, dim1=-2, dim2=-1)[..., :-1],
     ),
+    "last-pair-dropped-in-a-loop": known(*LAST_PAIR, pick=_last_pair_dropped),
     "negative-index": known(
         "You leave out the queries whose key would be past the end, but not those whose key would "
         "be before the beginning.",
@@ -188,6 +218,17 @@ OFFSET = {
     "rows-and-columns-swapped": known(
         wrong=lambda weights, offset: build_offset()(weights.mT, offset),
         twin="sign-turned",
+    ),
+    "both-sides": known(
+        "You look on both sides: at offset -1, at the token before and at the one after.",
+        "A head that looks back and one that looks ahead are two kinds of head. The sign of the "
+        "offset says which is meant.",
+        wrong=_both_sides,
+    ),
+    "all-on-one-side": known(
+        "You take all pairs up to the offset: a whole corner of the table.",
+        "tril and triu keep a corner. The pairs at one offset lie on a single line.",
+        wrong=lambda weights, offset: weights.tril(offset).mean(dim=(-2, -1)),
     ),
     "zeros-not-counted": known(
         "You divide by the number of weights that are not 0.",

@@ -84,6 +84,18 @@ def _along(brought):
     return (brought * output).sum(dim=-1) / output.square().sum(dim=-1)
 
 
+def shares_stages(inputs):
+    weights, values, W_o = inputs.values()
+    brought = _brought(weights, values @ _columns(W_o, weights.shape[1]))
+    output = brought.sum(dim=(1, 3), keepdim=True)
+    return {
+        "what each token has to give through each head": values @ _columns(W_o, weights.shape[1]),
+        "c, what each key brings to each query": brought,
+        "o, the output of each query": output[:, 0, :, 0],
+        "the products c · o": (brought * output).sum(dim=-1),
+    }
+
+
 def build_shares(
     scale=unchanged,
     columns=_columns,
@@ -136,6 +148,23 @@ def _dot(brought, output):
 
 def _normalised(parts):
     return parts / parts.sum(dim=(1, 3), keepdim=True)
+
+
+def _renormalised(brought):
+    return _normalised(_along(brought).clamp(min=0))
+
+
+def _over_queries(brought):
+    output = brought.sum(dim=(1, 2, 3), keepdim=True)
+    return _dot(brought, output) / output.square().sum(dim=-1)
+
+
+def _whole_vectors(weights, values, W_o):
+    """What each token has to give is measured without its weight."""
+    vectors = values @ _columns(W_o, weights.shape[1])
+    output = _brought(weights, vectors).sum(dim=(1, 3), keepdim=True)
+    whole = _brought(torch.ones_like(weights), vectors)
+    return _dot(whole, output) / output.square().sum(dim=-1)
 
 
 def _over_batch(brought):
@@ -292,6 +321,40 @@ SHARES = {
         "What points against the output takes something away. Its share is negative.",
         finish=lambda shares: shares.clamp(min=0),
     ),
+    "negative-as-0-and-made-1": known(
+        "You set negative shares to 0, and divide the rest by their sum.",
+        "What points against the output takes something away. Its share is negative, and with it "
+        "the shares sum to 1 by themselves.",
+        measure=_renormalised,
+    ),
+    "squared": known(
+        "You square the shares.",
+        "Then they no longer sum to 1 over heads and keys, and a negative one looks positive. By "
+        "what is c · o divided?",
+        finish=torch.square,
+    ),
+    "mean-of-the-heads": known(
+        "Your output o is the mean over the heads: all shares come out H times too large.",
+        "W_o adds up what the heads bring (lesson 3). Over heads and keys the shares sum to 1.",
+        finish=lambda shares: shares * shares.shape[1],
+    ),
+    "all-queries": known(
+        "Your output o is summed over the queries as well.",
+        "Each query has an output of its own: the sum of c over heads and keys, so that each "
+        "query's shares sum to 1.",
+        measure=_over_queries,
+    ),
+    "c-without-weight": known(
+        "Your o has the weights in it, and your c has not.",
+        "c is what the key brings to this query, and a query gets as much of it as the weight "
+        "says. Only then do the shares sum to 1 over heads and keys.",
+        wrong=_whole_vectors,
+    ),
+    "queries-before-heads": known(
+        "Your result has the queries before the heads: (B, L, H, S).",
+        "The numbers are right. (B, H, L, S) was asked for, the axes of the weights.",
+        finish=lambda shares: shares.transpose(1, 2),
+    ),
     "softmax": known(
         "You apply softmax to make the shares sum to 1.",
         "They sum to 1 without help: the parts along the output add up to the output.",
@@ -321,12 +384,16 @@ TASK = Task(
     shares_cases,
     mistakes=read_again("Weights are not an explanation", SHARES),
     build=build_shares,
+    stages=shares_stages,
     number=7,
     since=2,
     alone=(
         "each-head-made-1",
         "cosines",
         "softmax",
+        "squared",
+        "negative-as-0-and-made-1",
+        "queries-before-heads",
         "heads-added",
         "keys-added",
         "texts-added",

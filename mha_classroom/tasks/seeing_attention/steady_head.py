@@ -92,11 +92,12 @@ def steady_cases(draw):
             padding=(1, 2),
         ),
         case("one text, one layer", (5,), 1, 3, 1, 0.25, (0, 2, 0.5, None)),
-        case("at least 0", (5, 8), 5, 2, -1, 0.0),
+        case("at least 0", (5, 8), 5, 2, -1, 0.0, (3, 1, 0.5, None)),
         _ahead("exactly as much as is asked", 0.5, [0.375, 0.375, 0.75], [0.25, 0.75, 0.5]),
         _ahead("the last token decides", 0.51, [0.375, 0.375, 0.875], [0.25, 0.875, 0.5]),
         _late(draw),
         _other_side(draw),
+        case("layer 0, head 0 passes, and no other", (5, 3), 3, 2, -1, 0.7, (0, 0, 0.8, None)),
     ]
 
 
@@ -296,6 +297,12 @@ def _first_best(rank):
     return passing
 
 
+def _not_if_0(weights, lens, offset, at_least):
+    """The place in the flat table is asked whether it is there, and 0 says no."""
+    place = steady_head(weights, lens, offset, at_least)
+    return None if place == (0, 0) else place
+
+
 def _best_in_every(scores, at_least):
     best = (scores == scores.amax(dim=(1, 2), keepdim=True)).all(dim=0)
     return _every(scores, at_least) & best
@@ -420,9 +427,10 @@ STEADY = {
         score=_short_as_0,
     ),
     "short-counts-as-nan": known(
-        "A text that is too short makes your scores NaN: the mean of nothing.",
+        "Where one text is too short, no head passes: you return None there, or let the mean of "
+        "nothing, which is NaN, be compared with at_least.",
         "In such a text no query has a key at this offset. It says nothing about any head, neither "
-        "for nor against.",
+        "for nor against: it is left out, and the other texts decide.",
         score=_short_as_nan,
     ),
     "sign-turned": known(
@@ -443,6 +451,12 @@ STEADY = {
         "Some papers do. In the course they are counted from 0.",
         section="The token before",
         found=lambda layer, head, scores: (layer + 1, head + 1),
+    ),
+    "place-0-taken-for-nothing": known(
+        "Where layer 0, head 0 is the one, you return None.",
+        "Its place in the flattened table is 0, and `if not place` takes 0 for nothing. Ask "
+        "`is None`.",
+        wrong=_not_if_0,
     ),
     "nothing-as-a-place": known(
         "You return (0, 0) where no head passes.",

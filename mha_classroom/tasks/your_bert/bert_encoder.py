@@ -111,6 +111,11 @@ ENCODER = {
         "It makes a layer when it is called with the config, and is none itself.",
         make=lambda config, layer: [layer] * config.num_hidden_layers,
     ),
+    "layer-without-config": known(
+        "You call `layer()` without the config.",
+        "It makes a layer as large as the config says, so it has to be given the config.",
+        make=lambda config, layer: [layer() for _ in range(config.num_hidden_layers)],
+    ),
     "one-layer-only": known(
         "You make one layer.",
         "The config says how many there are: num_hidden_layers.",

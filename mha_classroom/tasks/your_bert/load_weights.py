@@ -36,6 +36,7 @@ def loading_cases(draw):
         "layers__2__W__weight": (5, 5),
         "pooler__dense__bias": (5,),
     }
+    inner = {"norm.weight": (2,), "norm.bias": (2,), "layer.norm.weight": (2,)}
     alike = {f"{part}.weight": (3, 3) for part in ("query", "key", "value", "output")}
     return [
         case("everything fits", SMALL),
@@ -51,6 +52,7 @@ def loading_cases(draw):
         case("norm.gain where norm.weight should be", SMALL, ["norm.weight"], norm__gain=(2,)),
         case("two of each kind", MODEL, ["layers.1.W.bias", "norm.weight"], **several),
         case("nothing in it", SMALL, list(SMALL)),
+        case("norm.weight is missing, layer.norm.weight is there", inner, ["norm.weight"]),
         case("everything fits, in float32", MODEL, dtype=torch.float32),
     ]
 
@@ -114,8 +116,10 @@ def _check_refused(raised, model, bad, changed):
         )
     unnamed = [n for n in bad if not _names(text, n)]
     if unnamed:
-        stem = unnamed[0].rpartition(".")[0]
+        stem, _, last = unnamed[0].rpartition(".")
         cut = f" It says {stem}, and the name goes on." if _names(text, stem) else ""
+        if not cut and _names(text, last):
+            cut = f" It says {last}, which is only the end of a name."
         raise AnswerError(
             f"This weight file does not fit: {listed}. The text of your ValueError does not name "
             f"{', '.join(unnamed)} in full.{cut}"
@@ -173,6 +177,11 @@ def _some(names):
     """Up to three names, and how many there are besides."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"{', '.join(names[:3])}{more}"
+
+
+def _inside(names, others):
+    """The names that are part of none of the others."""
+    return [n for n in names if not any(n in other for other in others)]
 
 
 def _put(parameter, X):
@@ -309,6 +318,20 @@ STRICT = {
         "who goes through the model's own names.",
         missing=lambda own, given: [],
     ),
+    **{
+        id: known(
+            "You look whether a name is part of another name.",
+            "norm.weight is part of layer.norm.weight and is another weight. Of texts, `in` asks "
+            "for a part; of a dict or a list of names, for a whole name.",
+            missing=lambda own, given: _inside(own, given),
+            unknown=lambda own, given: _inside(given, own),
+            match=match,
+        )
+        for id, match in (
+            ("names-within-names", lambda own, given: given),
+            ("names-within-names-copied", lambda own, given: {n: given[n] for n in own}),
+        )
+    },
     "unknown-not-named": known(
         "Weights that the model does not have are not reported.",
         "Going through the model's names shows what is missing. What is left over shows only to "
@@ -362,6 +385,12 @@ STRICT = {
         text=lambda missing, unknown, misshapen: (
             f"{len(missing)} missing, {len(unknown)} unknown, {len(misshapen)} misshapen"
         ),
+    ),
+    "ends-of-names": known(
+        "Your text gives the last part of each name only.",
+        "Many weights end in the same word: whoever reads norm.bias knows which one is meant, and "
+        "bias alone says little.",
+        text=lambda *kinds: " ".join(n.split(".")[-1] for kind in kinds for n in kind),
     ),
     "copied-before-raising": known(
         "You copy what fits before you raise. (So does load_state_dict, if you leave the looking "

@@ -20,14 +20,14 @@ def mean_cases(draw):
     small = torch.tensor([[[1, 2], [3, 6], [5, 1]], [[4, 7], [9, 8], [5, 3]]]).double()
     between = [[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0, 0, 0, 0, 1]]
     return [
-        case("2 texts, of 3 words and of 1", (2, 3, 2), first([3, 1], 3), small),
+        case("2 texts, of 3 tokens and of 1", (2, 3, 2), first([3, 1], 3), small),
         case("5 texts of unequal length", (5, 7, 3), first([7, 2, 5, 1, 4], 7)),
         case("no padding", (2, 3, 5), first([3, 3], 3)),
         case("padding everywhere in the batch", (3, 5, 2), first([3, 2, 4], 5)),
         case("padding in front and between", (3, 5, 2), between),
-        case("as many texts as words and features", (3, 3, 3), first([2, 3, 1], 3)),
+        case("as many texts as tokens and features", (3, 3, 3), first([2, 3, 1], 3)),
         case("one text", (1, 5, 3), first([3], 5)),
-        case("words and padding mixed", (7, 11, 5)),
+        case("tokens and padding mixed", (7, 11, 5)),
         case(
             "large numbers in the padding",
             (2, 3, 5),
@@ -39,7 +39,7 @@ def mean_cases(draw):
 
 def mean_stages(inputs):
     words = inputs["hidden"] * inputs["attention_mask"][..., None]
-    return {"the sum of each text's words": words.sum(1)}
+    return {"the sum of each text's tokens": words.sum(1)}
 
 
 def build_mean(
@@ -81,12 +81,12 @@ def _in_place(hidden, attention_mask):
 MEAN = {
     "padding-counted": known(
         "You average over all places, padding included.",
-        "Then a text's vector depends on how long its neighbours in the batch are. Only words "
+        "Then a text's vector depends on how long its neighbours in the batch are. Only tokens "
         "count, in the sum and in the number.",
         wrong=lambda hidden, attention_mask: hidden.mean(1),
     ),
     "padding-in-the-sum": known(
-        "You divide by the number of words, and the sum has padding in it.",
+        "You divide by the number of tokens, and the sum has padding in it.",
         "The hidden states of padding are not zero: the layers compute something there, too.",
         words=lambda hidden, mask: hidden,
     ),
@@ -98,27 +98,27 @@ MEAN = {
     ),
     "divided-by-batch": known(
         "You divide by the number of texts.",
-        "The mean is over the words of one text. How many words does each text have?",
+        "The mean is over the tokens of one text. How many does each text have?",
         count=lambda mask, hidden: len(hidden),
     ),
     "divided-by-all-words": known(
-        "You divide by the number of words in the whole batch.",
+        "You divide by the number of tokens in the whole batch.",
         "Each text has a number of its own. Along which axis of attention_mask is it found?",
         count=lambda mask, hidden: mask.sum(),
     ),
     "divided-by-longest": known(
-        "You divide by the number of words of the longest text.",
+        "You divide by the number of tokens of the longest text.",
         "Each text has a number of its own.",
         count=lambda mask, hidden: mask.sum(1).max(),
     ),
     "not-divided": known(
-        "You return the sum of the words.",
+        "You return the sum of the tokens.",
         "A mean is the sum divided by how many there are, so that long and short texts can be "
         "compared.",
         count=lambda mask, hidden: 1,
     ),
     "divided-by-root": known(
-        "You divide by the root of the number of words.",
+        "You divide by the root of the number of tokens.",
         "That is done for variances. A mean divides by the number itself.",
         count=lambda mask, hidden: mask.sum(1, keepdim=True) ** 0.5,
     ),
@@ -133,17 +133,17 @@ MEAN = {
     "first-place-only": known(
         "You take the vector at the first place.",
         "That is [CLS], which some models are trained to use. This task asks for the mean of all "
-        "words.",
+        "tokens.",
         wrong=lambda hidden, attention_mask: hidden[:, 0],
     ),
     "first-word-only": known(
-        "You take the first word of each text that is not padding.",
-        "This task asks for the mean of all words.",
+        "You take the first token of each text that is not padding.",
+        "This task asks for the mean of all tokens.",
         wrong=_loop(lambda words: words[0]),
     ),
     "last-word-only": known(
-        "You take the last word of each text.",
-        "This task asks for the mean of all words.",
+        "You take the last token of each text.",
+        "This task asks for the mean of all tokens.",
         wrong=_loop(lambda words: words[-1]),
     ),
     "largest": known(
@@ -153,7 +153,7 @@ MEAN = {
     ),
     "largest-with-padding": known(
         "You take the largest number of each feature, padding included.",
-        "This task asks for the mean, and of words only.",
+        "This task asks for the mean, and of tokens only.",
         wrong=lambda hidden, attention_mask: hidden.amax(1),
     ),
     "median": known(
@@ -162,14 +162,14 @@ MEAN = {
         wrong=_loop(lambda words: words.median(0).values),
     ),
     "only-between-the-ends": known(
-        "You leave out the first and the last word of each text.",
-        "[CLS] and [SEP] count like words here: attention_mask has a 1 for them. (Of a text of one "
-        "word nothing is left, and the mean of nothing is NaN.)",
+        "You leave out the first and the last token of each text.",
+        "[CLS] and [SEP] are tokens, too: attention_mask has a 1 for them. (Of a text of one "
+        "token nothing is left, and the mean of nothing is NaN.)",
         wrong=_loop(lambda words: words[1:-1].mean(0)),
     ),
     "mask-beside-features": known(
-        "Your mask meets the features, not the words.",
-        "(B, L) has to reach (B, L, D) with its L on the middle axis. As many words as features, "
+        "Your mask meets the features, not the tokens.",
+        "(B, L) has to reach (B, L, D) with its L on the middle axis. As many tokens as features, "
         "and nothing would warn you.",
         words=lambda hidden, mask: hidden * mask[:, None, :],
     ),
@@ -186,17 +186,17 @@ MEAN = {
     ),
     "mask-inverted": known(
         "You average over the padding.",
-        "In attention_mask 1 is a word and 0 is padding.",
+        "In attention_mask 1 is a token and 0 is padding.",
         visible=lambda mask: 1 - mask,
     ),
     "over-features": known(
-        "You take the mean of each word's features.",
-        "(B, d_model) was asked for: the words' axis goes, the features stay.",
+        "You take the mean of each token's features.",
+        "(B, d_model) was asked for: the tokens' axis goes, the features stay.",
         wrong=lambda hidden, attention_mask: (hidden * attention_mask[..., None]).mean(2),
     ),
     "over-texts": known(
         "You add over the texts of the batch.",
-        "(B, d_model) was asked for: the words' axis goes, the texts stay apart.",
+        "(B, d_model) was asked for: the tokens' axis goes, the texts stay apart.",
         total=lambda words: words.sum(0),
     ),
     "unit-length": known(
@@ -205,29 +205,29 @@ MEAN = {
         finish=lambda pooled: pooled / pooled.norm(dim=1, keepdim=True),
     ),
     "one-added-to-the-count": known(
-        "Your number of words is one too large.",
-        "Was it meant against division by 0? Each text has a word here.",
+        "Your number of tokens is one too large.",
+        "Was it meant against division by 0? Each text has a token here.",
         count=lambda mask, hidden: mask.sum(1, keepdim=True) + 1,
     ),
     "ends-left-out": known(
-        "You leave out the first and the last word of each text.",
-        "[CLS] and [SEP] count like words here: attention_mask has a 1 for them.",
+        "You leave out the first and the last token of each text.",
+        "[CLS] and [SEP] are tokens, too: attention_mask has a 1 for them.",
         visible=_without_ends,
     ),
     "padding-assumed-at-the-end": known(
-        "You count the words of each text and take as many from the beginning.",
+        "You count the tokens of each text and take as many from the beginning.",
         "That is right only where all padding stands at the end. attention_mask says of each "
-        "place by itself whether there is a word.",
+        "place by itself whether there is a token.",
         visible=lambda mask: (torch.arange(mask.shape[1]) < mask.sum(1, keepdim=True)).long(),
     ),
     "words-of-all-texts": known(
-        "You average over the words of all texts together.",
+        "You average over the tokens of all texts together.",
         "(B, d_model) was asked for. Picking with hidden[attention_mask == 1] forgets which text a "
         "token is from.",
         wrong=lambda hidden, attention_mask: hidden[attention_mask == 1].mean(0),
     ),
     "words-not-added": known(
-        "You return the words, each divided by how many there are.",
+        "You return the tokens, each divided by how many there are.",
         "(B, d_model) was asked for: one vector a text. They have to be added up.",
         wrong=lambda hidden, attention_mask: (
             hidden * attention_mask[..., None] / attention_mask.sum(1)[:, None, None]

@@ -1,11 +1,13 @@
 """Task 12.6, neighbours: the nearest other texts of each text, empty places left out."""
 
+import itertools
+
 import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again, unchanged
-from mha_classroom.tasks.your_bert.search import unit
+from mha_classroom.tasks.your_bert.search import softened, unit
 
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -47,7 +49,17 @@ def neighbour_cases(draw):
         ),
         case("as many texts as features, k too", 5, 5, k=5),
         case("73 texts", 73, 3, [1] * 60 + [0] * 13, k=11),
+        _short(),
     ]
+
+
+def _short():
+    """Norms hardly above the least that is allowed, and a long text that is almost as near."""
+    cosines = torch.tensor([1.0, 0.999, 0.997, -0.5, -0.505]).double()
+    norms = torch.tensor([3e-6, 2e-6, 5.0, 2e-6, 5.0]).double()
+    vectors = torch.stack([cosines, (1 - cosines.square()).sqrt()], dim=1) * norms[:, None]
+    used = torch.ones(5, dtype=torch.int64)
+    return Case("norms from 2e-6 on", {"vectors": vectors, "used": used, "k": 4})
 
 
 def neighbour_stages(inputs):
@@ -67,6 +79,11 @@ def examine_neighbours(inputs, found):
         raise AnswerError(
             f"neighbours has to return a tensor of whole numbers of shape {shape}; got "
             f"{describe(found)}."
+        )
+    if found.dim() == 2 and len(found) != shape[0]:
+        raise AnswerError(
+            f"The result has to have a row for each of the {shape[0]} places, empty ones too; got "
+            f"shape {tuple(found.shape)}."
         )
     if tuple(found.shape) != shape:
         raise AnswerError(
@@ -138,6 +155,13 @@ def build_neighbours(
         return finish(result)
 
     return neighbours
+
+
+def _softened(way, least):
+    """(N, N): the cosines as a small number makes them that is added to the norms."""
+    return lambda vectors: torch.stack(
+        [list(softened(query, vectors, least))[way] for query in vectors]
+    )
 
 
 def _first_dropped(**of_used):
@@ -228,6 +252,13 @@ def _by_topk(vectors, used, k=3):
     result = torch.full((len(vectors), k), -1)
     result[:, : found.shape[1]] = found.masked_fill(~allowed.gather(1, found), -1)
     return result
+
+
+def _is_softened(inputs, value):
+    ways = itertools.product(range(10), range(5, 17))
+    return any(
+        _like_parts(score=_softened(way, 10.0**-exponent))(inputs, value) for way, exponent in ways
+    )
 
 
 NEIGHBOURS = {
@@ -354,6 +385,14 @@ NEIGHBOURS = {
         "argsort goes upwards unless it is told otherwise. The best comes first.",
         score=lambda vectors: -_cosines(vectors),
     ),
+    "norms-made-larger": known(
+        "You add something small to the norms, or do not let them get smaller than that.",
+        "It should keep 0 from being divided by 0. But the norm of a text may be as small as 1e-6, "
+        "and what is added then counts as much as the norm itself. Only an empty place can hold "
+        "zeros.",
+        score=_softened(0, 1e-8),
+        shows=_is_softened,
+    ),
     "last-of-equals": known(
         "Of others with the same cosine you put the later one first.",
         "The earlier one was asked for. Turning a sorted row round turns equal ones round, too.",
@@ -379,7 +418,7 @@ TASK = Task(
     build_neighbours(),
     neighbour_cases,
     examine=examine_neighbours,
-    returns=("the places",),
+    returns=("the table of places",),
     mistakes=NEIGHBOURS,
     build=build_neighbours,
     alone=all_but(

@@ -123,6 +123,7 @@ def run_encoder(answer, inputs):
         made.append(TestLayer(config))
         return made[-1]
 
+    layer.__module__, layer.__qualname__ = "builtins", "layer"  # as errors call it
     module = make(lambda config: answer(config, layer), "BertEncoder", config)
     if not made:
         return {"layer is called": False}

@@ -34,7 +34,15 @@ def search_cases(draw):
         fixed("many are equal", [3.0, 5.0, 2.0], axes, k=31),
         fixed("all are opposite to the query", [2.0, 1.0], [[-2.0, 0], [-1, -1], [0, -3]], k=2),
         case("73 documents", 73, 3, k=13),
+        _short(draw),
     ]
+
+
+def _short(draw):
+    """Vectors whose norms are hardly above the least that is allowed."""
+    norms = torch.tensor([2e-6, 3e-6, 1e-5, 1e-4, 1e-3, 1.0, 50.0]).double()[:, None]
+    inputs = {"query": 3e-6 * unit(draw.normal(5)), "documents": norms * unit(draw.normal(7, 5))}
+    return Case("norms from 2e-6 on", inputs | {"k": 7})
 
 
 def search_stages(inputs):
@@ -82,6 +90,17 @@ def _is_whole(X):
 def unit(X):
     """Each vector divided by its norm."""
     return X / X.norm(dim=-1, keepdim=True)
+
+
+def softened(query, documents, least):
+    """Ways to keep a norm away from 0: cosines (N,) that `least` makes too small."""
+    dots, own, its = documents @ query, documents.norm(dim=-1), query.norm()
+    for add in (lambda X: X + least, lambda X: X.clamp(min=least)):
+        yield dots / add(own * its)
+        yield dots / (add(own) * add(its))
+        yield dots / (add(own) * its)
+        yield dots / (own * add(its))
+        yield dots / (add(own.square()) * add(its.square())).sqrt()
 
 
 def _best_first(scores):
@@ -153,6 +172,18 @@ def _equals_anyhow(inputs, value):
         return False
     near = torch.isclose(value[2].double(), cosines, rtol=0, atol=1e-6)
     return bool(near.all() and torch.isclose(every[found], cosines, rtol=0, atol=1e-9).all())
+
+
+def _is_softened(inputs, value):
+    """Whether the cosines are as a small number makes them that is added to the norms."""
+    query, documents = inputs["query"], inputs["documents"]
+    for exponent in range(5, 17):
+        for scores in softened(query, documents, 10.0**-exponent):
+            order = _best_first(scores)[: inputs.get("k", 3)]
+            if value[0] == len(order) and torch.equal(value[1], torch.tensor(order)):
+                if torch.allclose(value[2].double(), scores[order], rtol=0, atol=1e-6):
+                    return True
+    return False
 
 
 def _read(inputs):
@@ -339,6 +370,15 @@ SEARCH = {
         "A list of pairs was asked for, index and cosine.",
         pair=lambda index, cosine: cosine,
     ),
+    "norms-made-larger": known(
+        "You add something small to the norms, or do not let them get smaller than that.",
+        "It should keep 0 from being divided by 0. Here no norm is 0, and a norm may be as small "
+        "as 1e-6: what is added then counts as much as the norm itself.",
+        score=lambda query, documents: (
+            documents @ query / (documents.norm(dim=1) * query.norm() + 1e-8)
+        ),
+        shows=_is_softened,
+    ),
     "rounded": known(
         "You round the cosines.",
         "Rounding is for printing. The numbers are wanted as they are.",
@@ -351,7 +391,7 @@ TASK = Task(
     sentences.search,
     search_cases,
     examine=examine_search,
-    returns=("the number of pairs", "indices", "cosines"),
+    returns=("the number of pairs", "the list of indices", "the list of cosines"),
     mistakes=read_again("Search by meaning", SEARCH),
     build=build_search,
     stages=search_stages,

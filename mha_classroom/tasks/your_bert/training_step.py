@@ -118,6 +118,41 @@ def _weights_still(W, b, vectors, targets, rate=0.1):
     return loss, W, new_b
 
 
+def _loss_alone(wrong_as):
+    """Whether W and b are right and the loss is wrong in a way; given both losses as numbers."""
+
+    def shows(inputs, value):
+        right, new_W, new_b = build_step()(*inputs.values())
+        if not isinstance(value, tuple) or len(value) != 3:
+            return False
+        loss, *moved = value
+        try:
+            loss = float(loss)
+        except (TypeError, ValueError, RuntimeError):
+            return False
+        for mine, wanted in zip(moved, (new_W, new_b), strict=True):
+            if not torch.is_tensor(mine) or mine.shape != wanted.shape:
+                return False
+            if not torch.allclose(mine.double(), wanted, rtol=1e-5, atol=1e-5):
+                return False
+        return wrong_as(loss, right)
+
+    return shows
+
+
+def _cut_off(loss, right):
+    return abs(loss - right) < 0.01 if right < 10 else 0 <= loss < right + 1e-6
+
+
+def _no_infinity(logits, targets):
+    own = logits.softmax(1)[torch.arange(len(targets)), targets]
+    return -(own + 1e-9).log().mean()
+
+
+def _squared_error(logits, targets):
+    return (logits.softmax(1) - _one_hot(logits, targets)).square().mean()
+
+
 STEP = {
     "uphill": known(
         "You add the gradient: the step goes uphill.",
@@ -224,6 +259,15 @@ STEP = {
             -logits.softmax(1)[torch.arange(len(targets)), targets].log().mean()
         ),
     ),
+    "log-cut-off": known(
+        "Where the logits are large your loss is too small: you add a small number in the "
+        "logarithm, or do not let a probability get smaller than that. W and b are right.",
+        "softmax rounds a probability like e^-1000 to 0, and then what you added is all that is "
+        "left. The loss is 1000 there all the same: which function of torch gives the logarithm "
+        "of a softmax at once?",
+        cost=_no_infinity,
+        shows=_loss_alone(_cut_off),
+    ),
     "overflow": known(
         "Where the logits are large your exp is infinite, and the result NaN.",
         "Lesson 1 takes the row's maximum off first; torch.softmax and log_softmax do that, too.",
@@ -244,6 +288,25 @@ STEP = {
         "You return the parameters first and the loss last.",
         "The order asked for is loss, new W, new b.",
         finish=lambda loss, W, b: (W, b, loss),
+    ),
+    "loss-on-every-target": known(
+        "Your loss takes each text's logarithms at the targets of all texts.",
+        "[:, targets] picks a column for every target, in every row: a table (N, N). Each text has "
+        "one target, its own.",
+        cost=lambda logits, targets: -logits.log_softmax(1)[:, targets].mean(),
+    ),
+    "squared-error": known(
+        "Your loss is a squared error. W and b are right.",
+        "The gradient that you have is that of the cross-entropy: minus the logarithm of a "
+        "probability. Of which one?",
+        cost=_squared_error,
+    ),
+    "loss-alone": known(
+        "Your new W and b are right. Your loss is not.",
+        "It is minus the logarithm of a probability, averaged over the texts. Which of its "
+        "probabilities counts for a text, and how many numbers is the mean taken of?",
+        cost=lambda logits, targets: 2 * _cross_entropy(logits, targets) + 1,
+        shows=_loss_alone(lambda loss, right: True),
     ),
 }
 STEP = read_again("Train a linear layer", STEP)

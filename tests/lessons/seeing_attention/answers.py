@@ -280,6 +280,22 @@ def steady_without_none(weights, lens, offset, at_least):
     return place
 
 
+def steady_by_place(weights, lens, offset, at_least):
+    """A loop that keeps the place in the flat table and asks `if not best`."""
+    texts = [
+        offset_score(text[..., :used, :used], offset)
+        for text, used in zip(weights, lens.tolist(), strict=True)
+        if used > abs(offset)
+    ]
+    if not texts:
+        return None
+    scores, best = torch.stack(texts).flatten(1), None
+    for place, own in enumerate(scores.T):
+        if bool((own >= at_least).all()) and (not best or own.mean() > scores[:, best].mean()):
+            best = place
+    return divmod(best, weights.shape[2]) if best else None
+
+
 def steady_and_zeroes(weights, lens, offset, at_least):
     for text, used in zip(weights, lens.tolist(), strict=True):
         text[..., used:, :] = 0
@@ -554,6 +570,10 @@ WRONG = {
         "never None": lambda w, n, o, a: steady_head(w, n, o, a) or steady_head(w, n, o, 0.0),
         "one length too many": steady_with(lambda w, n, o, a: (w, n + 1, o, a)),
         "one length too few": steady_with(lambda w, n, o, a: (w, n - 1, o, a)),
+        "place 0 taken for none": steady_by_place,
+        "None if one text is too short": lambda w, n, o, a: (
+            None if (n <= abs(o)).any() else steady_head(w, n, o, a)
+        ),
     },
     "07-beyond_offset": {
         "sorts the caller's pairs": beyond_and_sorts,

@@ -11,11 +11,13 @@ from lessons.your_bert.neighbours_and_step_answers import (
 )
 from lessons.your_bert.text_answers import (
     classify,
+    classify_by_blocks,
     classify_by_dict,
     classify_by_distance,
     classify_by_loop,
     classify_by_max,
     classify_by_product,
+    classify_until_truthy,
     mean,
     mean_by_loop,
     mean_by_nan,
@@ -29,6 +31,7 @@ from lessons.your_bert.text_answers import (
     search_by_sorted,
     search_by_topk_of_ranks,
     search_one_by_one,
+    softened,
     summed,
 )
 from torch import nn
@@ -231,10 +234,22 @@ class WithNorm(Encoder):
         self.norm = nn.LayerNorm(config.hidden_size)
 
 
+class NoConfig(Encoder):
+    def __init__(self, config, layer):
+        nn.Module.__init__(self)
+        self.layers = nn.ModuleList([layer() for _ in range(config.num_hidden_layers)])
+
+
 class FixedTwo(Encoder):
     def __init__(self, config, layer):
         nn.Module.__init__(self)
         self.layers = nn.ModuleList([layer(config), layer(config)])
+
+
+def look_for_parts(own, given):
+    bad = [n for n in own if not any(n in other for other in given)]
+    bad += [n for n in given if not any(n in other for other in own)]
+    return bad + [n for n in own if n in given and own[n].shape != given[n].shape]
 
 
 def unfit(own, given):
@@ -497,6 +512,7 @@ WRONG = {
         "a tuple kept": encoder(_loop(lambda layer, X, mask: layer(X, mask, True)[0] * 1.01)),
         "detached between": encoder(_loop(lambda layer, X, mask: layer(X.detach(), mask))),
         "without X": encoder(_loop(collect=lambda states: states[1:])),
+        "no config": NoConfig,
         "dict": encoder(_loop(collect=lambda states: dict(enumerate(states)))),
         "stacked": encoder(_loop(collect=torch.stack)),
         "last and list": encoder(_loop(collect=lambda states: (states[-1], states))),
@@ -539,6 +555,7 @@ WRONG = {
         ),
         "in half precision": load(lambda model, own, name, X: own[name].data.copy_(X.half())),
         "grad": load(lambda model, own, name, X: own[name].copy_(X)),
+        "parts of names": load(look=look_for_parts),
     },
     "12-mean_pool": {
         "plain mean": lambda hidden, attention_mask: hidden.mean(1),
@@ -606,6 +623,12 @@ WRONG = {
         ),
         "text": lambda *inputs: [(i, f"{c:.2f}") for i, c in search_by_argsort(*inputs)],
         "float for index": lambda *inputs: [(float(i), c) for i, c in search_by_argsort(*inputs)],
+        **{
+            f"{small} added to {norms}": search(score)
+            for small in (1e-8, 1e-12)
+            for norms, score in softened(small).items()
+            if small > 1e-12 or norms == "the product"
+        },
         "each document once": lambda query, documents, k=3: search_by_argsort(
             query, documents.unique(dim=0), k
         ),
@@ -649,6 +672,8 @@ WRONG = {
         "labels sorted in place": lambda vectors, examples, labels: (
             labels.sort() or classify_by_max(vectors, examples, labels)
         ),
+        "0 taken for no label": classify_until_truthy,
+        "blocks of equal length": classify_by_blocks,
         "nearest example": lambda vectors, examples, labels: [
             labels[int(i)] for i in (F.normalize(vectors) @ F.normalize(examples).T).argmax(1)
         ],

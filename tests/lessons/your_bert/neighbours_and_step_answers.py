@@ -63,6 +63,14 @@ def neighbours_taken_out(vectors, used, k=3, keep=lambda result: result):
     return keep(torch.stack(columns, dim=1).int())
 
 
+def neighbours_clamped(vectors, used, k=3):
+    norms = vectors.norm(dim=1)
+    table = vectors @ vectors.T / (norms[:, None] * norms).clamp(min=1e-5)
+    table = table.masked_fill((used[:, None] * used) == 0, -9).fill_diagonal_(-9)
+    values, places = table.sort(dim=1, descending=True, stable=True)
+    return F.pad(places.masked_fill(values < -5, -1), (0, k), value=-1)[:, :k]
+
+
 def neighbours_as_first_written(vectors, used, k=3, cut=0, barred=-math.inf, rows=True, by=None):
     """Zeros have the cosine 0, whoever may not be found has `barred`, and column 0 may go."""
     table = F.normalize(vectors, dim=1) @ F.normalize(vectors, dim=1).T
@@ -111,6 +119,7 @@ NEIGHBOURS_WRONG = {
     "padding zeroed only": lambda vectors, used, k=3: neighbours_taken_out(
         vectors * used[:, None], torch.ones_like(used), k
     ),
+    "product of norms clamped": lambda vectors, used, k=3: neighbours_clamped(vectors, used, k),
     "in place": lambda vectors, used, k=3: neighbours_taken_out(vectors.mul_(2), used, k),
     "column 0 cut off": _first_written(cut=1),
     "column 0 cut off, used ignored": _first_written(torch.ones_like, cut=1),
@@ -178,6 +187,16 @@ def _changed(change):
     return step
 
 
+def _with_loss(loss):
+    """Another loss, of the probabilities and the targets; the right W and b."""
+
+    def step(W, b, vectors, targets, rate=0.1):
+        _, *moved = step_with_ones(W, b, vectors, targets, rate)
+        return loss((vectors @ W.T + b).softmax(1), targets), *moved
+
+    return step
+
+
 def step_by_autograd(W, b, vectors, targets, rate=0.1):
     W, b = W.clone().requires_grad_(), b.clone().requires_grad_()
     loss = F.cross_entropy(vectors @ W.T + b, targets)
@@ -229,6 +248,16 @@ STEP_WRONG = {
     ),
     "loss rounded": _changed(
         lambda loss, new_W, new_b, *old: (round(float(loss), 2), new_W, new_b)
+    ),
+    "something added in the logarithm": _with_loss(
+        lambda p, targets: -(p[range(len(p)), targets] + 1e-9).log().mean()
+    ),
+    "probability clamped": _with_loss(
+        lambda p, targets: -p[range(len(p)), targets].clamp(min=1e-300).log().mean()
+    ),
+    "all targets": _with_loss(lambda p, targets: -(p + 1e-300).log()[:, targets].mean()),
+    "squared error for loss": _with_loss(
+        lambda p, targets: (p - F.one_hot(targets, p.shape[1])).square().mean()
     ),
     "loss as text": _changed(lambda loss, new_W, new_b, *old: (f"{loss:.4f}", new_W, new_b)),
     "bias as a column": _changed(lambda loss, new_W, new_b, *old: (loss, new_W, new_b[:, None])),

@@ -96,6 +96,40 @@ def search(score=None, choose=lambda cosines, k: cosines.argsort(descending=True
     return answer
 
 
+def softened(small):
+    """Scores with something added, so that no norm can be 0."""
+    return {
+        "the product": lambda query, documents: (
+            documents @ query / (documents.norm(dim=1) * query.norm() + small)
+        ),
+        "each": lambda query, documents: (
+            documents @ query / (documents.norm(dim=1) + small) / (query.norm() + small)
+        ),
+    }
+
+
+def classify_until_truthy(vectors, examples, labels):
+    """`if not best` where `best is None` is meant."""
+    unit, found = F.normalize(examples, dim=1), []
+    for vector in vectors:
+        best, top = None, -2.0
+        for name in dict.fromkeys(labels):
+            middle = unit[[label == name for label in labels]].mean(0)
+            cosine = F.cosine_similarity(vector, middle, dim=0).item()
+            if not best or cosine > top:
+                best, top = name, cosine
+        found.append(best)
+    return found
+
+
+def classify_by_blocks(vectors, examples, labels):
+    names = list(dict.fromkeys(labels))
+    size = len(labels) // len(names)
+    blocks = F.normalize(examples, dim=1)[: size * len(names)].split(size)
+    means = F.normalize(torch.stack([block.mean(0) for block in blocks]), dim=1)
+    return [names[i] for i in (F.normalize(vectors, dim=1) @ means.T).argmax(1)]
+
+
 def classify_by_dict(vectors, examples, labels):
     sums = {}
     for example, label in zip(F.normalize(examples, dim=1), labels, strict=True):
