@@ -79,8 +79,9 @@ def _compare_one(name, want, have, tolerance, remarks):
         return _compare_tensors(name, want, have, tolerance, remarks)
     if isinstance(want, bool) and isinstance(have, bool):
         # The name of what is asked whether it holds is a sentence.
-        message = f"this is {'not ' if want else ''}so, and should {'' if want else 'not '}be"
-        return Difference("value", f"{message}: {name}") if have != want else None
+        should, is_so = ("should", "is not") if want else ("should not", "is")
+        message = f"this {should} be so, and it {is_so}: {name}"
+        return Difference("value", message) if have != want else None
     if isinstance(want, numbers.Number) and not isinstance(want, bool):
         return _compare_numbers(name, want, have, tolerance, remarks)
     if type(have) is not type(want) or (isinstance(want, PLAIN) and have != want):

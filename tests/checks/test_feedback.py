@@ -367,7 +367,7 @@ def test_stages_of_another_run_are_not_taken_for_those_that_fail(dropout):
 def test_what_should_hold_and_does_not_is_said_in_a_sentence():
     label = "the reference is left as it was"
     difference, _ = compare({label: True}, {label: False}, ("result",), 0.0)
-    assert difference.message == f"this is not so, and should be: {label}"
+    assert difference.message == f"this should be so, and it is not: {label}"
     difference, _ = compare({"W_q.bias": torch.ones(2)}, {"W_q.bias": torch.zeros(2)}, (), 1e-9)
     assert difference.message.startswith("W_q.bias: 2 of 2 numbers are wrong, the first at [0]: it")
 

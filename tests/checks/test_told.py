@@ -212,6 +212,8 @@ def divided_by_at_least(least):
 
 def sums_with(eps):
     return without_key(lambda rest, left: rest / (left + eps))
+
+
 SOFTMAX = "3-more-for-each-score"
 
 
@@ -352,6 +354,8 @@ def test_right_weights_are_not_said_to_be_wrong():
     feedback = told("02-without_key", without_key)
     assert feedback.mistake is None
     assert feedback.message.startswith("There is NaN (not a number) in the output")
+
+
 def attended_by_others(weights, tokens, k=3):
     means = weights.clone().fill_diagonal_(0).mean(0).tolist()
     return sorted(zip(tokens, means, strict=True), key=lambda pair: -pair[1])[:k]
