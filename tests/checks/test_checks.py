@@ -209,7 +209,7 @@ def test_check_raises_an_assertion_error_that_carries_the_feedback(capsys):
 
 def test_check_says_so_in_one_line_when_it_passes(capsys):
     check("04-transpose_qkv", split)
-    assert capsys.readouterr().out == "✓ 04-transpose_qkv: right in 8 cases.\n"
+    assert capsys.readouterr().out == "✓ 04-transpose_qkv: right in 9 cases.\n"
 
 
 def test_an_exception_is_shown_with_the_line_of_the_learner():
