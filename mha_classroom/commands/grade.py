@@ -8,9 +8,12 @@ from pathlib import Path
 from mha_classroom.clone import CourseError
 from mha_classroom.grading.kernels.jail import unavailable
 from mha_classroom.grading.kernels.start_zygote import zygote
+from mha_classroom.grading.report.safe_text import visible
 from mha_classroom.grading.settings import LEAST_MEGABYTES, Limits, Settings, cores
 
 __all__ = ["main"]
+
+NOT_ALL = 3  # the exit code where the grader itself could not grade some of it
 
 
 def main(args):
@@ -36,7 +39,7 @@ def _grade(args, kernels):
     settings = Settings(args.seed, limits, not args.no_sandbox, folder)
     workers = args.workers or cores()
     try:
-        text = grade_class(
+        text, faults = grade_class(
             Path(args.submissions),
             Path(args.out),
             settings,
@@ -52,6 +55,19 @@ def _grade(args, kernels):
         raise CourseError(str(error)) from error
     print(text, end="")
     print(f"Marks: {args.out}/grades.csv. Pages for the students: {args.out}/feedback.")
+    if faults:
+        _print_faults(faults)
+        return NOT_ALL
+
+
+def _print_faults(faults):
+    print(
+        f"\nNot graded, by no fault of the students ({len(faults)}). The same command with "
+        "--resume tries these again:",
+        file=sys.stderr,
+    )
+    for line in faults:
+        print(f"  {visible(line)}", file=sys.stderr)
 
 
 def _check_arguments(args):

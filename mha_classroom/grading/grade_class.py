@@ -30,7 +30,10 @@ STATE = ".grading"  # in the folder of the reports: what --resume goes on from
 
 
 def grade_class(submissions, out, settings, pool, resume=False, run_settings=()):
-    """Grade every submission in a folder, write the reports into `out`, return the summary.
+    """Grade every submission in a folder, and write the reports into `out`.
+
+    Returns the summary, and a line for each submission that the grader itself could not grade:
+    that is no mark, and a run with `resume` tries it again.
 
     settings: the Settings. pool: called with settings and {name: Assignment}, gives a context
     manager for what grades submissions, as `local_pool`. resume: take over what an earlier
@@ -51,7 +54,7 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
         points = {name: assignment.points for name, assignment in loaded.items()}
         overrides = read_overrides(out / "overrides.csv", points, pairs)
         with pool(settings, loaded) as grade:
-            times = _grade_all(found, loaded, settings, state, grade, resume)
+            times, faults = _grade_all(found, loaded, settings, state, grade, resume)
         overrides = _read_again(overrides, out / "overrides.csv", points, pairs)
         results = _Kept(state, pairs)
         write_reports(
@@ -67,7 +70,7 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
         how = {**settings.listed(), **dict(run_settings)}
         write_run(out / "run.json", started, time.time(), times, how)
     settled = (apply_overrides(result, overrides) for result in results)
-    return summary(settled, overrides.problems)
+    return summary(settled, overrides.problems), faults
 
 
 def _read_again(overrides, path, points, pairs):
@@ -79,8 +82,8 @@ def _read_again(overrides, path, points, pairs):
 
 
 def _grade_all(found, loaded, settings, state, grade, resume):
-    """Grade what is not graded yet; returns the times of each submission."""
-    keys, times = {}, []
+    """Grade what is not graded yet; returns the times of each submission, and what went wrong."""
+    keys, times, faults = {}, [], []
 
     def to_be_graded():
         for handed_in in (one.read() for one in found):
@@ -100,11 +103,14 @@ def _grade_all(found, loaded, settings, state, grade, resume):
             spent = {"seconds": graded.seconds, "kernels": graded.kernels}
             spent |= {"student": student, "lesson": lesson}
             key, result = keys.pop((student, lesson)), graded.result.as_json()
+            if graded.fault:
+                key = None  # so that it is tried again
+                faults.append(f"{student}, {lesson}: {graded.fault}")
             kept = {"key": key, "result": result, "times": spent}
             write_json(_path(state, student, lesson), kept)
             times.append(spent)
             progress.step(graded.result)
-    return times
+    return times, faults
 
 
 def _key(handed_in, assignment, settings):

@@ -24,17 +24,17 @@ MOST_OWN = 3  # cells of the student's own that may end the kernel before all of
 def grade_submission(handed_in, assignment, settings, zygote):
     """Grade one submission, a HandedIn with its content; returns the Graded."""
     started = time.monotonic()
-    problem, human, kernels = handed_in.problem, handed_in.human, 0
+    problem, human, kernels, fault = handed_in.problem, handed_in.human, 0, ""
     if not problem:
         try:
             notebook = parse(handed_in.content)
             done = grade_notebook(notebook, assignment, settings, zygote)
-            result, kernels = _result(handed_in, done), done.kernels
+            result, kernels, fault = _result(handed_in, done), done.kernels, done.fault
         except Unreadable as error:
             problem, human = str(error), True
     if problem:
         result = failed_result(handed_in, assignment, problem, human)
-    return Graded(result, time.monotonic() - started, kernels)
+    return Graded(result, time.monotonic() - started, kernels, fault)
 
 
 def failed_result(handed_in, assignment, problem, human=True):
@@ -76,11 +76,12 @@ class Grading:
     """What becomes of the tasks of one notebook.
 
     tasks: a TaskResult for each. notes, human: for the instructor. kernels: how many were started.
+    fault: what the grader itself could not do, "" if nothing.
     """
 
     def __init__(self, notebook, assignment, settings, zygote):
         self.notebook, self.assignment, self.settings = notebook, assignment, settings
-        self.zygote, self.kernels = zygote, 0
+        self.zygote, self.kernels, self.fault = zygote, 0, ""
         self.plans = {name: self._plan(name) for name in assignment.tasks}
         first = self._assemble(self.plans)
         self.status, self.notes, self.human = first.status, first.notes, list(first.human)
@@ -123,10 +124,11 @@ class Grading:
             cell = guilty.get("answer") or guilty.get("task") or guilty.get("added")
             if not run.why:
                 break
-            if cell is None or cell in self.left_out:
+            if run.why == "start" or cell is None or cell in self.left_out:
                 failures += 1  # the machine's fault, which may pass
                 if failures > 1:
-                    self.human.append(f"the grading itself stopped: {run.why} {run.text}"[:300])
+                    self.fault = f"the grading itself stopped: {run.why} {run.text}"[:300]
+                    self.human.append(self.fault)
                     break
             else:
                 self.ended[cell] = run.why
