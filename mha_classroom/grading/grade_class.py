@@ -42,7 +42,7 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
         be understood, before anything is graded.
     """
     started, out = time.time(), Path(out)
-    found = find_submissions(submissions, assignments(settings.folder))
+    found, aside = find_submissions(submissions, assignments(settings.folder))
     if not found:
         raise CourseError(f"There is nothing to grade in {submissions}.")
     pairs = [(handed_in.student, handed_in.lesson) for handed_in in found]
@@ -70,7 +70,7 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
         how = {**settings.listed(), **dict(run_settings)}
         write_run(out / "run.json", started, time.time(), times, how)
     settled = (apply_overrides(result, overrides) for result in results)
-    return summary(settled, overrides.problems), faults
+    return summary(settled, overrides.problems, aside), faults
 
 
 def _read_again(overrides, path, points, pairs):

@@ -444,3 +444,18 @@ def test_a_helper_that_takes_other_arguments_is_not_blamed():
     )
     feedback = diagnose("01-attend", names["attend"])
     assert feedback.mistake and "TypeError" not in str(feedback)
+
+
+def test_a_second_run_that_does_not_end_is_a_timeout(monkeypatch):
+    monkeypatch.setattr(outcome, "SECONDS", 0.3)
+    calls = []
+
+    def softmax(x):
+        calls.append(x)
+        if len(calls) == 2:
+            time.sleep(5)
+        powers = (x - x.amax(-1, keepdim=True)).exp()
+        return powers / powers.sum(-1, keepdim=True)
+
+    feedback = diagnose("01-softmax", softmax)
+    assert feedback.kind == "timeout" and "two different results" not in str(feedback)
