@@ -46,6 +46,7 @@ def _grade(args, kernels):
             _pool(kernels, workers, args.dask),
             args.resume,
             {"workers": workers},
+            args.lesson,
         )
     except KeyboardInterrupt:
         again = "The same command with --resume goes on from here."
@@ -53,6 +54,8 @@ def _grade(args, kernels):
         return 130
     except ValueError as error:
         raise CourseError(str(error)) from error
+    except OSError as error:
+        raise CourseError(f"{args.out} cannot be written: {error.strerror or error}.") from error
     print(text, end="")
     print(f"Marks: {args.out}/grades.csv. Pages for the students: {args.out}/feedback.")
     if faults:
@@ -83,6 +86,13 @@ def _check_arguments(args):
         raise CourseError(f"There is no folder {args.submissions}.")
     if Path(args.out).exists() and not Path(args.out).is_dir():
         raise CourseError(f"{args.out} is a file; --out has to be a folder.")
+    if args.resume and args.overwrite:
+        raise CourseError("--resume keeps what is in --out, --overwrite forgets it: choose one.")
+    if Path(args.out, "results.json").exists() and not (args.resume or args.overwrite):
+        raise CourseError(
+            f"{args.out} holds the marks of an earlier run. --resume goes on with it, --overwrite "
+            "forgets it; or give another --out."
+        )
     folder = Path(args.submissions).resolve()
     nbgraders = (folder / "submitted").is_dir()  # then students are looked for below that
     if Path(args.out).resolve().is_relative_to(folder / "submitted" if nbgraders else folder):

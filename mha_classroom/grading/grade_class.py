@@ -29,7 +29,7 @@ __all__ = ["grade_class"]
 STATE = ".grading"  # in the folder of the reports: what --resume goes on from
 
 
-def grade_class(submissions, out, settings, pool, resume=False, run_settings=()):
+def grade_class(submissions, out, settings, pool, resume=False, run_settings=(), only=None):
     """Grade every submission in a folder, and write the reports into `out`.
 
     Returns the summary, and a line for each submission that the grader itself could not grade:
@@ -37,19 +37,24 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
 
     settings: the Settings. pool: called with settings and {name: Assignment}, gives a context
     manager for what grades submissions, as `local_pool`. resume: take over what an earlier
-    run has graded with the same seed, submission, assignment and version.
+    run has graded with the same seed, submission, assignment and version, and keep the results of
+    others that it has graded. only: the lessons to be graded, by name or number, all unless told.
     Raises: CourseError for what cannot be graded at all; ValueError for overrides.csv that cannot
         be understood, before anything is graded.
     """
     started, out = time.time(), Path(out)
     found, aside = find_submissions(submissions, assignments(settings.folder))
+    if only:
+        chosen = _chosen(only, assignments(settings.folder))
+        found = [handed_in for handed_in in found if handed_in.lesson in chosen]
     if not found:
         raise CourseError(f"There is nothing to grade in {submissions}.")
-    pairs = [(handed_in.student, handed_in.lesson) for handed_in in found]
     with _state(out) as state:
         clear_drafts(out)  # of a run that was killed
+        earlier = _pairs(state) if resume else set()
+        pairs = sorted(earlier | {(handed_in.student, handed_in.lesson) for handed_in in found})
         settings = replace(settings, seed=_seed(state, settings.seed, resume))
-        names = sorted({handed_in.lesson for handed_in in found})
+        names = sorted({lesson for _, lesson in pairs})
         loaded = {name: load_assignment(name, settings.folder) for name in names}
         points = {name: assignment.points for name, assignment in loaded.items()}
         overrides = read_overrides(out / "overrides.csv", points, pairs)
@@ -71,6 +76,24 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
         write_run(out / "run.json", started, time.time(), times, how)
     settled = (apply_overrides(result, overrides) for result in results)
     return summary(settled, overrides.problems, aside), faults
+
+
+def _chosen(only, names):
+    """The names of lessons that are given by name or number, "04"."""
+    chosen = set()
+    for given in only:
+        found = {name for name in names if given in (name, name.split("_")[0])}
+        if not found:
+            listed = ", ".join(sorted(names))
+            raise CourseError(f"There is no lesson {given!r} to be graded; there are {listed}.")
+        chosen |= found
+    return chosen
+
+
+def _pairs(state):
+    """The student and lesson of each result that an earlier run has kept."""
+    kept = [_read(path).get("result") for path in (state / "results").glob("*.json")]
+    return {(result["student"], result["lesson"]) for result in kept if result}
 
 
 def _read_again(overrides, path, points, pairs):
