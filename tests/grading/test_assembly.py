@@ -238,7 +238,7 @@ def test_an_answer_that_is_no_code_is_missing(course, kind):
     del cell["outputs"], cell["execution_count"]
     assembled = put_together(notebook, course)
     assert assembled.status[SPLIT] == "missing"
-    assert f"the answer of {SPLIT} is a {kind} cell and not a code cell" in assembled.notes
+    assert f"the answer of {SPLIT} is a {kind} cell and not a code cell" in assembled.human
 
 
 @pytest.mark.parametrize("ids", [True, False])

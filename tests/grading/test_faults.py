@@ -119,3 +119,43 @@ def test_where_processes_are_scarce_nobody_loses_marks(handed_in, monkeypatch):
     monkeypatch.setattr(starting.subprocess, "Popen", start)
     assert grade(handed_in) == 0
     assert marks(handed_in) == [WHOLE] * 6
+
+
+def own_cells(*sources):
+    """A change of a notebook: code cells of the student's own before the first answer."""
+
+    def change(notebook):
+        place = next(i for i, c in enumerate(notebook["cells"]) if c["cell_type"] == "code") + 1
+        cells = [
+            {"cell_type": "code", "id": f"own{i}", "source": source, "metadata": {}}
+            | {"outputs": [], "execution_count": None}
+            for i, source in enumerate(sources)
+        ]
+        notebook["cells"][place:place] = cells
+
+    return change
+
+
+HELPER = "def cut(X, num_heads):\n    return X.unflatten(-1, (num_heads, -1))"
+USES_IT = (
+    "def transpose_qkv(X, num_heads):\n    return cut(X, num_heads).transpose(1, 2).flatten(0, 1)"
+)
+
+
+def test_slow_cells_of_ones_own_do_not_take_helpers_with_them(handed_in):
+    slow = ["import time\ntime.sleep(60)"] * 5
+    student = dataclasses.replace(
+        RIGHT,
+        student="Slow",
+        change=own_cells(*slow[:3], HELPER, *slow[3:], "print(1)"),
+        answers={"04-transpose_qkv": USES_IT},
+    )
+    write_class(handed_in / "slow", [student])
+    out = ["--out", str(handed_in / "marks"), "--timeout", "1", "--workers", "1"]
+    assert cli.main(["grade", str(handed_in / "slow"), *out]) == 0
+    written = json.loads((handed_in / "marks" / "results.json").read_text(encoding="utf-8"))
+    (result,) = written["results"]
+    assert result["points"] == WHOLE
+    notes = " ".join(result["notes"])
+    assert "an own cell did not come to an end and was left out" in notes
+    assert "own cells that were left out because 4 others had to be" in notes

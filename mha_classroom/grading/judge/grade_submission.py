@@ -7,6 +7,7 @@ import time
 
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.grading.fit.assembly import assemble
+from mha_classroom.grading.fit.cell_sources import defined
 from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
 from mha_classroom.grading.judge.judge_answer import forbidden_name, hidden, judge, needs_stages
 from mha_classroom.grading.judge.make_plan import PROBE, blob_of, modules_of, plan_for
@@ -17,8 +18,12 @@ from mha_classroom.grading.results import Graded, Result, TaskResult, Verdict, o
 
 __all__ = ["failed_result", "grade_notebook", "grade_submission"]
 
+END_OF_OWN = {"timeout": "did not come to an end", "output": "printed without end"}
 OUT_OF_REACH = (Verdict.BORROWED, Verdict.NOT_RUN)  # which no earlier task explains
-MOST_OWN = 3  # cells of the student's own that may end the kernel before all of them are left out
+# Cells of the student's own that may end the kernel before all others are left out that define
+# nothing; after as many again, all of them.
+MOST_OWN = 3
+MOST_HUMAN = 5  # notes of one submission for a human
 
 
 def grade_submission(handed_in, assignment, settings, zygote):
@@ -55,9 +60,16 @@ def _result(handed_in, done):
         *(handed_in.student, handed_in.lesson, handed_in.file),
         problem="",
         notes=tuple(dict.fromkeys(notes + done.notes)),
-        human=tuple(dict.fromkeys(human + done.human)),
+        human=_at_most(MOST_HUMAN, list(dict.fromkeys(human + done.human))),
         tasks=tuple(done.tasks),
     )
+
+
+def _at_most(most, texts):
+    """So many of the texts, and how many more there are."""
+    if len(texts) <= most:
+        return tuple(texts)
+    return (*texts[: most - 1], f"and {len(texts) - most + 1} more of this kind")
 
 
 def grade_notebook(notebook, assignment, settings, zygote):
@@ -137,11 +149,27 @@ class Grading:
             self.verdicts[name], self.feedback[name] = self._judge(name)
 
     def _leave_out(self, cell, assembled):
-        """Leave a cell out of further runs; all of the student's own if many end the kernel."""
+        """Leave a cell out of further runs; others of the student's own if many end the kernel."""
         self.left_out.append(cell)
-        if sum(name.startswith("added ") for name in self.left_out) > MOST_OWN:
-            roles = [cell.metadata["mha_course"] for cell in assembled.notebook.cells]
-            self.left_out += [role["added"] for role in roles if "added" in role]
+        if not cell.startswith("added "):
+            return
+        what = END_OF_OWN.get(self.ended[cell], "ended the kernel")
+        self.notes.append(f"an own cell {what} and was left out ({cell})")
+        guilty = [name for name in self.ended if name.startswith("added ")]
+        if len(guilty) <= MOST_OWN:
+            return
+        more = [
+            other.metadata["mha_course"]["added"]
+            for other in assembled.notebook.cells
+            if "added" in other.metadata["mha_course"]
+            and (len(guilty) > 2 * MOST_OWN or not any(defined(other.source)))
+        ]
+        more = [name for name in more if name not in self.left_out]
+        if more:
+            self.left_out += more
+            self.notes.append(
+                f"own cells that were left out because {len(guilty)} others had to be: {len(more)}"
+            )
 
     def carry_forward(self):
         """Try what fails again with the course's answers in place of earlier ones that fail too.
