@@ -83,7 +83,9 @@ def _add_grade(grade):
     )
     option("--assignment", metavar="DIR", help="your own NAME.ipynb and NAME.py")
     option("--seed", metavar="N", type=int, help="draw the inputs of an earlier run again")
+    option("--lesson", metavar="NN", action="append", help="grade this one alone, as 04 or NAME")
     option("--resume", action="store_true", help="keep what is graded already in --out")
+    option("--overwrite", action="store_true", help="forget what is graded already in --out")
     option("--dask", metavar="ADDRESS", help="have a Dask cluster do it")
     option("--no-sandbox", action="store_true", help="run students' code as yourself")
 

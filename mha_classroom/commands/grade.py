@@ -8,9 +8,12 @@ from pathlib import Path
 from mha_classroom.clone import CourseError
 from mha_classroom.grading.kernels.jail import unavailable
 from mha_classroom.grading.kernels.start_zygote import zygote
+from mha_classroom.grading.report.safe_text import visible
 from mha_classroom.grading.settings import LEAST_MEGABYTES, Limits, Settings, cores
 
 __all__ = ["main"]
+
+NOT_ALL = 3  # the exit code where the grader itself could not grade some of it
 
 
 def main(args):
@@ -36,13 +39,14 @@ def _grade(args, kernels):
     settings = Settings(args.seed, limits, not args.no_sandbox, folder)
     workers = args.workers or cores()
     try:
-        text = grade_class(
+        text, faults = grade_class(
             Path(args.submissions),
             Path(args.out),
             settings,
             _pool(kernels, workers, args.dask),
             args.resume,
             {"workers": workers},
+            args.lesson,
         )
     except KeyboardInterrupt:
         again = "The same command with --resume goes on from here."
@@ -50,8 +54,23 @@ def _grade(args, kernels):
         return 130
     except ValueError as error:
         raise CourseError(str(error)) from error
+    except OSError as error:
+        raise CourseError(f"{args.out} cannot be written: {error.strerror or error}.") from error
     print(text, end="")
     print(f"Marks: {args.out}/grades.csv. Pages for the students: {args.out}/feedback.")
+    if faults:
+        _print_faults(faults)
+        return NOT_ALL
+
+
+def _print_faults(faults):
+    print(
+        f"\nNot graded, by no fault of the students ({len(faults)}). The same command with "
+        "--resume tries these again:",
+        file=sys.stderr,
+    )
+    for line in faults:
+        print(f"  {visible(line)}", file=sys.stderr)
 
 
 def _check_arguments(args):
@@ -67,6 +86,13 @@ def _check_arguments(args):
         raise CourseError(f"There is no folder {args.submissions}.")
     if Path(args.out).exists() and not Path(args.out).is_dir():
         raise CourseError(f"{args.out} is a file; --out has to be a folder.")
+    if args.resume and args.overwrite:
+        raise CourseError("--resume keeps what is in --out, --overwrite forgets it: choose one.")
+    if Path(args.out, "results.json").exists() and not (args.resume or args.overwrite):
+        raise CourseError(
+            f"{args.out} holds the marks of an earlier run. --resume goes on with it, --overwrite "
+            "forgets it; or give another --out."
+        )
     folder = Path(args.submissions).resolve()
     nbgraders = (folder / "submitted").is_dir()  # then students are looked for below that
     if Path(args.out).resolve().is_relative_to(folder / "submitted" if nbgraders else folder):

@@ -74,7 +74,11 @@ def _grade(client, all_handed_in, work, loaded):
         future = next(running)
         handed_in, tries = waiting.pop(future)
         if future.status == "finished":
-            yield pickle.loads(future.result())
+            graded = pickle.loads(future.result())
+            if graded.fault and tries < TRIES:
+                again.append((handed_in, tries))
+            else:
+                yield graded
         elif tries < TRIES:
             _check_worker(future)
             again.append((handed_in, tries))

@@ -134,6 +134,7 @@ def main():
             say(b"")
             while True:
                 handed_in = pickle.loads(pickle.load(source))
+                kernels.revive()
                 say(pickle.dumps(grade_whatever_happens(handed_in, loaded, settings, kernels)))
     os._exit(0)  # or Python fails in writing what is still buffered
 

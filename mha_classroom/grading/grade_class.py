@@ -29,29 +29,37 @@ __all__ = ["grade_class"]
 STATE = ".grading"  # in the folder of the reports: what --resume goes on from
 
 
-def grade_class(submissions, out, settings, pool, resume=False, run_settings=()):
-    """Grade every submission in a folder, write the reports into `out`, return the summary.
+def grade_class(submissions, out, settings, pool, resume=False, run_settings=(), only=None):
+    """Grade every submission in a folder, and write the reports into `out`.
+
+    Returns the summary, and a line for each submission that the grader itself could not grade:
+    that is no mark, and a run with `resume` tries it again.
 
     settings: the Settings. pool: called with settings and {name: Assignment}, gives a context
     manager for what grades submissions, as `local_pool`. resume: take over what an earlier
-    run has graded with the same seed, submission, assignment and version.
+    run has graded with the same seed, submission, assignment and version, and keep the results of
+    others that it has graded. only: the lessons to be graded, by name or number, all unless told.
     Raises: CourseError for what cannot be graded at all; ValueError for overrides.csv that cannot
         be understood, before anything is graded.
     """
     started, out = time.time(), Path(out)
-    found = find_submissions(submissions, assignments(settings.folder))
+    found, aside = find_submissions(submissions, assignments(settings.folder))
+    if only:
+        chosen = _chosen(only, assignments(settings.folder))
+        found = [handed_in for handed_in in found if handed_in.lesson in chosen]
     if not found:
         raise CourseError(f"There is nothing to grade in {submissions}.")
-    pairs = [(handed_in.student, handed_in.lesson) for handed_in in found]
     with _state(out) as state:
         clear_drafts(out)  # of a run that was killed
+        earlier = _pairs(state) if resume else set()
+        pairs = sorted(earlier | {(handed_in.student, handed_in.lesson) for handed_in in found})
         settings = replace(settings, seed=_seed(state, settings.seed, resume))
-        names = sorted({handed_in.lesson for handed_in in found})
+        names = sorted({lesson for _, lesson in pairs})
         loaded = {name: load_assignment(name, settings.folder) for name in names}
         points = {name: assignment.points for name, assignment in loaded.items()}
         overrides = read_overrides(out / "overrides.csv", points, pairs)
         with pool(settings, loaded) as grade:
-            times = _grade_all(found, loaded, settings, state, grade, resume)
+            times, faults = _grade_all(found, loaded, settings, state, grade, resume)
         overrides = _read_again(overrides, out / "overrides.csv", points, pairs)
         results = _Kept(state, pairs)
         write_reports(
@@ -67,7 +75,25 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=())
         how = {**settings.listed(), **dict(run_settings)}
         write_run(out / "run.json", started, time.time(), times, how)
     settled = (apply_overrides(result, overrides) for result in results)
-    return summary(settled, overrides.problems)
+    return summary(settled, overrides.problems, aside), faults
+
+
+def _chosen(only, names):
+    """The names of lessons that are given by name or number, "04"."""
+    chosen = set()
+    for given in only:
+        found = {name for name in names if given in (name, name.split("_")[0])}
+        if not found:
+            listed = ", ".join(sorted(names))
+            raise CourseError(f"There is no lesson {given!r} to be graded; there are {listed}.")
+        chosen |= found
+    return chosen
+
+
+def _pairs(state):
+    """The student and lesson of each result that an earlier run has kept."""
+    kept = [_read(path).get("result") for path in (state / "results").glob("*.json")]
+    return {(result["student"], result["lesson"]) for result in kept if result}
 
 
 def _read_again(overrides, path, points, pairs):
@@ -79,8 +105,8 @@ def _read_again(overrides, path, points, pairs):
 
 
 def _grade_all(found, loaded, settings, state, grade, resume):
-    """Grade what is not graded yet; returns the times of each submission."""
-    keys, times = {}, []
+    """Grade what is not graded yet; returns the times of each submission, and what went wrong."""
+    keys, times, faults = {}, [], []
 
     def to_be_graded():
         for handed_in in (one.read() for one in found):
@@ -100,11 +126,14 @@ def _grade_all(found, loaded, settings, state, grade, resume):
             spent = {"seconds": graded.seconds, "kernels": graded.kernels}
             spent |= {"student": student, "lesson": lesson}
             key, result = keys.pop((student, lesson)), graded.result.as_json()
+            if graded.fault:
+                key = None  # so that it is tried again
+                faults.append(f"{student}, {lesson}: {graded.fault}")
             kept = {"key": key, "result": result, "times": spent}
             write_json(_path(state, student, lesson), kept)
             times.append(spent)
             progress.step(graded.result)
-    return times
+    return times, faults
 
 
 def _key(handed_in, assignment, settings):

@@ -17,7 +17,8 @@ from mha_classroom.grading.results import Graded
 __all__ = ["TRIES", "could_not", "grade_whatever_happens", "local_pool"]
 
 AHEAD = 2  # submissions that wait for each worker
-TRIES = 3  # for a submission whose worker dies
+TRIES = 3  # for a submission whose worker dies, or that the machine cannot grade
+LOOK_EVERY = 1.0  # seconds between two looks at whether the zygote is there
 
 _shared = {}  # what a worker has from the process that it was forked from
 
@@ -49,11 +50,16 @@ def _grade(all_handed_in, workers):
             broken = not _submit(executor, coming, again, waiting, workers * (1 + AHEAD))
             if not waiting and not broken:
                 return
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            _shared["kernels"].revive()
+            done, _ = wait(waiting, timeout=LOOK_EVERY, return_when=FIRST_COMPLETED)
             for future in done:
                 handed_in, tries = waiting.pop(future)
                 try:
-                    yield future.result()
+                    graded = future.result()
+                    if graded.fault and tries + 1 < TRIES:
+                        again.append((handed_in, tries + 1))
+                    else:
+                        yield graded
                 except BrokenProcessPool:
                     broken = True
                     if tries + 1 < TRIES:
@@ -116,4 +122,5 @@ def grade_whatever_happens(handed_in, loaded, settings, kernels):
 
 def could_not(handed_in, loaded, problem):
     """The Graded of a submission that could not be graded."""
-    return Graded(failed_result(handed_in, loaded[handed_in.lesson], problem), 0.0, 0)
+    failed = failed_result(handed_in, loaded[handed_in.lesson], problem)
+    return Graded(failed, 0.0, 0, fault=problem)

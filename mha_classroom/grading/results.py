@@ -163,8 +163,12 @@ def _plain(value):
 
 @dataclass(frozen=True)
 class Graded:
-    """A submission that has been graded: how many seconds it took, and how many kernels."""
+    """A submission that has been graded: how many seconds it took, and how many kernels.
+
+    fault: what the grader itself could not do, "" if nothing. Its result is not final then.
+    """
 
     result: Result
     seconds: float
     kernels: int
+    fault: str = ""

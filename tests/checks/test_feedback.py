@@ -495,3 +495,18 @@ def test_a_wall_of_inputs_stands_below_the_comparison(case):
 def test_what_is_marked_is_escaped():
     page = details("[1, <b>]", "[1, $]")
     assert "<b>" not in page and "&lt;b&gt;</mark>" in page and "&#36;</mark>" in page
+
+
+def test_a_second_run_that_does_not_end_is_a_timeout(monkeypatch):
+    monkeypatch.setattr(outcome, "SECONDS", 0.3)
+    calls = []
+
+    def softmax(x):
+        calls.append(x)
+        if len(calls) == 2:
+            time.sleep(5)
+        powers = (x - x.amax(-1, keepdim=True)).exp()
+        return powers / powers.sum(-1, keepdim=True)
+
+    feedback = diagnose("01-softmax", softmax)
+    assert feedback.kind == "timeout" and "two different results" not in str(feedback)

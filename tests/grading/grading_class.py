@@ -360,7 +360,7 @@ CLASS = [
         "O\"Brien & 'Co' <b>",
         _LOUD,
         _noisy,
-        notes=("code cells of the student's own that were put in: 5",),
+        notes=("own code cells that were put in: 5",),
     ),
     Handed("=cmd|calc", change=_stripped, notes=("found by", "it does not say of which version")),
     *_mistakes(),

@@ -139,7 +139,7 @@ def test_helpers_come_where_they_stood(course):
     assert [list(r)[0] for r in roles(assembled)[own + 1 :]][
         :4
     ] == "answer added task added".split()
-    assert any("own that were put in: 4" in note for note in assembled.notes)
+    assert any("own code cells that were put in: 4" in note for note in assembled.notes)
 
 
 def test_a_changed_import_cell_comes_after_the_instructors(course):
@@ -238,7 +238,7 @@ def test_an_answer_that_is_no_code_is_missing(course, kind):
     del cell["outputs"], cell["execution_count"]
     assembled = put_together(notebook, course)
     assert assembled.status[SPLIT] == "missing"
-    assert f"the answer of {SPLIT} is a {kind} cell and not a code cell" in assembled.notes
+    assert f"the answer of {SPLIT} is a {kind} cell and not a code cell" in assembled.human
 
 
 @pytest.mark.parametrize("ids", [True, False])
@@ -344,10 +344,8 @@ def test_an_older_version_is_graded_by_what_fits(course):
     newer.tasks[SPLIT] = split
     assembled = put_together(handed_in(course, transpose_qkv=ANSWER), newer)
     assert assembled.status[SPLIT] == "older" and assembled.probed == ALL[1:]
-    assert assembled.notes == [
-        f"answers version {course.version}; 3 is the current one",
-        f"{SPLIT} is not graded: version {course.version} is before its own",
-    ]
+    assert assembled.notes == [f"answers version {course.version}; 3 is the current one"]
+    assert assembled.human == [f"{SPLIT} is not graded: version {course.version} is before its own"]
 
 
 LINES = st.sampled_from(

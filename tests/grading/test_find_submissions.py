@@ -25,7 +25,7 @@ def labelled(stem):
 
 
 def rows_of(root, *names):
-    found = find_submissions(root, names or (STEM, "05_x"))
+    found, _ = find_submissions(root, names or (STEM, "05_x"))
     assert found == sorted(found, key=lambda row: (row.student, row.lesson))
     for row in found:
         assert row.path is None or row.path.is_relative_to(root)
@@ -78,7 +78,8 @@ def test_other_names_count_by_what_they_say(tmp_path, name):
     assert row.path is None and row.human and "another.ipynb" in row.problem
     hand_in(tmp_path, f"a/{STEM}.ipynb")
     row = rows_of(tmp_path)["a", STEM]
-    assert row.path.name == f"{STEM}.ipynb" and not row.problem and not row.note
+    assert row.path.name == f"{STEM}.ipynb" and not row.problem
+    assert "which was not graded: which one counts?" in row.note and row.human
 
 
 def test_the_name_decides_where_the_metadata_does_not(tmp_path):
@@ -188,12 +189,76 @@ def test_a_name_that_is_no_text(tmp_path):
     os.mkdir(folder)
     with open(folder + f"/{STEM}.ipynb".encode(), "wb") as file:
         file.write(book(CELL).encode())
-    (row,) = find_submissions(tmp_path, [STEM])
+    ((row,), _) = find_submissions(tmp_path, [STEM])
     assert row.student == "a\\xff" and handed_files.read_submission(row.path)
 
 
-def test_two_names_that_are_one_as_text_are_refused_and_neither_is_lost(tmp_path):
+def test_two_names_that_are_one_as_text_are_two_students(tmp_path):
     for name in (b"a\xff", b"a\\xff"):
         hand_in(tmp_path, Path(os.fsdecode(name), f"{STEM}.ipynb"))
-    with pytest.raises(CourseError, match="Two folders are called"):
-        find_submissions(tmp_path, [STEM])
+    first, second = sorted(student for student, _ in rows_of(tmp_path))
+    assert first == "a\\xff" and second.startswith("a\\xff ~")
+    assert len({row.path for row in rows_of(tmp_path).values()}) == 2
+    assert sorted(student for student, _ in rows_of(tmp_path)) == [first, second]
+
+
+def test_a_student_called_submitted_does_not_swallow_the_class(tmp_path):
+    hand_in(tmp_path, f"submitted/x/{STEM}.ipynb", f"Ann/{STEM}.ipynb")
+    assert set(rows_of(tmp_path)) == {("submitted", STEM), ("Ann", STEM)}
+
+
+@pytest.mark.parametrize("name", [".Bob", "...", "..x", "~", "con", "a" * 200])
+def test_whatever_a_folder_is_called_it_has_a_row(tmp_path, name):
+    hand_in(tmp_path, f"{name}/{STEM}.ipynb")
+    assert rows_of(tmp_path)[name, STEM].path.is_file()
+
+
+def test_what_is_nobodys_is_told(tmp_path):
+    hand_in(tmp_path, f"Ann/{STEM}.ipynb", f"__MACOSX/Ann/._{STEM}.ipynb", "list.csv", ".cache/x")
+    rows, aside = find_submissions(tmp_path, [STEM])
+    assert [row.student for row in rows] == ["Ann"]
+    assert aside == [
+        ".cache: no notebook is in it",
+        "__MACOSX: made by a program, nobody's submission",
+        "list.csv: lies beside the students' folders",
+    ]
+
+
+def test_notebooks_further_down_are_found(tmp_path):
+    hand_in(tmp_path, f"Ann/a/b/c/{STEM}.ipynb", f"Bob/a/b/{STEM} (1).ipynb")
+    rows = rows_of(tmp_path)
+    assert rows["Ann", STEM].path.is_file() and rows["Bob", STEM].path.is_file()
+
+
+def test_what_is_no_notebook_is_not_nothing(tmp_path):
+    hand_in(tmp_path, f"Ann/{STEM}.ipynb", "Bob/homework.zip", f"Eve/{STEM}.ipynb.txt")
+    rows = rows_of(tmp_path)
+    for student, file in (("Bob", "homework.zip"), ("Eve", f"{STEM}.ipynb.txt")):
+        row = rows[student, STEM]
+        assert f"there is {file}, which is no notebook" in row.problem and row.human
+
+
+def test_a_thousand_files_are_not_all_listed(tmp_path):
+    hand_in(tmp_path, f"Ann/{STEM}.ipynb", *(f"Bob/{i}.ipynb" for i in range(300)))
+    hand_in(tmp_path, *(f"Eve/{STEM} ({i}).ipynb" for i in range(20)))
+    rows = rows_of(tmp_path)
+    assert len(rows["Bob", STEM].problem) < 200
+    assert rows["Eve", STEM].problem.endswith("and 15 more")
+
+
+def test_moodles_folders(tmp_path):
+    for name in ("Ann Example_123_assignsubmission_file", "李明_124_assignsubmission_file_"):
+        hand_in(tmp_path, f"{name}/{STEM}.ipynb")
+    hand_in(tmp_path, f"Ann Example_99_assignsubmission_file/{STEM}.ipynb")
+    students = [student for student, _ in rows_of(tmp_path)]
+    assert students[0] == "Ann Example" and students[1].startswith("Ann Example ~")
+    assert students[2] == "李明"
+
+
+def test_canvas_files(tmp_path):
+    hand_in(tmp_path, f"exampleann_1234_567890_{STEM}.ipynb", "exampleann_1234_567891_05_x-1.ipynb")
+    hand_in(tmp_path, f"libob_LATE_99_567892_{STEM}.ipynb", "libob_LATE_99_567893_zip.zip")
+    rows = rows_of(tmp_path)
+    assert set(rows) == {(s, n) for s in ("exampleann", "libob") for n in (STEM, "05_x")}
+    assert not rows["exampleann", STEM].problem and not rows["exampleann", "05_x"].problem
+    assert not rows["libob", STEM].problem and rows["libob", "05_x"].problem

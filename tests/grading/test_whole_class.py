@@ -1,6 +1,7 @@
 """A whole class is graded by the command: everyone has a row, and every task its verdict."""
 
 import contextlib
+import dataclasses
 import html
 import json
 import os
@@ -208,6 +209,48 @@ def test_a_changed_submission_is_graded_again_and_it_alone(few, quick, monkeypat
     assert after == {key: before[key] for key in after}
 
 
+def test_marks_that_are_there_are_not_overwritten_without_a_word(few, quick, capsys):
+    before = (few / "out" / "results.json").read_bytes()
+    assert grade(few / "in", few / "out") == 2
+    assert "holds the marks of an earlier run" in capsys.readouterr().err
+    assert (few / "out" / "results.json").read_bytes() == before
+    assert grade(few / "in", few / "out", "--resume", "--overwrite") == 2
+    shutil.rmtree(few / "in" / "blank")
+    assert grade(few / "in", few / "out", "--overwrite") == 0
+    assert ("blank", LESSON) not in results_of(few / "out")
+
+
+def test_marks_of_other_submissions_stay(few, quick, tmp_path):
+    before = results_of(few / "out")
+    shutil.copytree(few / "in" / "Ann Example", tmp_path / "late" / "Bob")
+    assert grade(tmp_path / "late", few / "out", "--resume") == 0
+    after = results_of(few / "out")
+    assert after.pop(("Bob", LESSON))["points"] == sum(POINTS.values())
+    assert after == before
+    rows = read_grades(few / "out" / "grades.csv")
+    assert {row["student"] for row in rows} == {*SMALL, "Bob"}
+
+
+def test_one_lesson_alone(tmp_path, quick, capsys):
+    """Who hands in the next set early gives nobody else a zero."""
+    honest = next(h for h in CLASS if h.student == "Ann Example")
+    early = dataclasses.replace(honest, student="Early", lesson=EARLIER, answers={})
+    grading_class.write_class(tmp_path / "in", [honest, early])
+    assert grade(tmp_path / "in", tmp_path / "out", "--lesson", "04") == 0
+    assert set(results_of(tmp_path / "out")) == {("Ann Example", LESSON), ("Early", LESSON)}
+    assert grade(tmp_path / "in", tmp_path / "new", "--lesson", "99") == 2
+    assert "There is no lesson '99'" in capsys.readouterr().err
+
+
+def test_reports_that_cannot_be_written_are_told_in_a_line(few, quick, capsys, monkeypatch):
+    def full(*given, **named):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("mha_classroom.grading.grade_class.write_reports", full)
+    assert grade(few / "in", few / "new") == 2
+    assert f"{few / 'new'} cannot be written: No space left on device." in capsys.readouterr().err
+
+
 def only_result(handed_in, *rest):
     """In place of grading, for tests of what is around it."""
     return pools.could_not(handed_in, pools._shared["loaded"], "")
@@ -222,7 +265,7 @@ def test_an_exception_in_the_grader_stops_no_other(few, quick, monkeypatch):
         return only_result(handed_in)
 
     monkeypatch.setattr(pools, "grade_submission", odd)
-    assert grade(few / "in", few / "new") == 0
+    assert grade(few / "in", few / "new") == command.NOT_ALL
     results = results_of(few / "new")
     assert len(results) == len(SMALL)
     for student, error in errors.items():
@@ -243,7 +286,7 @@ def test_a_worker_that_is_killed_loses_no_submission(few, quick, monkeypatch, al
         return only_result(handed_in)
 
     monkeypatch.setattr(pools, "grade_submission", deadly)
-    assert grade(few / "in", few / "new") == 0
+    assert grade(few / "in", few / "new") == (command.NOT_ALL if always else 0)
     results = results_of(few / "new")
     assert killed.exists() and len(results) == len(SMALL)
     problem = "the process that graded it ended again and again" if always else ""

@@ -25,7 +25,8 @@ def notes_of(notebook, written, frame, status):
         cells = [cell for cell in written if name in cell.ids]
         different = {tidy(cell.source) for cell in cells if is_written(cell, frame)}
         if status[name] == "missing":
-            notes.append(f"the answer of {name} {_why_missing(notebook, frame, name, cells)}")
+            why = _why_missing(notebook, frame, name, cells)
+            (human if "not a code cell" in why else notes).append(f"the answer of {name} {why}")
         if len(cells) > 1:
             times = "twice" if len(cells) == 2 else f"{len(cells)} times"
             notes.append(f"the answer of {name} stands {times}: the last counts")
@@ -81,7 +82,7 @@ def _about_own(written, frame):
         cell.home is not None and frame[cell.home].kind == "own" and not is_stub(cell, frame)
         for cell in own
     )
-    notes = [f"code cells of the student's own that were put in: {added}"] if added else []
+    notes = [f"own code cells that were put in: {added}"] if added else []
     if changed:
-        notes.append(f"ungraded cells of the exercise that the student changed: {changed}")
+        notes.append(f"ungraded cells of the exercise that were changed: {changed}")
     return notes

@@ -1,6 +1,8 @@
 """Which files were handed in by whom, for which lesson; a folder is read and never trusted."""
 
+import hashlib
 import os
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +16,15 @@ from mha_classroom.grading.handed_in.read_notebook import (
 )
 
 __all__ = ["HandedIn", "find_submissions"]
+
+NOBODYS = {"__MACOSX", ".ipynb_checkpoints", ".git", ".DS_Store", "Thumbs.db", "desktop.ini"}
+NBGRADERS = {"submitted", "source", "release", "autograded", "feedback"}
+NBGRADERS_OWN = {"timestamp.txt"}
+MOODLE = re.compile(r"(?P<student>.+)_\d+_assignsubmission_\w+$")
+CANVAS = re.compile(r"(?P<student>[^_]+)_(?:LATE_)?\d+_\d+_(?P<name>.+)$")
+DEEPEST = 4  # folders below a student's own that are looked into
+MOST_FILES = 200  # of a student that are looked at
+LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -49,42 +60,68 @@ class HandedIn:
 
 
 def find_submissions(folder, names):
-    """Return a HandedIn for each student and each of the lessons that anyone handed in, sorted.
+    """Return a HandedIn for each student and each of the lessons that anyone handed in, sorted, and
+    a line for whatever else lies there.
 
     folder: has `<student>/<lesson>.ipynb`, or nbgrader's `<student>/<assignment>/<file>.ipynb`,
-        or is the folder above nbgrader's `submitted/`.
+        or is the folder above nbgrader's `submitted/`; what Moodle ("Ann Example_12_assign…") and
+        Canvas (one folder of files, "exampleann_12_34_….ipynb") let you download is known, too.
     names: the lessons that there are, such as "04_head_splitting".
     Properties: a lesson's file has its name, or says in its metadata that it is the lesson's.
-        Links are not followed, pipes and devices not opened, hidden folders not entered. Contents
-        are not kept.
-    Raises: CourseError if the folder cannot be read, or two students in it have one name.
+        Links are not followed, pipes and devices not opened. Contents are not kept.
+    Raises: CourseError if the folder cannot be read.
     """
     root, names = _root(Path(folder)), set(names)
-    students, found, lessons = {}, [], set()
-    for entry in _entries(root):
-        student, path = _shown(entry.name), Path(entry.path)
-        if _is_notebook(entry) and not _is_folder(entry):
-            found += _outside(path, names)
+    students, found, aside, lessons = {}, [], [], set()
+    for entry in _scan(root):
+        path = Path(entry.path)
+        if entry.name in NOBODYS:
+            aside.append(f"{entry.name}: made by a program, nobody's submission")
         elif _is_folder(entry) or entry.is_symlink():
-            if student in students:  # a name that is no text, and one that is how it is shown
-                raise CourseError(f"Two folders are called {student!r}: rename one of them.")
-            students[student] = path
-            lessons |= set(_handed_in(path, names)[0])
-    for student, path in students.items():
-        rows, unknown = _handed_in(path, names)
+            files = _Files(path, names)
+            if entry.name.startswith(".") and not files.notebooks:
+                aside.append(f"{_shown(entry.name)}: no notebook is in it")
+            else:
+                students[_unlike(_student_of(entry.name), students, entry.name)] = files
+        elif _is_notebook(entry):
+            canvas = CANVAS.match(_shown(entry.name))
+            if canvas:
+                students.setdefault(canvas["student"], _Files(None, names)).add(path)
+            else:
+                found += _outside(path, names)
+        else:
+            aside.append(f"{_shown(entry.name)}: lies beside the students' folders")
+    for files in students.values():
+        lessons |= files.by_lesson.keys()
+    for student, files in students.items():
         for lesson in sorted(lessons):
-            row = rows.get(lesson) or _nothing(path, unknown)
-            found.append(HandedIn(student, lesson, **row))
-    return sorted(found, key=lambda row: (row.student, row.lesson, str(row.path)))
+            found.append(HandedIn(student, lesson, **files.row(lesson)))
+    return sorted(found, key=lambda row: (row.student, row.lesson, str(row.path))), aside
+
+
+def _student_of(name):
+    """Who a folder is of: Moodle adds a number and what it is."""
+    moodle = MOODLE.match(_shown(name))
+    return moodle["student"] if moodle else _shown(name)
+
+
+def _unlike(student, others, name):
+    """The student's name; where another has it already, with a mark that follows from the folder's
+    own, which may differ in what is no text."""
+    if student not in others:
+        return student
+    return f"{student} ~{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
 
 
 def _root(folder):
     """The folder of the students' folders."""
     below = folder / "submitted"
     try:
-        if below.is_dir() and not below.is_symlink() and not any(map(_is_notebook, _scan(below))):
-            return below
-        _scan(folder)
+        entries = _scan(folder)
+        others = {e.name for e in entries if _is_folder(e) and not e.name.startswith(".")}
+        if "submitted" in others and others <= NBGRADERS and not below.is_symlink():
+            if not any(map(_is_notebook, _scan(below))):
+                return below
     except OSError as error:
         raise CourseError(
             f"The submissions in {folder} cannot be read: {error.strerror}."
@@ -95,10 +132,6 @@ def _root(folder):
 def _scan(folder):
     with os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: os.fsencode(entry.name))
-
-
-def _entries(folder):
-    return [e for e in _scan(folder) if not e.name.startswith(".") and e.name != "__MACOSX"]
 
 
 def _is_folder(entry):
@@ -114,49 +147,111 @@ def _shown(name):
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _handed_in(folder, names):
-    """({lesson: fields of its HandedIn}, the notebooks that belong to none) of one student."""
-    if folder.is_symlink():
-        return {}, []
-    try:
-        files = _notebooks(folder, names)
-    except OSError:
-        return {}, []
-    exact, loose, unknown = {}, {}, []
-    for path in files:
-        stem = path.name[: -len(".ipynb")] if path.name.lower().endswith(".ipynb") else path.name
-        if stem in names:
-            exact.setdefault(stem, []).append(path)
-            continue
-        lesson = _lesson_of(path, names, folder)
+class _Files:
+    """What one student handed in.
+
+    notebooks: paths. by_lesson: {lesson: (those of the right name, those that say they are)}.
+    unknown: names of notebooks that do not say what they are. others: of files that are none.
+    """
+
+    def __init__(self, folder, names):
+        self.folder, self.names, self.problem = folder, names, ""
+        self.notebooks, self.by_lesson, self.unknown, self.others = [], {}, [], []
+        if folder is not None and folder.is_symlink():
+            self.problem = f"the student's folder {LINK}"
+        elif folder is not None:
+            try:
+                _scan(folder)
+            except OSError as error:
+                self.problem = f"the student's folder cannot be read: {error.strerror}"
+            else:
+                self._look_into(folder, DEEPEST)
+
+    def _look_into(self, folder, deeper):
+        """Take what looks like a notebook, here and in the folders below."""
+        try:
+            entries = _scan(folder)
+        except OSError:
+            # Read later as if it were the file: the row then says what is the matter.
+            if folder.name in self.names:
+                self.add(folder)
+            return
+        for entry in entries:
+            if len(self.notebooks) + len(self.others) >= MOST_FILES:
+                return
+            if entry.name in NOBODYS or entry.name.startswith("."):
+                continue
+            if _is_notebook(entry) or (entry.is_symlink() and entry.name in self.names):
+                self.add(Path(entry.path))
+            elif _is_folder(entry):
+                if deeper:
+                    self._look_into(Path(entry.path), deeper - 1)
+            elif entry.name not in NBGRADERS_OWN:
+                self.others.append(_shown(entry.name))
+
+    def add(self, path):
+        """Find out which lesson a notebook is for."""
+        self.notebooks.append(path)
+        name = CANVAS.sub(r"\g<name>", path.name) if self.folder is None else path.name
+        stem = name[: -len(".ipynb")] if name.lower().endswith(".ipynb") else name
+        exact = stem in self.names
+        lesson = stem if exact else _lesson_of(path, name, self.names, self.folder)
         if lesson:
-            loose.setdefault(lesson, []).append(path)
+            self.by_lesson.setdefault(lesson, ([], []))[0 if exact else 1].append(path)
         else:
-            unknown.append(_shown(path.name))
-    rows = {lesson: _loose_row(paths, folder) for lesson, paths in loose.items()}
-    return rows | {lesson: _exact_row(paths, folder) for lesson, paths in exact.items()}, unknown
+            self.unknown.append(_shown(path.name))
+
+    def row(self, lesson):
+        """Fields of the HandedIn for a lesson."""
+        if lesson not in self.by_lesson:
+            return self._nothing()
+        right, others = self.by_lesson[lesson]
+        return self._named(right, others) if right else self._loose(others)
+
+    def _named(self, paths, others):
+        """Where the name is right: in the student's own folder, else in one named like it."""
+        direct = [path for path in paths if path.parent == self.folder]
+        nbgraders = [path for path in paths if path.parent.name == path.stem]
+        best = direct or nbgraders or paths
+        if len(best) > 1:
+            return self._several(best)
+        others = [*(path for path in paths if path not in best), *others]
+        row = {"path": best[0], "problem": problem_of(best[0])}
+        if others:
+            note = f"there is also {self._listed(others)}, which was not graded: which one counts?"
+            row |= {"note": note, "human": True}
+        return row
+
+    def _loose(self, paths):
+        if len(paths) > 1:
+            return self._several(paths)
+        note = f"taken from {self._listed(paths)}, as there is none of the right name"
+        return {"path": paths[0], "problem": problem_of(paths[0]), "note": note}
+
+    def _several(self, paths):
+        problem = f"several files could be meant, someone has to choose: {self._listed(paths)}"
+        return {"problem": problem, "human": True}
+
+    def _listed(self, paths):
+        shown = [path.relative_to(self.folder) if self.folder else path.name for path in paths]
+        more = [f"and {len(shown) - LISTED} more"] if len(shown) > LISTED else []
+        return ", ".join([*(_shown(str(path)) for path in shown[:LISTED]), *more])
+
+    def _nothing(self):
+        """Where a lesson is not there; what is there instead may be it."""
+        if self.problem:
+            return {"problem": self.problem, "human": True}
+        problem = "nothing was handed in"
+        if self.unknown:
+            problem += (
+                f"; there is {', '.join(self.unknown[:LISTED])}, which does not say what it is"
+            )
+        if self.others:
+            problem += f"; there is {', '.join(self.others[:LISTED])}, which is no notebook"
+        return {"problem": problem, "human": bool(self.unknown or self.others)}
 
 
-def _notebooks(folder, names):
-    """What looks like a notebook in a student's folder and one level below it."""
-    found = []
-    for entry in _entries(folder):
-        if _is_notebook(entry) or (entry.is_symlink() and entry.name in names):
-            found.append(Path(entry.path))
-        elif _is_folder(entry):
-            found += _below(Path(entry.path), entry.name in names)
-    return found
-
-
-def _below(folder, is_lesson):
-    try:
-        return [Path(entry.path) for entry in _entries(folder) if _is_notebook(entry)]
-    except OSError:
-        # Read later as if it were the file: the row then says what is the matter.
-        return [folder] if is_lesson else []
-
-
-def _lesson_of(path, names, student):
+def _lesson_of(path, name, names, student):
     """The lesson that a file of another name is for: by its metadata, its folder, its name."""
     try:
         label = label_of(read_submission(path))
@@ -166,55 +261,13 @@ def _lesson_of(path, names, student):
         return label
     if path.parent != student and path.parent.name in names:
         return path.parent.name
-    starts = [name for name in names if path.name.startswith(name)]
+    starts = [lesson for lesson in names if name.startswith(lesson)]
     return max(starts, key=len, default=None)
-
-
-def _exact_row(paths, folder):
-    """Where the name is right: in the student's own folder, else in one named like the lesson."""
-    direct = [path for path in paths if path.parent == folder]
-    nbgraders = [path for path in paths if path.parent.name == path.stem]
-    best = direct or nbgraders or paths
-    if len(best) > 1:
-        return _several(best, folder)
-    others = [path for path in paths if path not in best]
-    note = f"there is also {_listed(others, folder)}, which was not looked at" if others else ""
-    return {"path": best[0], "problem": problem_of(best[0]), "note": note}
-
-
-def _loose_row(paths, folder):
-    if len(paths) > 1:
-        return _several(paths, folder)
-    note = f"taken from {_listed(paths, folder)}, as there is none of the right name"
-    return {"path": paths[0], "problem": problem_of(paths[0]), "note": note}
-
-
-def _several(paths, folder):
-    problem = f"several files could be meant, someone has to choose: {_listed(paths, folder)}"
-    return {"problem": problem, "human": True}
-
-
-def _listed(paths, folder):
-    return ", ".join(_shown(str(path.relative_to(folder))) for path in paths)
-
-
-def _nothing(folder, unknown):
-    """Fields of the row of a student who did not hand a lesson in."""
-    problem, human = "nothing was handed in", bool(unknown)
-    if unknown:
-        problem += f"; there is {', '.join(unknown[:5])}, which does not say what it is"
-    if folder.is_symlink():
-        return {"problem": f"the student's folder {LINK}", "human": True}
-    try:
-        _scan(folder)
-    except OSError as error:
-        problem, human = f"the student's folder cannot be read: {error.strerror}", True
-    return {"problem": problem, "human": human}
 
 
 def _outside(path, names):
     """A row for a lesson's notebook that lies in no student's folder."""
     stem = path.name[: -len(".ipynb")]
-    lesson = stem if stem in names else _lesson_of(path, names, path.parent)
+    lesson = stem if stem in names else _lesson_of(path, path.name, names, path.parent)
     problem = "lies beside the students' folders and not in one"
     return [HandedIn(_shown(path.name), lesson, path, problem, human=True)] if lesson else []

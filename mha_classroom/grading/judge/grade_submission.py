@@ -7,6 +7,7 @@ import time
 
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.grading.fit.assembly import assemble
+from mha_classroom.grading.fit.cell_sources import defined
 from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
 from mha_classroom.grading.judge.judge_answer import forbidden_name, hidden, judge, needs_stages
 from mha_classroom.grading.judge.make_plan import PROBE, blob_of, modules_of, plan_for
@@ -17,24 +18,28 @@ from mha_classroom.grading.results import Graded, Result, TaskResult, Verdict, o
 
 __all__ = ["failed_result", "grade_notebook", "grade_submission"]
 
+END_OF_OWN = {"timeout": "did not come to an end", "output": "printed without end"}
 OUT_OF_REACH = (Verdict.BORROWED, Verdict.NOT_RUN)  # which no earlier task explains
-MOST_OWN = 3  # cells of the student's own that may end the kernel before all of them are left out
+# Cells of the student's own that may end the kernel before all others are left out that define
+# nothing; after as many again, all of them.
+MOST_OWN = 3
+MOST_HUMAN = 5  # notes of one submission for a human
 
 
 def grade_submission(handed_in, assignment, settings, zygote):
     """Grade one submission, a HandedIn with its content; returns the Graded."""
     started = time.monotonic()
-    problem, human, kernels = handed_in.problem, handed_in.human, 0
+    problem, human, kernels, fault = handed_in.problem, handed_in.human, 0, ""
     if not problem:
         try:
             notebook = parse(handed_in.content)
             done = grade_notebook(notebook, assignment, settings, zygote)
-            result, kernels = _result(handed_in, done), done.kernels
+            result, kernels, fault = _result(handed_in, done), done.kernels, done.fault
         except Unreadable as error:
             problem, human = str(error), True
     if problem:
         result = failed_result(handed_in, assignment, problem, human)
-    return Graded(result, time.monotonic() - started, kernels)
+    return Graded(result, time.monotonic() - started, kernels, fault)
 
 
 def failed_result(handed_in, assignment, problem, human=True):
@@ -55,9 +60,16 @@ def _result(handed_in, done):
         *(handed_in.student, handed_in.lesson, handed_in.file),
         problem="",
         notes=tuple(dict.fromkeys(notes + done.notes)),
-        human=tuple(dict.fromkeys(human + done.human)),
+        human=_at_most(MOST_HUMAN, list(dict.fromkeys(human + done.human))),
         tasks=tuple(done.tasks),
     )
+
+
+def _at_most(most, texts):
+    """So many of the texts, and how many more there are."""
+    if len(texts) <= most:
+        return tuple(texts)
+    return (*texts[: most - 1], f"and {len(texts) - most + 1} more of this kind")
 
 
 def grade_notebook(notebook, assignment, settings, zygote):
@@ -76,11 +88,12 @@ class Grading:
     """What becomes of the tasks of one notebook.
 
     tasks: a TaskResult for each. notes, human: for the instructor. kernels: how many were started.
+    fault: what the grader itself could not do, "" if nothing.
     """
 
     def __init__(self, notebook, assignment, settings, zygote):
         self.notebook, self.assignment, self.settings = notebook, assignment, settings
-        self.zygote, self.kernels = zygote, 0
+        self.zygote, self.kernels, self.fault = zygote, 0, ""
         self.plans = {name: self._plan(name) for name in assignment.tasks}
         first = self._assemble(self.plans)
         self.status, self.notes, self.human = first.status, first.notes, list(first.human)
@@ -123,10 +136,11 @@ class Grading:
             cell = guilty.get("answer") or guilty.get("task") or guilty.get("added")
             if not run.why:
                 break
-            if cell is None or cell in self.left_out:
+            if run.why == "start" or cell is None or cell in self.left_out:
                 failures += 1  # the machine's fault, which may pass
                 if failures > 1:
-                    self.human.append(f"the grading itself stopped: {run.why} {run.text}"[:300])
+                    self.fault = f"the grading itself stopped: {run.why} {run.text}"[:300]
+                    self.human.append(self.fault)
                     break
             else:
                 self.ended[cell] = run.why
@@ -135,11 +149,27 @@ class Grading:
             self.verdicts[name], self.feedback[name] = self._judge(name)
 
     def _leave_out(self, cell, assembled):
-        """Leave a cell out of further runs; all of the student's own if many end the kernel."""
+        """Leave a cell out of further runs; others of the student's own if many end the kernel."""
         self.left_out.append(cell)
-        if sum(name.startswith("added ") for name in self.left_out) > MOST_OWN:
-            roles = [cell.metadata["mha_course"] for cell in assembled.notebook.cells]
-            self.left_out += [role["added"] for role in roles if "added" in role]
+        if not cell.startswith("added "):
+            return
+        what = END_OF_OWN.get(self.ended[cell], "ended the kernel")
+        self.notes.append(f"an own cell {what} and was left out ({cell})")
+        guilty = [name for name in self.ended if name.startswith("added ")]
+        if len(guilty) <= MOST_OWN:
+            return
+        more = [
+            other.metadata["mha_course"]["added"]
+            for other in assembled.notebook.cells
+            if "added" in other.metadata["mha_course"]
+            and (len(guilty) > 2 * MOST_OWN or not any(defined(other.source)))
+        ]
+        more = [name for name in more if name not in self.left_out]
+        if more:
+            self.left_out += more
+            self.notes.append(
+                f"own cells that were left out because {len(guilty)} others had to be: {len(more)}"
+            )
 
     def carry_forward(self):
         """Try what fails again with the course's answers in place of earlier ones that fail too.

@@ -14,7 +14,7 @@ __all__ = ["ForkProvisioner", "register"]
 
 NAME = "mha-course-fork"
 
-_GONE = '{"exit": 1, "why": "the zygote is gone"}'
+_GONE = '{"exit": 1, "why": "start", "text": "what watches over kernels has ended"}'
 
 
 def register():

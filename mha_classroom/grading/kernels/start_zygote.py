@@ -7,7 +7,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = ["Zygote", "zygote"]
@@ -20,11 +21,12 @@ LONGEST = 60  # bytes of a folder in which sockets are made below others: they m
 @dataclass(frozen=True)
 class Zygote:
     """A process that kernels are forked from: the path of its socket, a folder for passing files,
-    and whether its kernels are isolated."""
+    whether its kernels are isolated, and what starts it again if it has ended."""
 
     socket: str
     folder: str
     isolated: bool = True
+    revive: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
 
 
 @contextlib.contextmanager
@@ -32,7 +34,8 @@ def zygote(isolated=True):
     """Start a process that kernels are forked from; gives the Zygote.
 
     Properties: it is a new Python, in which nothing of this process can be read. It ends with this
-        process, however that ends; its kernels end with it, and the folder is gone.
+        process, however that ends; its kernels end with it, and the folder is gone. Should it end
+        before that, `revive` starts another on the same socket, where requests have waited.
     """
     usual = tempfile.gettempdir()
     short = usual if len(os.fsencode(usual)) <= LONGEST else "/tmp"
@@ -41,28 +44,31 @@ def zygote(isolated=True):
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(folder / "socket"))
         listening.listen(64)
-        # Only what is needed: a kernel has this memory too.
-        environment = {name: X for name, X in os.environ.items() if name.startswith(KEPT)}
-        environment |= dict.fromkeys(ONE_THREAD, "1") | {"MPLBACKEND": "agg"}
-        environment["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # or its debugger warns
-        environment["PYTHONHASHSEED"] = "0"  # sets in texts come in one order
-        numbers = [listening.fileno(), alive]
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "mha_classroom.grading.kernels.zygote",
-                *map(str, numbers),
-                str(folder),
-            ],
-            pass_fds=numbers,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-        )
-    os.close(alive)
-    try:
-        yield Zygote(str(folder / "socket"), str(folder), isolated)
-    finally:
-        os.close(hold)
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)  # if it was killed before it could
+        processes = [_start(listening.fileno(), alive, folder)]
+
+        def revive():
+            if processes[-1].poll() is not None:
+                processes.append(_start(listening.fileno(), alive, folder))
+
+        try:
+            yield Zygote(str(folder / "socket"), str(folder), isolated, revive)
+        finally:
+            os.close(hold)
+            processes[-1].wait()
+            os.close(alive)
+            shutil.rmtree(folder, ignore_errors=True)  # if it was killed before it could
+
+
+def _start(listening, alive, folder):
+    # Only what is needed: a kernel has this memory too.
+    environment = {name: X for name, X in os.environ.items() if name.startswith(KEPT)}
+    environment |= dict.fromkeys(ONE_THREAD, "1") | {"MPLBACKEND": "agg"}
+    environment["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # or its debugger warns
+    environment["PYTHONHASHSEED"] = "0"  # sets in texts come in one order
+    module = "mha_classroom.grading.kernels.zygote"
+    return subprocess.Popen(
+        [sys.executable, "-m", module, str(listening), str(alive), str(folder)],
+        pass_fds=[listening, alive],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+    )

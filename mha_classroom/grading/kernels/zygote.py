@@ -7,8 +7,10 @@ answers are JSON lines too: {"ready": true} when the kernel can be talked to, {"
 ...} when it has ended. A line "signal 2" sends a signal, closing the connection ends the kernel.
 """
 
+import contextlib
 import gc
 import importlib
+import json
 import os
 import select
 import shutil
@@ -60,10 +62,22 @@ def main(listening, alive, folder):
             if alive in asked:
                 break
             connection, _ = server.accept()
-            if not os.fork():
-                supervisor.supervise(server, connection)
+            try:
+                child = os.fork()
+            except OSError as error:  # there are too many processes; perhaps soon no longer
+                _refuse(connection, error)
+            else:
+                if not child:
+                    supervisor.supervise(server, connection)
             connection.close()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refuse(connection, error):
+    """Tell that there is no kernel, to whom is still there."""
+    with contextlib.suppress(OSError):
+        said = {"exit": 1, "why": "start", "text": f"no kernel can be forked: {error}"}
+        connection.sendall(json.dumps(said).encode() + b"\n")
 
 
 if __name__ == "__main__":

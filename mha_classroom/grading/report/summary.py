@@ -21,11 +21,11 @@ ABSENT = "nothing was handed in"
 OTHER = "(no known mistake)"
 
 
-def summary(results, problems=()):
+def summary(results, problems=(), aside=()):
     """Return the text that ends a run.
 
     results: Results with decisions applied, gone through once. problems: what could not be used of
-    overrides.csv.
+    overrides.csv. aside: what lies in the folder and is nobody's submission.
     Properties: bars of marks for each lesson, verdicts, the most common mistakes of each task, and
         what needs a human. No name in it is more than one line or moves the cursor.
     """
@@ -38,6 +38,7 @@ def summary(results, problems=()):
         *seen.common(),
         *_listed("Needs a human", seen.human),
         *_listed("Not used of what humans decided", [visible(text) for text in problems]),
+        *_listed("Left aside", [visible(text) for text in aside]),
     ]
     return "\n\n".join(parts) + "\n"
 
