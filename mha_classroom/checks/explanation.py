@@ -116,8 +116,9 @@ def of_shortage(task):
 def of_memory(task, failed):
     """The feedback on an answer that was right for these shapes and then is not."""
     message = (
-        f"{task.name} was right once for inputs of these shapes, and is wrong when it is called "
-        f"again with other numbers. Does it keep something from an earlier call? {failed.message}"
+        f"{task.name} is right here, and wrong when it is called again with the same numbers in "
+        "reverse order. Does it keep something from an earlier call, or does it hold only for the "
+        f"first numbers? {failed.message}"
     )
     return dataclasses.replace(failed, kind="not repeatable", message=message)
 
