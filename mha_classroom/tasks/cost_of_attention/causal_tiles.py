@@ -20,6 +20,13 @@ def tile_cases(draw):
         }
         return Case(name, inputs | {"tile": tile})
 
+    def huge_and_hidden(name, *sizes):
+        """The last key has huge scores with query 0, which may not see it."""
+        hidden = case(name, *sizes, scale=30.0)
+        inputs = hidden.inputs
+        inputs["keys"][:, :, -1] = 10 * inputs["queries"][:, :, 0]
+        return hidden
+
     return [
         case("1 head, 2 queries and 3 keys, tiles of 2", 1, 1, 2, 3, 2, 1, 2),
         case("5 queries come last among 13 keys, tiles of 4", 2, 3, 5, 13, 2, 3, 4),
@@ -29,6 +36,8 @@ def tile_cases(draw):
         case("tiles of one key", 3, 2, 4, 7, 3, 5, 1),
         case("one tile for everything", 2, 2, 3, 5, 7, 2, 6),
         case("large scores", 2, 3, 7, 17, 3, 5, 5, scale=300.0),
+        huge_and_hidden("a hidden key with a huge score", 2, 2, 3, 7, 5, 3, 4),
+        case("one text, one head, 9 queries and 20 keys, tiles of 2", 1, 1, 9, 20, 3, 2, 2),
     ]
 
 
@@ -49,9 +58,11 @@ def build_tiles(
     divide=lambda output, total: output / total[..., None],
     stops=lambda S, tile: range(0, S, tile),
     merged=torch.maximum,
+    looks=lambda hidden, every: hidden,
 ):
     """allowed: which keys of a tile each query may see. of_output: of the correction, what the
-    output is multiplied by. stops: where the tiles begin."""
+    output is multiplied by. stops: where the tiles begin.
+    looks: at which scores, for the largest."""
 
     def causal_tiles(queries, keys, values, tile):
         L, S = queries.shape[-2], keys.shape[-2]
@@ -59,10 +70,10 @@ def build_tiles(
         total, output = torch.zeros_like(largest), 0.0
         for start in stops(S, tile):
             part = slice(start, start + tile)
-            scores = queries @ keys[..., part, :].mT * scale(queries)
-            mask = allowed(L, S, start, start + scores.shape[-1])
-            scores = hide(scores, mask)
-            new = merged(largest, scores.amax(-1))
+            every = queries @ keys[..., part, :].mT * scale(queries)
+            mask = allowed(L, S, start, start + every.shape[-1])
+            scores = hide(every, mask)
+            new = merged(largest, looks(scores, every).amax(-1))
             by = correct(largest, new)
             weights = torch.exp(scores - new[..., None])
             total = total * by + weights.sum(-1)
@@ -119,6 +130,19 @@ MISTAKES = {
         "Hidden scores are set to 0.",
         "exp(0 − largest) is not 0: hidden keys still get weight.",
         hide=lambda scores, allowed: scores.masked_fill(~allowed, 0.0),
+    ),
+    "largest-before-hiding": known(
+        "You take the largest score before you hide keys.",
+        "A hidden key may have a huge score. Measured against it, exp of all others is 0, and the "
+        "total is 0, too.",
+        looks=lambda hidden, every: every,
+    ),
+    "whole-mask": known(
+        "You make the mask for all queries and all keys at once.",
+        "The numbers are right. But this mask grows with L · S, like the table. Each tile needs "
+        "its own columns of it only.",
+        section=MASK,
+        allowed=lambda L, S, a, b: torch.ones(L, S, dtype=torch.bool).tril(S - L)[:, a:b],
     ),
     "not-corrected": known(
         "Neither the total nor the output is corrected when a larger score arrives.",

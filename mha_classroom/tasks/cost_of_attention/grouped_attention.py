@@ -36,8 +36,10 @@ def build_grouped(
     over=-1,
     stack=lambda outputs: torch.stack(outputs, 1),
     value_head=None,
+    query_head=lambda h, H, G: h,
 ):
-    """key_head: which one query head h uses. over: the axis of softmax in (B, L, S)."""
+    """key_head: which one query head h uses. query_head: the one that comes at place h.
+    over: the axis of softmax in (B, L, S)."""
 
     def grouped_attention(queries, keys, values):
         H, G = queries.shape[1], keys.shape[1]
@@ -45,7 +47,7 @@ def build_grouped(
         for h in range(H):
             k = keys[:, key_head(h, H, G)]
             v = values[:, (value_head or key_head)(h, H, G)]
-            weights = (queries[:, h] @ k.mT * scale(queries)).softmax(over)
+            weights = (queries[:, query_head(h, H, G)] @ k.mT * scale(queries)).softmax(over)
             outputs.append(weights @ v)
         return stack(outputs)
 
@@ -71,6 +73,36 @@ def _broadcast(queries, keys, values):
     return _scores(split, keys[:, :, None], values[:, :, None]).flatten(1, 2)
 
 
+def _by_slices(heads_of):
+    """A loop over the key heads, each with all query heads of its group: @ copies the key head."""
+
+    def grouped_attention(queries, keys, values):
+        H, G = queries.shape[1], keys.shape[1]
+        groups = []
+        for g in range(G):
+            some = queries[:, heads_of(g, H, G)]
+            groups.append(_scores(some, keys[:, g : g + 1], values[:, g : g + 1]))
+        return torch.cat(groups, 1)
+
+    return grouped_attention
+
+
+def _neighbours(g, H, G):
+    return slice(g * (H // G), (g + 1) * (H // G))
+
+
+def _in_steps(g, H, G):
+    return slice(g, None, G)
+
+
+def _in_steps_to_their_places(queries, keys, values):
+    output = queries.new_empty(*queries.shape[:3], values.shape[-1])
+    G = keys.shape[1]
+    for g in range(G):
+        output[:, g::G] = _scores(queries[:, g::G], keys[:, g : g + 1], values[:, g : g + 1])
+    return output
+
+
 def _means(queries, keys, values):
     means = queries.unflatten(1, (keys.shape[1], -1)).mean(2)
     return _scores(means, keys, values)
@@ -86,6 +118,13 @@ MISTAKES = {
         wrong=_copied,
     ),
     "keys-copied-by-broadcasting": known(twin="keys-copied", wrong=_broadcast),
+    "keys-copied-in-a-loop": known(
+        "Your loop takes one key head for all query heads of its group, and @ copies it for each.",
+        "The numbers are right. But where a matrix with a head axis of 1 meets several heads, @ "
+        "makes a copy for each of them before it multiplies. With one query head at a time, or "
+        "one matrix with all queries of a group, nothing is copied.",
+        wrong=_by_slices(_neighbours),
+    ),
     "key-heads-copied-in-turn": known(
         "You repeat the key heads as a whole: they come in the order 0, 1, 0, 1.",
         "Neighbouring query heads share one key head. And the copies take as much memory as a full "
@@ -96,6 +135,25 @@ MISTAKES = {
         "The query heads take the key heads in turn: 0, 1, 0, 1.",
         "Neighbouring query heads share one key head.",
         key_head=lambda h, H, G: h % G,
+    ),
+    "key-heads-in-turn-in-a-loop": known(
+        "Key head g serves the query heads g, g + G, g + 2G and so on.",
+        "Neighbouring query heads share one key head. And where one key head meets several query "
+        "heads, @ copies it for each of them.",
+        wrong=_in_steps_to_their_places,
+    ),
+    "query-heads-in-steps": known(
+        "A group takes every G-th query head, and the groups follow one another in your result.",
+        "Neighbouring query heads share one key head. And the result has the heads in the order "
+        "of the queries.",
+        query_head=lambda h, H, G: h // (H // G) + h % (H // G) * G,
+    ),
+    "query-heads-in-steps-in-a-loop": known(
+        "You give key head g the query heads g, g + G and so on, and join the groups one behind "
+        "the other.",
+        "Neighbouring query heads share one key head, and the heads of the result stand in the "
+        "order of the queries. And @ copies a key head for each query head that it meets.",
+        wrong=_by_slices(_in_steps),
     ),
     "groups-counted-for-their-size": known(
         "You take G for the number of query heads in a group.",

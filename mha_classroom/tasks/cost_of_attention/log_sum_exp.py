@@ -6,7 +6,7 @@ from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cost_of_attention.runs import run_small
 from mha_classroom.tasks.cost_of_attention.tensor_sizes import small_enough
 
-ONE_PASS = "Softmax in one pass"
+ONE_PASS = "The sum of softmax in one pass"
 FORBIDDEN = (
     "torch.logsumexp",
     "torch.logaddexp",
@@ -74,6 +74,12 @@ def _naive(scores, tile):
     return total.log()
 
 
+NAN_REPLACED = (
+    "A tile of hidden keys makes NaN, and you replace the NaN at the end.",
+    "The scores after that tile are lost, since NaN plus a number is NaN. It must not come up at "
+    "all. Where is −inf − (−inf) computed?",
+)
+
 MISTAKES = {
     "not-corrected": known(
         "The total is not corrected when a larger score arrives.",
@@ -109,6 +115,18 @@ MISTAKES = {
         "As long as every score was −inf, the largest is −inf, and −inf − (−inf) is NaN. What can "
         "be subtracted instead, so that exp gives 0?",
         base=unchanged,
+    ),
+    "nan-replaced-at-the-end": known(
+        *NAN_REPLACED,
+        base=unchanged,
+        give=lambda largest, total: torch.nan_to_num(largest + total.log()),
+    ),
+    "nan-made-minus-infinity": known(
+        *NAN_REPLACED,
+        base=unchanged,
+        give=lambda largest, total: torch.nan_to_num(
+            largest + total.log(), nan=-torch.inf, neginf=-torch.inf
+        ),
     ),
     "largest-forgotten": known(
         "You return the logarithm of the total.",

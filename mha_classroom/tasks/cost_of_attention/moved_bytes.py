@@ -38,6 +38,7 @@ def traffic_cases(draw):
         case("room for more than all queries", 6, 9, 2, 3, 4, 10_000),
         case("room for a single query", 7, 5, 3, 2, 2, 2 * (2 * 5 + 7)),
         case("one byte too few for a third query", 9, 4, 3, 5, 2, 2 * (2 * 8 + 3 * 10) - 1),
+        case("fewer keys than a tile has", 5, 1, 3, 4, 8, 160),
         case("one number is one byte", 9, 11, 2, 7, 3, 3 * 9 + 4 * 12 + 5, bytes_per_number=1),
         case("a head of width 64 with 100,000 bytes", 1024, 1024, 64, 64, 64, 100_000),
         case("drawn at random", L, S, d_k, d_v, tile, room, bytes_per_number=4),
@@ -46,9 +47,12 @@ def traffic_cases(draw):
 
 def build_traffic(
     fixed=lambda tile, d_k, d_v: tile * (d_k + d_v),
+    cut=lambda tile, S: tile,
     each=lambda tile, d_k, d_v: d_k + d_v + tile,
     numbers=lambda fast_bytes, size: fast_bytes // size,
     blocks=lambda L, block: -(-L // block),
+    queries=lambda L, block: L,
+    keys=lambda S, tile: S,
     most=min,
     once=lambda d_k, d_v: d_k + d_v,
     again=lambda d_k, d_v: d_k + d_v,
@@ -57,13 +61,15 @@ def build_traffic(
     default=2,
 ):
     """fixed, each: numbers in fast memory for the tile of keys, and for each query of a block.
+    cut: keys that the tile has room for. queries, keys: how many are moved, in all and per block.
     once, again: numbers that are moved for each query, and for each key in each block."""
 
     def moved_bytes(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=default):
         L, S, b = num_queries, num_keys, bytes_per_number
-        room = numbers(fast_bytes, b) - fixed(tile, d_k, d_v)
+        room = numbers(fast_bytes, b) - fixed(cut(tile, S), d_k, d_v)
         block = max(most(L, room // each(tile, d_k, d_v)), 1)
-        moved = L * once(d_k, d_v) + blocks(L, block) * S * again(d_k, d_v) + extra(L, S)
+        moved = queries(L, block) * once(d_k, d_v) + extra(L, S)
+        moved += blocks(L, block) * keys(S, tile) * again(d_k, d_v)
         return moved * size(b)
 
     return moved_bytes
@@ -100,6 +106,26 @@ MISTAKES = {
         "You multiply by queries / block, also where that is no whole number.",
         "The last block may be smaller. It reads all keys and values all the same.",
         blocks=lambda L, block: L / block,
+    ),
+    "last-block-counted-full": known(
+        "You count the last block as full.",
+        "It may have fewer queries, and only as many outputs are written.",
+        queries=lambda L, block: -(-L // block) * block,
+    ),
+    "queries-read-for-each-block": known(
+        "You move all queries and outputs for each block.",
+        "A block has its own queries. Each query is read once, and each output is written once.",
+        queries=lambda L, block: -(-L // block) * L,
+    ),
+    "last-tile-counted-full": known(
+        "You count the last tile of keys and values as full.",
+        "Room is kept for a whole tile, but only the keys that there are come from slow memory.",
+        keys=lambda S, tile: -(-S // tile) * tile,
+    ),
+    "tile-cut-to-the-keys": known(
+        "Where there are fewer keys than a tile has, you keep room for these only.",
+        "In this task the fast memory always has room for a whole tile of keys and values.",
+        cut=min,
     ),
     "keys-read-once": known(
         "You read the keys and values once.",

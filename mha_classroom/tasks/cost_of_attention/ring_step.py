@@ -43,6 +43,45 @@ def _shift(kept, new, place):
     kept.copy_(torch.cat([kept[:, :, 1:], new[:, :, None]], 2))
 
 
+def _shifted(seen, in_place=False):
+    """A step that shifts the cache with cat, and attends to the slots that `seen` gives."""
+
+    def ring_step(query, key, value, kept_keys, kept_values, t):
+        keys = torch.cat([kept_keys[:, :, 1:], key[:, :, None]], 2)
+        values = torch.cat([kept_values[:, :, 1:], value[:, :, None]], 2)
+        if in_place:
+            kept_keys.copy_(keys)
+            kept_values.copy_(values)
+        slots = seen(t, keys.shape[2])
+        return _attend(query, keys[:, :, slots], values[:, :, slots])
+
+    return ring_step
+
+
+def _attend(query, keys, values):
+    weights = (query[:, :, None] @ keys.mT * query.shape[-1] ** -0.5).softmax(-1)
+    return (weights @ values)[:, :, 0]
+
+
+def _without_itself(query, key, value, kept_keys, kept_values, t):
+    W = kept_keys.shape[2]
+    kept_keys[:, :, t % W], kept_values[:, :, t % W] = key, value
+    filled = min(t, W)
+    return _attend(query, kept_keys[:, :, :filled], kept_values[:, :, :filled])
+
+
+def _all_slots(t, W):
+    return slice(None)
+
+
+def _first_slots(t, W):
+    return slice(0, t + 1)
+
+
+def _last_slots(t, W):
+    return slice(max(W - t - 1, 0), None)
+
+
 def build_ring(
     place=lambda t, W: t % W,
     write=_write,
@@ -76,6 +115,21 @@ def build_ring(
     return ring_step
 
 
+SHIFTED = (
+    "You shift the whole cache by one place in each step.",
+    "That copies W keys and values for one new token. The order of the keys does not matter "
+    "for attention, so only one slot has to change.",
+)
+SHIFTED_AWAY = (
+    "You shift the cache by one place with cat, which makes a new tensor.",
+    "The caller's cache is as it was. And no shift is needed: the order of the keys does not "
+    "matter for attention, so only slot t mod W has to change, in the tensor that you are given.",
+)
+OWN_SLOT = (
+    "The new token does not see itself, as long as the ring is not full.",
+    "Token t is the last of t + 1 tokens.",
+)
+
 MISTAKES = {
     "cache-not-changed": known(
         "The caller's cache is as it was.",
@@ -90,11 +144,11 @@ MISTAKES = {
         seen=lambda t, W: torch.arange(W) >= 0,
     ),
     "own-slot-hidden": known(
-        "The new token does not see itself, as long as the ring is not full.",
-        "Token t is the last of t + 1 tokens.",
+        *OWN_SLOT,
         section=MASK,
         seen=lambda t, W: torch.arange(W) < t,
     ),
+    "own-slot-hidden-by-a-slice": known(*OWN_SLOT, section=MASK, wrong=_without_itself),
     "own-key-only-in-the-next-step": known(
         "You attend first and write then: the token does not see itself, but one that should be "
         "gone.",
@@ -113,11 +167,17 @@ MISTAKES = {
         place=lambda t, W: (t + 1) % W,
     ),
     "everything-shifted": known(
-        "You shift the whole cache by one place in each step.",
-        "That copies W keys and values for one new token. The order of the keys does not matter "
-        "for attention, so only one slot has to change.",
+        *SHIFTED,
         write=_shift,
     ),
+    "everything-shifted-all-seen": known(*SHIFTED, wrong=_shifted(_all_slots, in_place=True)),
+    "everything-shifted-last-seen": known(*SHIFTED, wrong=_shifted(_last_slots, in_place=True)),
+    "shifted-into-a-new-tensor": known(
+        *SHIFTED_AWAY,
+        wrong=_shifted(_all_slots),
+    ),
+    "shifted-first-seen": known(*SHIFTED_AWAY, wrong=_shifted(_first_slots)),
+    "shifted-last-seen": known(*SHIFTED_AWAY, wrong=_shifted(_last_slots)),
     "value-not-kept": known(
         "The key is kept, the value is not.",
         "Weights that belong to the new key meet the value of another token.",

@@ -330,7 +330,6 @@ RIGHT = {
         "query by query": tiles_query_by_query,
         "backwards": tiles_backwards,
         "head by head": tiles_by_head,
-        "rows of a mask": tiles_with_mask(lambda L, S: S - L),
     },
     "09-moved_bytes": {
         "block by block": moved,
@@ -407,6 +406,7 @@ WRONG = {
             q, torch.cat([k[:, :, :1], k[:, :, :-1]], 2), v, tile
         ),
         "whole table": whole_table,
+        "whole mask": tiles_with_mask(lambda L, S: S - L),
         "first tile": lambda q, k, v, tile: whole_table(
             q[:, :, : min(tile, q.shape[2])], k[:, :, :tile], v[:, :, :tile], tile
         ),
