@@ -34,20 +34,45 @@ def suspect_cases(draw):
             "values": draw.normal(B, S, d + 2),
             "valid_lens": lens,
         }
-        cases.append(Case(SAID[suspect.__name__], inputs))
-    return cases
+        cases.append(Case(f"attention with {SAID[suspect.__name__]}", inputs))
+    return [*cases, zeros_case(cases)]
 
 
-def differ(one, other):
-    return not (one - other).abs().max() < 1e-9  # NaN is no small difference
+def zeros_case(cases):
+    """Padding that is 0, as it mostly is, and a function that looks at it."""
+    (case,) = (case for case in cases if case.name.endswith(SAID["mask_forgotten"]))
+    past = padded(case.inputs["keys"], case.inputs["valid_lens"])
+    zeros = {name: case.inputs[name].masked_fill(past, 0.0) for name in ("keys", "values")}
+    return Case(f"{case.name}, where the padding is 0", case.inputs | zeros)
+
+
+def padded(keys, lens, after=0):
+    return (torch.arange(keys.shape[1]) >= lens[:, None] + after)[:, :, None]  # (B, S, 1)
+
+
+def differ(one, other, small=1e-9):
+    return not (one - other).abs().max() < small  # NaN is no small difference
+
+
+def differ_unless_nan(one, other):
+    return bool((one - other).abs().max() > 1e-9)
 
 
 def padding_counts(
-    attention, queries, keys, values, lens, change_keys=True, change_values=True, after=0
+    attention,
+    queries,
+    keys,
+    values,
+    lens,
+    change_keys=True,
+    change_values=True,
+    after=0,
+    change=lambda X: X + 1,
+    differ=differ,
 ):
-    past = (torch.arange(keys.shape[1]) >= lens[:, None] + after)[:, :, None]
-    other_keys = torch.where(past, keys + 1, keys) if change_keys else keys
-    other_values = torch.where(past, values - 1, values) if change_values else values
+    past = padded(keys, lens, after)
+    other_keys = torch.where(past, change(keys), keys) if change_keys else keys
+    other_values = torch.where(past, change(values), values) if change_values else values
     before = attention(queries, keys, values, lens)
     return differ(attention(queries, other_keys, other_values, lens), before)
 
@@ -63,7 +88,7 @@ def query_order_counts(attention, queries, keys, values, lens, back=True):
     return differ(other.flip(1) if back else other, attention(queries, keys, values, lens))
 
 
-def batch_counts(attention, queries, keys, values, lens, rows=None, own=True):
+def batch_counts(attention, queries, keys, values, lens, rows=None, own=True, differ=differ):
     together = attention(queries, keys, values, lens)
     for b in list(range(len(queries)))[:rows]:
         one = slice(b, b + 1)
@@ -124,6 +149,23 @@ PROMISES = {
         "lets in this one only.",
         padding=only(padding_counts, after=1),
     ),
+    "padding-set-to-0": known(
+        "Your change of the padding leaves zeros as they are.",
+        "Padding is often 0 already. Then nothing has changed, and nothing is found.",
+        padding=only(padding_counts, change=torch.zeros_like),
+    ),
+    "padding-set-to-nan": known(
+        "You set the padding to NaN, and call the promise broken where it is kept.",
+        "Right attention gives padding a weight of 0, but 0 · NaN is NaN. Change it to other "
+        "numbers.",
+        padding=only(padding_counts, change=lambda X: torch.full_like(X, torch.nan)),
+    ),
+    "large-differences-only": known(
+        "You let pass differences that are larger than the statement allows.",
+        "A little of the padding is in some output. The statement says which difference counts as "
+        "none.",
+        padding=only(padding_counts, differ=lambda one, other: differ(one, other, 1e-3)),
+    ),
     "padding-never-broken": known(
         "You never find the promise on padding broken.",
         "Are the numbers that you change past the length, and do you pass the lengths both times?",
@@ -169,10 +211,16 @@ PROMISES = {
         section=TEXT_C,
         batch=only(batch_counts, rows=1),
     ),
+    "nan-is-no-difference": known(
+        "A result that becomes NaN counts as equal in your comparison.",
+        "No comparison with NaN is true, so difference > small misses it, and "
+        "not (difference < small) sees it.",
+        section=TEXT_C,
+        batch=only(batch_counts, differ=differ_unless_nan),
+    ),
     "batch-never-broken": known(
         "You never find the promise on the batch broken.",
-        "Call each sequence as a batch of one, and compare it with its row in the batch. NaN is "
-        "not equal either: not (difference < small) sees it, difference > small does not.",
+        "Call each sequence as a batch of one, and compare it with its row in the batch.",
         section=TEXT_C,
         batch=lambda *inputs: False,
     ),

@@ -66,8 +66,21 @@ def examine_test(inputs, said):
             f"{len(right) - len(lost)} of {len(right)} right ones."
             + listed("Wrong ones that get through", through, verdicts)
             + listed("Right ones that are rejected", lost, verdicts)
+            + (ROUNDING if only_rounding(through, lost, right, verdicts) else "")
         )
     return f"rejects all {wrong} wrong implementations and accepts all {len(right)} right ones"
+
+
+ROUNDING = (
+    " If they differ from your numbers in the last digits only, this is rounding: they add in "
+    "another order. In float32 it shows in the 7th digit."
+)
+
+
+def only_rounding(through, lost, right, verdicts):
+    """Whether some right ones are rejected, by a comparison, and no wrong one gets through."""
+    some = 0 < len(lost) < len(right)
+    return some and not through and all(verdicts[name] is False for name in lost)
 
 
 def listed(heading, names, verdicts):

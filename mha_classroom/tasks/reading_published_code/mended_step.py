@@ -27,7 +27,16 @@ def step_cases(draw):
         case("one word in all", 2, 3, 1, 1, 2, 4),
         case("scores in the thousands", 2, 2, 4, 6, 3, 3, scale=2000.0),
         case("all sizes 4", 4, 4, 4, 4, 4, 4),
+        low_case(draw),
     ]
+
+
+def low_case(draw):
+    """Scores below -100,000, so that a hidden score has to be lower still."""
+    queries = 1e5 * (1 + draw.normal(2, 2, 3, 4).abs())
+    keys = -1 - draw.normal(2, 2, 5, 4).abs()
+    inputs = {"queries": queries, "keys": keys, "values": draw.normal(2, 2, 5, 3)}
+    return Case("all scores far below 0", inputs)
 
 
 def ends(L, S):
@@ -50,6 +59,10 @@ def build_step(
 
 def tiny(scores, allowed, axis):
     return scores.masked_fill(~allowed, torch.finfo(scores.dtype).tiny).softmax(axis)
+
+
+def filled(fill):
+    return lambda scores, allowed, axis: scores.masked_fill(~allowed, fill).softmax(axis)
 
 
 def begins(L, S):
@@ -84,6 +97,18 @@ STEP = {
         "0?",
         section=TESTS,
         hide=tiny,
+    ),
+    "hidden-scores-not-low-enough": known(
+        "The hidden scores are set to a number that real scores can fall below.",
+        "Scores of any size have to work. If those of the visible words are lower than your "
+        "number, the hidden words get all the weight.",
+        hide=filled(-100.0),
+    ),
+    "hidden-scores-low": known(
+        "The hidden scores are low, like −1,000 or −10,000, but real scores can be lower.",
+        "Scores of any size have to work. Here all visible words have scores below −100,000, so "
+        "the hidden words get all the weight.",
+        hide=filled(-1e4),
     ),
     "hidden-after-the-softmax": known(
         "You hide after the softmax: the rows no longer sum to 1.",

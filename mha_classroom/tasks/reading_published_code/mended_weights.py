@@ -22,7 +22,15 @@ def weighing_cases(draw):
         case("all sizes 3", 3, 3, 3, [[1, 1, 0], [1, 0, 0], [1, 1, 1]]),
         case("scores in the thousands", 2, 3, 4, [[1, 0, 1, 1], [1, 1, 0, 0]], scale=3000.0),
         case("one sequence without a word", 1, 3, 2, [[0, 0]]),
+        low_case(draw),
     ]
+
+
+def low_case(draw):
+    """Scores below -100,000, so that a hidden score has to be lower still."""
+    scores = -1e5 * (1 + draw.normal(2, 3, 4, 5).abs())
+    real = torch.tensor([[1, 0, 1, 1, 0], [1, 1, 0, 0, 0]]).bool()
+    return Case("all scores far below 0", {"scores": scores, "real": real})
 
 
 def build_weights(
@@ -38,6 +46,11 @@ def build_weights(
         return empty(hide(scores, allowed, axis))
 
     return mended_weights
+
+
+def filled(fill):
+    """A number in hidden places, and weights of 0 there."""
+    return lambda scores, allowed, axis: scores.masked_fill(~allowed, fill).softmax(axis) * allowed
 
 
 def beside_heads(real):
@@ -108,6 +121,13 @@ WEIGHTS = {
         "exp(0) is 1. Which number has an exp of 0?",
         section=TESTS,
         hide=lambda scores, allowed, axis: scores.masked_fill(~allowed, 0.0).softmax(axis),
+    ),
+    "hidden-scores-not-low-enough": known(
+        "The hidden scores are set to a number that real scores can fall below.",
+        "Scores may have any size. If those of the words are lower than your number, the padding "
+        "gets their weight, and a product with the mask afterwards does not give it back.",
+        section=LENGTH_0,
+        hide=filled(-1e4),
     ),
     "hidden-after-the-softmax": known(
         "You hide after the softmax: the rows no longer sum to 1.",

@@ -73,7 +73,7 @@ def run_test(answer, inputs):
     said, errors = {}, []
     for number in inputs["implementations"].tolist():
         try:
-            said[number] = verdict(answer(ALL[NAMES[number]]))
+            said[number] = verdict(answer(copied(ALL[NAMES[number]])))
         except AssertionError:
             said[number] = False
         except NotImplementedError:
@@ -84,6 +84,11 @@ def run_test(answer, inputs):
     if len(errors) == len(said):
         raise errors[0]
     return said
+
+
+def copied(Attention):
+    """The same under another identity: whether a class is one of a list says nothing of it."""
+    return type(Attention.__name__, (Attention,), {"__qualname__": Attention.__qualname__})
 
 
 NOTHING = "nothing"  # returned, as by a test that only asserts
@@ -172,7 +177,7 @@ def centred_queries(queries, keys, values, lens):
 
 def values_left(queries, keys, values, lens):
     output = attend(queries, keys, values, lens)
-    return output + 0.01 * values[:, -1:]
+    return output + 1e-4 * values[:, -1:]
 
 
 def softmax_over_queries(queries, keys, values, lens):

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from mha_course import multihead
+from mha_course.implementations import WRONG as wrong_ones
 from mha_course.implementations import build
 
 # --- mended_attend
@@ -128,6 +129,9 @@ STEP_WRONG = {
     "scaled by S": step_with(scale=lambda d, S: S**0.5),
     "scaled by d": step_with(scale=lambda d, S: d),
     "renormalised": step_renormalised,
+    "fill -100": step_with(-100.0),
+    "fill -1,000": step_with(-1e3),
+    "fill -5,000": step_with(-5e3),
     "the last words only": lambda q, k, v: step_by_places(
         q, k[:, :, -q.shape[2] :], v[:, :, -q.shape[2] :]
     ),
@@ -288,6 +292,9 @@ WEIGHTS_RIGHT = {"loop": weights_loop, "own exp": weights_by_exp, "added": weigh
 WEIGHTS_WRONG = {
     "finite fill": weights_filled(-1e9),
     "small fill": weights_filled(-10.0),
+    "-10,000, times real": lambda scores, real: (
+        weights_filled(-1e4)(scores, real) * real[:, None, None]
+    ),
     "over the batch": weights_filled(-math.inf, axis=0),
     "renormalised": weights_renormalised,
     "on the heads": weights_by_heads,
@@ -369,6 +376,20 @@ def with_greater(attention, queries, keys, values, valid_lens):
     return broken
 
 
+def with_padding(change, small=1e-9):
+    """The promise on padding, tested with this change of it."""
+
+    def answer(attention, queries, keys, values, valid_lens):
+        broken = set(promises_one_by_one(attention, queries, keys, values, valid_lens))
+        past = (torch.arange(keys.shape[1]) >= valid_lens[:, None])[:, :, None]
+        k, v = torch.where(past, change(keys), keys), torch.where(past, change(values), values)
+        output = attention(queries, keys, values, valid_lens)
+        difference = (attention(queries, k, v, valid_lens) - output).abs().max()
+        return broken - {"padding"} | (set() if difference < small else {"padding"})
+
+    return answer
+
+
 def without(name):
     return lambda *given: set(promises_one_by_one(*given)) - {name}
 
@@ -388,9 +409,14 @@ PROMISES_RIGHT = {
     "one by one": promises_one_by_one,
     "numpy": promises_in_numpy,
     "a tuple": lambda *given: tuple(promises_one_by_one(*given)),
+    "1 added": with_padding(lambda X: X + 1),
 }
 PROMISES_WRONG = {
     "NaN is kept": with_greater,
+    "padding set to 0": with_padding(torch.zeros_like),
+    "padding doubled": with_padding(lambda X: 2 * X),
+    "padding set to NaN": with_padding(lambda X: torch.full_like(X, torch.nan)),
+    "a tolerance of 1e-3": with_padding(lambda X: X + 1, small=1e-3),
     "no padding": without("padding"),
     "no batch": without("batch"),
     "no order of keys": without("order of keys"),
@@ -513,6 +539,7 @@ FIRST_WRONG = {
     "too strict": too_strict,
     "float32 to 9 digits": not_float64,
     "its own error": asks_for_more,
+    "asks for the list": lambda Attention: Attention not in wrong_ones.values(),
     "a text": lambda Attention: "right",
     "a module": lambda Attention: Attention(12, 3),
     "nothing": lambda Attention: None,
