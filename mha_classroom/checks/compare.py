@@ -93,7 +93,7 @@ def _compare_one(name, want, have, tolerance, remarks):
 def _compare_numbers(name, want, have, tolerance, remarks):
     mine, right = plain_number(have), plain_number(want)
     if mine is None:
-        return Difference("type", f"{name} has to be a number, got {describe(have)}")
+        return Difference("type", f"{_have(name)} to be a number, got {describe(have)}")
     if mine != mine:
         return Difference("nan", f"{name} is NaN (not a number)")
     if isinstance(want, int) and mine == right and not isinstance(have, numbers.Integral):
@@ -113,7 +113,7 @@ def _near(mine, right, tolerance):
 
 def _compare_tensors(name, want, have, tolerance, remarks):
     if not torch.is_tensor(have):
-        return Difference("type", f"{name} has to be a tensor, got {describe(have)}")
+        return Difference("type", f"{_have(name)} to be a tensor, got {describe(have)}")
     if have.shape != want.shape:
         message = f"{_have(name)} shape {tuple(have.shape)}, expected {tuple(want.shape)}"
         return Difference("shape", message)

@@ -99,6 +99,46 @@ def _saved_afterwards(importance, num_off):
     return kept
 
 
+def _above_threshold(importance, num_off):
+    """Among the heads that may go; with num_off = 0 the index is -1."""
+    protected = best_of_each_layer(importance)
+    return protected | (importance > importance[~protected].sort().values[num_off - 1])
+
+
+def _above_entry_of_list(importance, num_off):
+    """_above_threshold, with a list."""
+    protected = best_of_each_layer(importance)
+    return protected | (importance > sorted(importance[~protected].tolist())[num_off - 1])
+
+
+def _above_finite_threshold(importance, num_off):
+    """_above_threshold, where heads that may not go stand last in order."""
+    protected = best_of_each_layer(importance)
+    return protected | _above_threshold_of_all(importance, num_off)
+
+
+def _above_threshold_of_all(importance, num_off):
+    """The same, where heads that may not go have infinite importance."""
+    importance = importance.masked_fill(best_of_each_layer(importance), torch.inf)
+    return importance > importance.flatten().sort().values[num_off - 1]
+
+
+def _above_threshold_or_best(importance, num_off):
+    """The threshold comes from all heads."""
+    threshold = importance.flatten().sort().values[num_off - 1]
+    return best_of_each_layer(importance) | (importance > threshold)
+
+
+def _threshold(wrong):
+    return known(
+        "You compare with the importance of the last head that goes. If none goes, its index is "
+        "-1.",
+        "In Python index -1 is the last entry, the most important head. With num_off = 0 all heads "
+        "stay.",
+        wrong=wrong,
+    )
+
+
 CHOSEN = {
     "layer-left-empty": known(
         "You can take all heads of a layer.",
@@ -136,6 +176,17 @@ CHOSEN = {
         "Your mask is True for the heads that go.",
         "True means that a head stays.",
         give=lambda kept: ~kept,
+    ),
+    "threshold-of-none": _threshold(_above_threshold),
+    "threshold-of-all-of-none": _threshold(_above_threshold_of_all),
+    "threshold-of-list-of-none": _threshold(_above_entry_of_list),
+    "threshold-last-of-none": _threshold(_above_finite_threshold),
+    "threshold-and-too-few-off": known(
+        "You compare with the importance of the last head that goes, and count heads among these "
+        "that have to stay.",
+        "Then fewer than num_off heads go. And if none goes, the index is -1, which is the last "
+        "entry.",
+        wrong=_above_threshold_or_best,
     ),
     "numbers-not-booleans": known(
         "Your mask holds numbers.",

@@ -97,6 +97,11 @@ SHARES = {
         "A better guess exists: which of them is right most often?",
         right=lambda values: sum(values.count(value) for value in values) / len(values),
     ),
+    "eight-values": known(
+        "You count with 8 values, as in the lesson.",
+        "How many values there are is an input: num_values.",
+        possible=lambda n, size: itertools.product(range(8), repeat=size),
+    ),
     "number-not-share": known(
         "You return how many answers are right.",
         "Asked for is their share.",
@@ -117,6 +122,6 @@ TASK = Task(
     returns=("the share",),
     mistakes=read_again(TASK_OF_LESSON, SHARES),
     build=build_share,
-    alone=("blind-guess", "product", "number-not-share"),
+    alone=("blind-guess", "product", "number-not-share", "eight-values"),
     number=6,
 )

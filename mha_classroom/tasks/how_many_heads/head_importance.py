@@ -51,6 +51,35 @@ def build_importance(
     return head_importance
 
 
+def _added(size):
+    return known(
+        "You add a small number to each norm.",
+        "Where gradients are small, as after long training, that changes the result. Only a norm "
+        "of exactly 0 needs care.",
+        guard=lambda norms: norms + size,
+    )
+
+
+def _clamped(size):
+    return known(
+        "You do not let a norm fall below a small number.",
+        "Where gradients are smaller, as after long training, that changes the result. Only a "
+        "norm of exactly 0 needs care.",
+        guard=lambda norms: norms.clamp(min=size),
+    )
+
+
+def _larger(size):
+    """Added or clamped at: where norms are much smaller, both give the same."""
+    return known(
+        "Small norms become larger: you add a small number to them, or do not let them fall below "
+        "one.",
+        "Where gradients are small, as after long training, that changes the result. Only a norm "
+        "of exactly 0 needs care.",
+        guard=lambda norms: norms + size,
+    )
+
+
 NORMALISED = {
     "size-of-the-mean": known(
         "You take the mean first and its size afterwards.",
@@ -123,18 +152,11 @@ NORMALISED = {
         "There 0 is divided by 0. Its heads have importance 0.",
         guard=unchanged,
     ),
-    "something-added": known(
-        "You add a small number to each norm.",
-        "Where gradients are small, as after long training, that changes the result. Only a norm "
-        "of exactly 0 needs care.",
-        guard=lambda norms: norms + 1e-12,
-    ),
-    "clamped": known(
-        "You do not let a norm fall below a small number.",
-        "Where gradients are smaller, as after long training, that changes the result. Only a "
-        "norm of exactly 0 needs care.",
-        guard=lambda norms: norms.clamp(min=1e-12),
-    ),
+    "something-added": _added(1e-12),
+    "clamped": _clamped(1e-12),
+    "added-1e-6": _added(1e-6),
+    "larger-by-1e-8": _larger(1e-8),
+    "larger-by-1e-10": _larger(1e-10),
 }
 
 TASK = Task(
@@ -143,6 +165,15 @@ TASK = Task(
     importance_cases,
     mistakes=read_again(IMPORTANCE, NORMALISED),
     build=build_importance,
-    alone=("examples-normalised", "largest-example", "clamped", "norm-without-root", "signed"),
+    alone=(
+        "examples-normalised",
+        "largest-example",
+        "clamped",
+        "norm-without-root",
+        "signed",
+        "added-1e-6",
+        "larger-by-1e-8",
+        "larger-by-1e-10",
+    ),
     number=2,
 )

@@ -35,6 +35,14 @@ def by_group(kept, num_heads, num_kv_heads):
     return kept // (num_heads // num_kv_heads)
 
 
+def in_order_of_use(used, key_heads):
+    return torch.tensor(list(dict.fromkeys(used.tolist())))
+
+
+def place_in(used, needed):
+    return (used[:, None] == needed).long().argmax(dim=1)
+
+
 def build_needed(
     use=by_group,
     needed=lambda used, kv: used.unique(),
@@ -52,12 +60,12 @@ def build_needed(
 NEEDED = {
     "heads-dealt-in-turn": known(
         "You deal the key heads out in turn: query head h uses key head h modulo their number.",
-        "Query heads that are neighbours form a group.",
+        "Query heads that are neighbours form a group (exercise 4.8).",
         use=lambda kept, H, G: kept % G,
     ),
     "groups-and-size-swapped": known(
         "You divide by the number of key heads.",
-        "A group has as many query heads as share one key head. How many are these?",
+        "A group has as many query heads as share one key head (exercise 4.8). How many are these?",
         use=lambda kept, H, G: kept // G,
         place=lambda used, needed: torch.searchsorted(needed, used),
     ),
@@ -73,7 +81,7 @@ NEEDED = {
     ),
     "repeated": known(
         "You list a key head once for each query head that uses it.",
-        "A key head is there once, and its group shares it.",
+        "A key head is there once, and its group shares it (exercise 4.8).",
         needed=lambda used, kv: used,
     ),
     "grouped-anew": known(
@@ -86,6 +94,17 @@ NEEDED = {
         "belong.",
         "The old number says to which group a head belongs.",
         use=lambda kept, H, G: torch.arange(len(kept)) // (H // G),
+    ),
+    "kept-sorted": known(
+        "You sort `kept`, and the places come in that order.",
+        "The n-th place belongs to the n-th query head of `kept` as it was given.",
+        use=lambda kept, H, G: by_group(kept.sort().values, H, G),
+    ),
+    "in-order-of-use": known(
+        "You list the key heads in the order in which the query heads need them.",
+        "They should be in increasing order, and the places count in that order.",
+        needed=in_order_of_use,
+        place=place_in,
     ),
     "swapped": known(
         "The two results have changed places.",
@@ -101,6 +120,6 @@ TASK = Task(
     returns=("the key heads", "the places"),
     mistakes=read_again(REMOVAL, NEEDED),
     build=build_needed,
-    alone=("swapped", "grouped-anew", "renumbered-too-early"),
+    alone=("swapped", "grouped-anew", "renumbered-too-early", "kept-sorted", "in-order-of-use"),
     number=4,
 )

@@ -124,7 +124,50 @@ def _zeroed(attention, heads):
             attention.W_o.weight[:, width * h : width * (h + 1)] = 0
 
 
+def _one_by_one(order, last=False, slices=False):
+    """Heads go one after the other, though the numbers of the others change on the way.
+
+    last: the last head goes where there is no h any more. slices: nothing goes then, but num_heads
+        is one less.
+    """
+    removed = build_removal(count=lambda kept, attention: attention.num_heads - 1)
+
+    def prune(attention, heads):
+        for h in order(heads):
+            h = min(h, attention.num_heads - 1) if last else h
+            (removed if slices else build_removal())(attention, [h])
+
+    return prune
+
+
+def _numbers_shift(order, **kind):
+    return known(
+        "You remove the heads one after the other, by their numbers of before.",
+        "When head 1 has gone, head 2 is called 1, and so on. Which number does the next one have "
+        "then?",
+        wrong=_one_by_one(order, **kind),
+    )
+
+
+def _with_cat(heads, count, width):
+    """in_blocks, which fails for no heads."""
+    return torch.cat([torch.arange(width * h, width * (h + 1)) for h in heads])
+
+
+KEPT = ("You keep the heads that were to be removed.", "`heads` are those that go.")
+
 REMOVED = {
+    "nothing-changed": known(
+        "Afterwards the layer that was given is as it was before.",
+        "Heads are removed in place. Do you change a copy, or return a new layer? Change this "
+        "`attention`.",
+        wrong=lambda attention, heads: None,
+    ),
+    "one-by-one": _numbers_shift(list),
+    "one-by-one-sorted": _numbers_shift(sorted),
+    "one-by-one-by-slices": _numbers_shift(list, slices=True),
+    "one-by-one-by-slices-sorted": _numbers_shift(sorted, slices=True),
+    "one-by-one-to-the-last": _numbers_shift(sorted, last=True),
     "stale-num_heads": known(
         "num_heads is still the number of before.",
         "The layer then cuts what is left into too many heads, each too narrow. If the numbers "
@@ -132,9 +175,20 @@ REMOVED = {
         count=lambda kept, attention: attention.num_heads,
     ),
     "kept-and-removed-swapped": known(
-        "You keep the heads that were to be removed.",
-        "`heads` are those that go.",
+        *KEPT,
         stay=lambda heads, count: sorted(heads),
+    ),
+    "kept-and-removed-swapped-in-order-given": known(
+        *KEPT,
+        stay=lambda heads, count: heads,
+    ),
+    "kept-and-removed-swapped-not-none": known(
+        *KEPT,
+        wrong=build_removal(stay=lambda heads, count: heads, features=_with_cat),
+    ),
+    "kept-and-removed-swapped-sorted-not-none": known(
+        *KEPT,
+        wrong=build_removal(stay=lambda heads, count: sorted(heads), features=_with_cat),
     ),
     "rows-of-W_o": known(
         "You cut rows of W_o.",
@@ -221,6 +275,7 @@ TASK = Task(
         "width-of-the-model",
         "masked-not-removed",
         "bias-of-W_o-cut",
+        "kept-and-removed-swapped-in-order-given",
     ),
     number=3,
 )

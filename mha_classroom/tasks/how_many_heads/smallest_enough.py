@@ -4,7 +4,7 @@ import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 
-STUDY = "Six seeds, six budgets"
+STUDY = "Six seeds, four budgets"
 
 
 def smallest_enough(num_heads, accuracies, goal, least_runs):
@@ -63,6 +63,33 @@ def _most_accurate(num_heads, accuracies, goal, least_runs):
     return max(good, key=good.get) if good else None
 
 
+def _with_all_larger(fewest):
+    """From the largest number down to the first that fails, or that has too few runs."""
+
+    def smallest_enough(num_heads, accuracies, goal, least_runs):
+        found = None
+        for count in reversed(num_heads.unique().tolist()):
+            shares = accuracies[num_heads == count]
+            if len(shares) < least_runs:
+                if fewest == "stop":
+                    break
+                continue
+            if shares.min() < goal:
+                break
+            found = count
+        return found
+
+    return smallest_enough
+
+
+def _larger(fewest):
+    return known(
+        "You ask that all larger numbers of heads are enough, too.",
+        "More heads may be worse again. Each number of heads is judged by its own runs.",
+        wrong=_with_all_larger(fewest),
+    )
+
+
 ENOUGH = {
     "mean-not-worst": known(
         "You look at the mean of the runs.",
@@ -115,6 +142,8 @@ ENOUGH = {
         "Among those that fit, fewer heads are enough.",
         wrong=_most_accurate,
     ),
+    "larger-ones-too": _larger("skip"),
+    "larger-ones-too-with-enough-runs": _larger("stop"),
     "zero-for-none": known(
         "You return 0 where no number of heads is enough.",
         "0 would be a number of heads. The task asks for None.",
