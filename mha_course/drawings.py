@@ -390,7 +390,7 @@ def encoder_decoder(L, S, d_model, layers, mark=()):
     for name, lines in steps.items():
         left = last.right + GAP
         if name == "cross-attention":
-            left = max(left, memory.x - 55)
+            left = max(left + 34, memory.x - 55)  # room for "queries" on the arrow
         boxes[name] = _step(drawing, left, low, lines, name in mark)
         _arrow(drawing, (last.right, low), (boxes[name].left, low))
         last = boxes[name]
@@ -398,7 +398,8 @@ def encoder_decoder(L, S, d_model, layers, mark=()):
     _frame(drawing, begin - 8, low - 34, last.right + 8, low + 34, f"{layers} ×")
     _arrow(drawing, (memory.x, memory.bottom), (memory.x, cross.top))
     _label(drawing, memory.x + 8, (memory.bottom + low - 34) / 2 + 6, "keys, values", "start")
-    _label(drawing, cross.left - GAP / 2, low + 28, "queries")
+    asked = (boxes["self-attention"].right + cross.left) / 2
+    _label(drawing, asked, low - 8, "queries")
     scores = _step(drawing, last.right + GAP + 14, low, ["W_out", "softmax"], "output" in mark)
     _arrow(drawing, (last.right, low), (scores.left, low))
     output = _filled(

@@ -5,7 +5,6 @@ import torch
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 WRITING = "Writing, one token at a time"
-FORCING = "Training with the right answers as input"
 
 
 def beam_step(totals, scores, ended, pad):
@@ -107,7 +106,6 @@ BEAM = {
         "You add the scores as they are.",
         "Scores of two beams cannot be compared: each beam's are right up to a number that the "
         "softmax takes out. Totals are logarithms of probabilities.",
-        section=FORCING,
         logs=unchanged,
     ),
     "probabilities-added": known(
@@ -154,6 +152,11 @@ BEAM = {
         "A beam that has ended may choose other tokens besides padding.",
         "Then one complete text takes several places, as several texts.",
         others=None,
+    ),
+    "ended-all-free": known(
+        "A beam that has ended gets every next token at no cost.",
+        "Then one complete text takes several places, as several texts.",
+        others=0.0,
     ),
     "padding-is-0": known(
         "You take token 0 for padding.",
@@ -210,6 +213,7 @@ TASK = Task(
         "softmax-over-beams",
         "ended-is-dropped",
         "ended-may-write-others",
+        "ended-all-free",
         "padding-is-0",
         "totals-forgotten",
         "best-of-each-beam",

@@ -92,6 +92,14 @@ def build_cross(
     return cross_step
 
 
+def _mask_of_two_axes(y, keys, values, memory_lens, W_q, W_o):
+    B, H, S, d_k = keys.shape
+    scores = (y @ W_q).reshape(B, H, 1, d_k) @ keys.mT / d_k**0.5
+    hidden = torch.arange(S) >= memory_lens[:, None]  # (B, S)
+    weights = scores.masked_fill(hidden, -torch.inf).softmax(-1).nan_to_num()
+    return (weights @ values).reshape(B, -1) @ W_o
+
+
 CROSS = {
     "not-scaled": known(
         "You do not scale the scores.",
@@ -157,6 +165,13 @@ CROSS = {
         section=MASKS,
         fill=0.0,
     ),
+    "mask-of-two-axes": known(
+        "Your mask has two axes, (B, S), and the scores have four.",
+        "Axes are matched from the right: so B meets the axis of the one query, and every sequence "
+        "gets a row for each length. Which axes does the mask lack?",
+        section=MASKS,
+        wrong=_mask_of_two_axes,
+    ),
     "one-length-for-all": known(
         "Every sequence gets the length of the first.",
         "Each source has its own length.",
@@ -165,7 +180,7 @@ CROSS = {
     ),
     "nan-for-length-0": known(
         "A source of length 0 gives NaN.",
-        "A softmax over nothing but -inf divides 0 by 0. Its heads have to bring zeros.",
+        "A softmax over nothing but -inf divides 0 by 0 (lesson 2). Its heads have to bring zeros.",
         section=MASKS,
         empty=unchanged,
     ),

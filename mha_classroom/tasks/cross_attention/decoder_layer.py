@@ -6,7 +6,7 @@ from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.cross_attention.runs import run_decoder_layer
 
 MASKS = "Who hides what"
-SWAPS = "Two ways to swap them"
+SWAPS = "Two mistakes"
 
 
 def decoder_layer(layer, Y, memory, memory_lens):
@@ -31,7 +31,7 @@ def decoder_layer(layer, Y, memory, memory_lens):
 
 
 def layer_cases(draw):
-    def case(name, B, L, S, d, H, inner, lens, norm_first):
+    def case(name, B, L, S, d, H, inner, lens, norm_first, activation="relu"):
         sizes = {
             "self_attn.in_proj_weight": (3 * d, d),
             "self_attn.in_proj_bias": (3 * d,),
@@ -50,6 +50,7 @@ def layer_cases(draw):
         inputs = {
             "num_heads": H,
             "norm_first": norm_first,
+            "activation": activation,
             "weights": {n: draw.normal(*shape, scale=0.7) for n, shape in sizes.items()},
             "Y": draw.normal(B, L, d),
             "memory": 3 * draw.normal(B, S, d) + 1,
@@ -62,6 +63,7 @@ def layer_cases(draw):
         case("1 sequence, norm_first=True", 1, 2, 3, 4, 2, 5, [3], True),
         case("2 sources of unequal length, norm_first=False", 2, 4, 5, 6, 3, 7, [5, 2], False),
         case("2 sources of unequal length, norm_first=True", 2, 4, 5, 6, 3, 7, [2, 5], True),
+        case("activation is GELU", 2, 2, 3, 4, 2, 5, [3, 1], False, "gelu"),
         case("as many written tokens as read ones", 3, 4, 4, 6, 2, 3, [1, 4, 3], False),
         case("all sizes alike, norm_first=True", 3, 3, 3, 3, 3, 3, [3, 1, 2], True),
         case("nothing but START", 2, 1, 5, 4, 2, 6, [4, 5], False),
@@ -80,6 +82,7 @@ def build_layer(
     later=lambda L: torch.ones(L, L, dtype=torch.bool).triu(1),
     padding=lambda S, lens: torch.arange(S) >= lens[:, None],
     asked=lambda layer, X, memory: (X, memory, memory),
+    own=lambda X, Y: X,
     back=lambda layer: layer.self_attn,
     cross=lambda layer: layer.multihead_attn,
     think=lambda layer, X: layer.linear2(layer.activation(layer.linear1(X))),
@@ -90,19 +93,20 @@ def build_layer(
     sums=None,
     block=_block,
 ):
-    """sums: which of the three parts have one."""
+    """own: what the self-attention asks. sums: which of the three parts have one."""
 
     def decoder_layer(layer, Y, memory, memory_lens):
         memory = ready(layer, memory)
         hidden, out = later(Y.shape[1]), padding(memory.shape[1], memory_lens)
 
         def looks_back(X):
-            return back(layer)(X, X, X, attn_mask=hidden, need_weights=False)[0]
+            asks = own(X, Y)
+            return back(layer)(X, asks, asks, attn_mask=hidden)[0]
 
         def reads(X):
             given = asked(layer, X, memory)
             fits = out if given[1].shape[1] == memory.shape[1] else None
-            return cross(layer)(*given, key_padding_mask=fits, need_weights=False)[0]
+            return cross(layer)(*given, key_padding_mask=fits)[0]
 
         parts = (looks_back, reads, lambda X: think(layer, X))
         for i in order:
@@ -111,6 +115,30 @@ def build_layer(
         return Y
 
     return decoder_layer
+
+
+def _but_for_nan(**parts):
+    """Whether a result is that of this mistake, in the rows in which the mistake sees a key.
+
+    What attention over no key gives depends on need_weights: NaN or zeros.
+    """
+
+    def shows(inputs, value):
+        expected = run_decoder_layer(build_layer(**parts), inputs)
+        if not isinstance(value, torch.Tensor) or value.shape != expected.shape:
+            return False
+        sees = ~expected.isnan()
+        return torch.allclose(value[sees].to(expected), expected[sees])
+
+    return {"shows": shows, **parts}
+
+
+def _up_to_itself(L):
+    return torch.ones(L, L, dtype=torch.bool).tril()
+
+
+def _real_tokens(S, lens):
+    return torch.arange(S) < lens[:, None]
 
 
 LAYER = {
@@ -122,12 +150,17 @@ LAYER = {
     "causal-mask-inverted": known(
         "Your causal mask says True where a token may look.",
         "So it is in this course. In PyTorch's module True means: ignore.",
-        later=lambda L: torch.ones(L, L, dtype=torch.bool).tril(),
+        **_but_for_nan(later=_up_to_itself),
+    ),
+    "both-masks-inverted": known(
+        "Both of your masks say True where a token may look.",
+        "So it is in this course. In PyTorch's module True means: ignore.",
+        **_but_for_nan(later=_up_to_itself, padding=_real_tokens),
     ),
     "itself-hidden": known(
         "No token sees itself, so the first sees nothing.",
         "Token t may see tokens 0 to t. Which diagonal is the first that is hidden?",
-        later=lambda L: torch.ones(L, L, dtype=torch.bool).triu(0),
+        **_but_for_nan(later=lambda L: torch.ones(L, L, dtype=torch.bool).triu(0)),
     ),
     "next-token-seen": known(
         "Each token sees the next one too.",
@@ -142,7 +175,7 @@ LAYER = {
     "padding-mask-inverted": known(
         "Your padding mask says True where there is a token.",
         "In PyTorch's module True means: ignore this key.",
-        padding=lambda S, lens: torch.arange(S) < lens[:, None],
+        **_but_for_nan(padding=_real_tokens),
     ),
     "one-key-too-many": known(
         "The cross-attention sees one key past the length.",
@@ -154,6 +187,13 @@ LAYER = {
         "Then the layer never reads the source. Where do keys and values come from?",
         section=SWAPS,
         asked=lambda layer, X, memory: (X, X, X),
+    ),
+    "memory-and-lengths-forgotten": known(
+        "The second attention asks the decoder's own tokens.",
+        "Then the layer never reads the source. Where do keys and values come from?",
+        section=SWAPS,
+        asked=lambda layer, X, memory: (X, X, X),
+        padding=lambda S, lens: None,
     ),
     "queries-and-keys-swapped": known(
         "The memory asks, and the decoder's tokens are asked.",
@@ -174,17 +214,18 @@ LAYER = {
     ),
     "always-post-norm": known(
         "The norm always comes after the sum.",
-        "layer.norm_first says where it belongs. If it is True, the norm stands before each part.",
+        "layer.norm_first says where it belongs. If it is True, the norm stands before each part "
+        "(exercise 6.8).",
         first=lambda layer: False,
     ),
     "always-pre-norm": known(
         "The norm always comes before the part.",
-        "layer.norm_first says where it belongs. If it is False, the sum is normalised.",
+        "layer.norm_first says where it belongs. If it is False, the sum is normalised (lesson 6).",
         first=lambda layer: True,
     ),
     "norm_first-inverted": known(
         "The norms are before the parts where they belong behind the sums, and the reverse.",
-        "norm_first=True: the norm comes first, then the part.",
+        "norm_first=True: the norm comes first, then the part (exercise 6.8).",
         first=lambda layer: not layer.norm_first,
     ),
     "normed-sum": known(
@@ -214,6 +255,16 @@ LAYER = {
         "The encoder has done that. Only what runs along the decoder is normalised here.",
         ready=lambda layer, memory: layer.norm2(memory),
     ),
+    "memory-normalised-if-first": known(
+        "With norm_first you normalise the memory too.",
+        "The encoder has done that. Only what runs along the decoder is normalised here.",
+        ready=lambda layer, memory: layer.norm2(memory) if layer.norm_first else memory,
+    ),
+    "only-queries-normalised": known(
+        "With norm_first your self-attention normalises the queries, and not keys and values.",
+        "In self-attention all three come from the same rows, and these are normalised first.",
+        own=lambda X, Y: Y,
+    ),
     "norms-in-another-order": known(
         "norm1 and norm2 have changed places.",
         "They belong to the parts in the order of the layer.",
@@ -233,6 +284,11 @@ LAYER = {
         "There is no activation between the two linear layers.",
         "Two linear layers in a row are one linear layer.",
         think=lambda layer, X: layer.linear2(layer.linear1(X)),
+    ),
+    "relu-always": known(
+        "You always take ReLU.",
+        "The layer brings its own function, and it is not ReLU in all cases.",
+        think=lambda layer, X: layer.linear2(torch.relu(layer.linear1(X))),
     ),
     "no-sum-around-cross-attention": known(
         "Around the cross-attention there is no sum.",
@@ -271,6 +327,11 @@ TASK = Task(
         "cross-attention-first",
         "next-token-seen",
         "memory-normalised",
+        "memory-normalised-if-first",
+        "memory-and-lengths-forgotten",
+        "both-masks-inverted",
+        "only-queries-normalised",
+        "relu-always",
         "one-key-too-many",
     ),
     forbidden=("torch.nn.modules.transformer.TransformerDecoderLayer",),

@@ -52,6 +52,7 @@ def build_greedy(
     choose=lambda scores: scores.argmax(1),
     close=lambda best, ended, pad, end: best.masked_fill(ended, pad),
     late=False,
+    remember=torch.logical_or,
     done=torch.all,
     begin=unchanged,
     count=unchanged,
@@ -68,7 +69,7 @@ def build_greedy(
                 ended = ended | (best == end)
             best = close(best, ended, pad, end)
             written = torch.cat([written, best[:, None]], 1)
-            ended = ended | (best == end)
+            ended = remember(ended, best == end)
             if done(ended):
                 break
         return finish(written, start)
@@ -97,6 +98,11 @@ GREEDY = {
         "A row has ended for the tokens after END, not for END itself. Which comes first, the "
         "choice of the padding or the remark that it has ended?",
         late=True,
+    ),
+    "ended-forgotten": known(
+        "You remember only which rows ended in the last step.",
+        "A row that ended earlier has ended too. After one token of padding yours goes on writing.",
+        remember=lambda ended, now: now,
     ),
     "stops-at-the-first-end": known(
         "Everybody stops when the first row ends.",

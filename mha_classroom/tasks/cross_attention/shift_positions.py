@@ -127,6 +127,11 @@ SHIFT = {
         "sin(a + b) is not sin a + sin b. A shift is a rotation.",
         wrong=lambda P, shift: P + vectors(torch.tensor([float(shift)]).double(), P.shape[-1]),
     ),
+    "shift-added": known(
+        "You add the shift itself to the numbers of P.",
+        "They are sines and cosines of a position, not the position. A shift turns each pair.",
+        wrong=lambda P, shift: P + shift,
+    ),
     "rows-moved": known(
         "You move the rows of P.",
         "They can be any positions, in any order. The row for a later one may not be there.",
@@ -136,6 +141,12 @@ SHIFT = {
         "You compute the rows anew, as if P held the positions 0, 1, 2 and so on.",
         "Nobody says which positions these are. All that you know of them is in their numbers.",
         wrong=_from_0,
+    ),
+    "longer-table": known(
+        "You make a longer table and cut off its beginning, as if P held positions 0, 1, 2 and so "
+        "on.",
+        "Nobody says which positions these are. All that you know of them is in their numbers.",
+        wrong=lambda P, shift: vectors(torch.arange(len(P) + shift).double(), P.shape[-1])[shift:],
     ),
     "not-turned": known(
         "You return P as it is.",
@@ -148,7 +159,7 @@ TASK = Task(
     "10-shift_positions",
     shift_positions,
     shift_cases,
-    returns=("the shifted positions",),
+    returns=("the result",),
     mistakes=read_again(WHERE, SHIFT),
     build=build_shift,
     alone=(

@@ -88,6 +88,27 @@ THREE = {
         "at all make trouble in a softmax.",
         hide=lambda reads, S: reads[:, None] & reads[:, :, None],
     ),
+    "not-expanded": known(
+        "Your masks of the encoder and the cross-attention have one row for all queries.",
+        "Broadcasting would make the same of it in the scores. Asked for is the full shape, with a "
+        "row for each query.",
+        hide=lambda reads, S: reads[:, None],
+        cross=lambda reads, writes: reads[:, None],
+    ),
+    "padded-queries-hidden": known(
+        "In all three masks you hide the rows of padding as well as the columns.",
+        "The statement asks for one rule about keys. A query that is padding follows the same rule "
+        "as all others.",
+        hide=lambda reads, S: reads[:, None] & reads[:, :, None],
+        write=lambda writes, causal: writes[:, None] & writes[:, :, None] & causal,
+        cross=lambda reads, writes: writes[:, :, None] & reads[:, None],
+    ),
+    "target-rows-and-columns-hidden": known(
+        "In the mask of the decoder you hide the rows of padding as well as its columns.",
+        "The statement asks for one rule about keys. A query that is padding follows the same rule "
+        "as all others.",
+        write=lambda writes, causal: writes[:, None] & writes[:, :, None] & causal,
+    ),
     "target-padding-seen": known(
         "The mask of the decoder hides what comes later, and lets everybody see padding.",
         "The causal mask hides padding that comes later. Where else can padding stand?",
@@ -192,6 +213,9 @@ TASK = Task(
         "rows-and-columns-hidden",
         "or-for-and",
         "padding-counted",
+        "not-expanded",
+        "padded-queries-hidden",
+        "target-rows-and-columns-hidden",
     ),
     number=2,
 )

@@ -72,6 +72,7 @@ def layer(rng, weak=None):
     return {
         "num_heads": heads,
         "norm_first": rng.random() < 0.5,
+        "activation": rng.choice(["relu", "gelu"]),
         "weights": weights,
         "Y": normal(rng, batch, writes, d, weak=weak),
         "memory": normal(rng, batch, reads, d, weak=weak),
