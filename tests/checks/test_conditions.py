@@ -71,8 +71,45 @@ def escaped(weak, lesson=""):
     return found
 
 
+# What no random draw shows: 7 digits where scores are near 300000, a dtype, a default that no call
+# gives, a name inside another, a label that is 0. A case of the task is made for each of these;
+# that it is found there is what test_mistakes holds.
+ONLY_BY_ITS_OWN_CASE = {
+    "01-attend: in-float32",
+    "02-masked_softmax: fill-of-minus-1000",
+    "02-masked_softmax: fill-of-minus-1000-then-zeros",
+    "02-masked_softmax: lowered-by-1000",
+    "02-without_key: divisor-kept-from-getting-small",
+    "02-without_key: nearly-alone-for-alone",
+    "04-MultiHeadAttention: bias-by-default",
+    "04-MultiHeadAttention: dropout-by-default",
+    "04-MultiHeadAttention: dropout-on-the-weighted-sums",
+    "04-split_packed: floats-whatever-X-holds",
+    "04-transpose_qkv: floats-whatever-X-holds",
+    "05-longest_text: negative-cut-towards-0",
+    "05-longest_text: sign-turned-before-rounding",
+    "06-BertLayer: dropout-on-heads",
+    "06-from_tensorflow: bert-anywhere",
+    "06-from_tensorflow: bert-without-slash",
+    "06-map_weights: prefix-replaced-everywhere",
+    "07-find_head: in-half-precision",
+    "09-causal_tiles: largest-before-hiding",
+    "09-causal_tiles: whole-mask",
+    "11-broken_promises: padding-set-to-0",
+    "11-mended_step: hidden-scores-low",
+    "11-mended_weights: hidden-scores-not-low-enough",
+    "11-my_test: as-many-heads-as-features",
+    "11-my_test: inputs-not-looked-at",
+    "11-my_test: one-tensor",
+    "12-classify: label-0-taken-for-nothing",
+    "12-load_weights: names-within-names",
+    "12-load_weights: names-within-names-copied",
+    "12-search: norms-made-larger",
+}
+
+
 def test_with_every_strength_no_known_mistake_slips_by():
-    assert escaped(None) == set()
+    assert escaped(None) == ONLY_BY_ITS_OWN_CASE
 
 
 @pytest.mark.parametrize("weak", WEAK)

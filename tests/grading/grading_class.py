@@ -86,11 +86,20 @@ SPLITS = {
     "words-and-features-swapped": "X.unflatten(-1, (num_heads, -1)).permute(0, 2, 3, 1)"
     ".flatten(0, 1)",
     "heads-beside-words": "X.unflatten(-1, (num_heads, -1)).flatten(0, 1)",
+    "features-interleaved-and-heads-before-batch": "torch.cat([X[..., h::num_heads] for h in"
+    " range(num_heads)])",
+    "heads-reversed": "torch.stack(X.chunk(num_heads, -1)[::-1], 1).flatten(0, 1)",
+    "words-cut-and-joined": "torch.cat(X.chunk(num_heads, 1))",
+    "words-cut-and-stacked": "torch.stack(X.chunk(num_heads, 1), 1).flatten(0, 1)",
+    "floats-whatever-X-holds": "X.float().unflatten(-1, (num_heads, -1)).transpose(1, 2)"
+    ".flatten(0, 1)",
 }
 MERGES = {
     "merge-without-transpose": "X.reshape(-1, X.shape[1], num_heads * X.shape[2])",
     "merge-interleaved": "X.unflatten(0, (-1, num_heads)).permute(0, 2, 3, 1).flatten(2)",
     "merge-heads-before-batch": "X.unflatten(0, (num_heads, -1)).permute(1, 2, 0, 3).flatten(2)",
+    "merge-interleaved-and-heads-before-batch": "X.reshape(num_heads, -1, *X.shape[1:])"
+    ".permute(1, 2, 3, 0).flatten(2)",
     "heads-taken-for-the-batch": "X.unflatten(0, (num_heads, -1)).transpose(1, 2).flatten(2)",
     "heads-summed": "X.unflatten(0, (-1, num_heads)).sum(1)",
     "heads-averaged": "X.unflatten(0, (-1, num_heads)).mean(1)",
@@ -449,6 +458,7 @@ CLASS = [
         change=_label(1, EARLIER),
         verdicts={task: ("not run", None) for task in (MENDED, *NEWER)},
         notes=("answers version 1",),
+        human=("version 1 is before its own",) * 4,
     ),
     Handed(
         "aliases",
