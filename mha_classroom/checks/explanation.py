@@ -114,7 +114,7 @@ def of_shortage(task):
 
 
 def of_memory(task, failed):
-    """The feedback on an answer that was right for these shapes and then is not."""
+    """The feedback on an answer that is wrong for the numbers of a case in reverse order."""
     message = (
         f"{task.name} is right here, and wrong when it is called again with the same numbers in "
         "reverse order. Does it keep something from an earlier call, or does it hold only for the "

@@ -13,7 +13,6 @@ __all__ = [
     "Opaque",
     "Text",
     "describe",
-    "index",
     "number_text",
     "plain_number",
     "rounded",
@@ -120,11 +119,6 @@ def tell_apart(one, other):
     """Both numbers as text, with as many digits as it takes to see a difference."""
     texts = number_text(one), number_text(other)
     return texts if texts[0] != texts[1] else (number_text(one, 12), number_text(other, 12))
-
-
-def index(name, place):
-    """How an entry of a tensor is called: "weights[0, 2]"."""
-    return f"{name}[{', '.join(map(str, place))}]" if place else name
 
 
 def show_both(have, want):
