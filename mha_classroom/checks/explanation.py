@@ -66,7 +66,9 @@ def of_stage(failed, stage):
         return failed
     right, wrong = stage
     if wrong is None:
-        text = f"Every step up to {right} is there and right. Something after that changes them."
+        part = next((d[0][7:] for d in failed.details if d[0].startswith("yours: ")), "")
+        after = f"Look at how {part} comes of it" if part else "Something after that changes it"
+        text = f"Every step up to {right} is there and right. {after}."
         return dataclasses.replace(failed, remarks=(*failed.remarks, text))
     before = f"Up to {right} your numbers are right. " if right else ""
     if failed.kind == "raises":  # what comes later is not there because of the error
@@ -103,7 +105,11 @@ def of_strange_value(task, case, value):
 
 def of_repetition(task, case):
     """The feedback on an answer that gives another result the second time."""
-    message = f"{task.name} gives two different results for the same inputs, one after another."
+    message = (
+        f"{task.name} gives two different results for the same inputs, one after another. Is "
+        "something random in it (dropout that is not turned off, torch.rand), or does it keep "
+        "something from one call to the next?"
+    )
     return Feedback(task.id, "not repeatable", message, (describe_case(task, case),))
 
 

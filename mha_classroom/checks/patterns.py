@@ -61,7 +61,7 @@ def _scaled(want, have):
         return ""
     ratios = have[there] / want[there]
     ratio = ratios.mean()
-    if ((ratios - ratio).abs() <= NEAR * ratio.abs().clamp(min=1)).all() and ratio.abs() > NEAR:
+    if ((ratios - ratio).abs() <= NEAR * ratio.abs()).all() and ratio.abs() > NEAR:
         if abs(ratio - 1) < NEAR:
             return ""
         if abs(ratio + 1) < NEAR:

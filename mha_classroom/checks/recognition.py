@@ -22,6 +22,8 @@ def recognise(task, cases, outcomes, failing, seed):
     for mistake in task.mistakes:  # before any pair: one reason is enough
         if not mistake.twin and explained(mistake):
             return (mistake,)
+    if all(outcomes[index].error is not None for index in range(len(cases))):
+        return ()  # the same error comes of many things
     for pair in pairs(task):
         if explained(*pair) and not take_back(task, *pair, seed):
             return pair

@@ -243,7 +243,8 @@ def test_an_answer_that_remembers_is_caught():
         calls.append(1)
         return split(X, num_heads) + 1e-3 * (len(calls) > 1)
 
-    assert diagnose("04-transpose_qkv", transpose_qkv).kind == "not repeatable"
+    feedback = diagnose("04-transpose_qkv", transpose_qkv)
+    assert feedback.kind == "not repeatable" and "random" in feedback.message
 
 
 def test_a_result_that_is_kept_for_the_next_call_is_caught():

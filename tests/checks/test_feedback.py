@@ -280,6 +280,28 @@ def test_the_first_stage_that_differs_is_named():
     assert late.details
 
 
+def test_the_part_that_comes_of_the_steps_is_named():
+    right = find("02-scaled_dot_product_attention").build()
+
+    def attend(*inputs, **options):
+        output, weights = right(*inputs, **options)
+        return output, weights + 0.01 * torch.arange(weights.shape[-1])
+
+    feedback = diagnose("02-scaled_dot_product_attention", attend)
+    assert "Look at how the table of weights comes of it." in " ".join(feedback.remarks)
+
+
+def test_steps_side_by_side_are_named_together():
+    def stages(x):
+        return {"both": {"twice": 2 * x, "thrice": 3 * x, "squared": x**2}}
+
+    def answer(x):
+        return 2 * x + 3 * x + 1
+
+    seen = staged(stages, answer, [1.5, 2.5], [3.5, 4.5], [0.3, 5.5])
+    assert seen == ("twice and thrice", "squared")
+
+
 def staged(stages, answer, *inputs):
     """What is said of the stages of an answer that is wrong on each of the inputs."""
     cases = [Case("", {"x": torch.as_tensor(x, dtype=torch.float64)}) for x in inputs]
