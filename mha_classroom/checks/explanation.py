@@ -6,8 +6,8 @@ import torch
 
 from mha_classroom.checks.exception_meanings import explain, learners_frames
 from mha_classroom.checks.feedback import Feedback
+from mha_classroom.checks.forbidden import Borrowed
 from mha_classroom.checks.registry import lesson_of
-from mha_classroom.checks.running import Borrowed
 from mha_classroom.checks.showing import describe, rounded
 from mha_classroom.checks.task import AnswerError
 from mha_classroom.checks.time_limit import OutOfTime

@@ -364,7 +364,7 @@ TASK = Task(
     stages=softmax_stages,
     forbidden=(
         "torch.softmax",
-        "torch.softmin",
+        "torch.nn.functional.softmin",
         "torch.log_softmax",
         "torch.special_softmax",
         "torch.special_log_softmax",

@@ -258,6 +258,7 @@ HIDES_OTHERS = (
 LIBRARY = (
     "torch.nn.modules.activation.MultiheadAttention",
     "torch.nn.functional.multi_head_attention_forward",
+    "torch._native_multi_head_attention",
 )
 
 FINISHED = (*FINISHED_PLAIN, *LIBRARY)
