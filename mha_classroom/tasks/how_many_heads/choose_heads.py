@@ -346,6 +346,18 @@ CHOSEN = {
         "Exactly num_off heads go. Ranks and places count from 0.",
         wrong=lambda importance, num_off: _ranks(_protected(importance)) >= num_off - 1,
     ),
+    "one-too-few-above-threshold": known(
+        "One head too few goes: the one at your limit stays.",
+        "Exactly num_off heads go. Is the last of them above the limit, or at it?",
+        wrong=lambda importance, num_off: (
+            _protected(importance) >= _protected(importance).flatten().sort().values[num_off - 1]
+        ),
+    ),
+    "layers-normalised": known(
+        "You divide each layer by its norm, or by another number of its own, and then choose.",
+        "The importances are used as they are given.",
+        score=lambda importance: importance / importance.norm(dim=1, keepdim=True),
+    ),
     "num_off-of-each-layer": known(
         "You take num_off heads from each layer.",
         "num_off is for the whole model: the least important ones of all go, wherever they are.",

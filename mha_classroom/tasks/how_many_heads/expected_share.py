@@ -114,6 +114,15 @@ def _cases_by_product(groups, num_values):
     return sum(rights) / sum(groups)
 
 
+def _one_mean(groups, num_values):
+    right = count = 0
+    for size in groups:
+        possible = itertools.product(range(num_values), repeat=size)
+        right += sum(most_frequent(values) for values in possible)
+        count += size * num_values**size
+    return right / count
+
+
 def _one_head_only(total):
     return known(
         "Only one head gets into your result. Does a `return` stand inside the loop, or = where += "
@@ -216,6 +225,23 @@ SHARES = {
         "Each answer of a head can have each of the num_values values.",
         possible=lambda n, size: itertools.product(range(size), repeat=n),
     ),
+    "all-cases-in-one-mean": known(
+        "You add up the cases of all heads and divide once, so that a head with more cases counts "
+        "more.",
+        "A head with three answers has more cases than a head with one. First the mean of each "
+        "head.",
+        wrong=_one_mean,
+    ),
+    "rounded-down": known(
+        "You divide with //, which rounds the number of right answers down.",
+        "In Python / gives fractions.",
+        total=lambda rights, groups: sum(right // 1 for right in rights) / sum(groups),
+    ),
+    "always-1": known(
+        "You return 1: all answers are right.",
+        "The model knows which values a head brought, and not which belongs to which answer.",
+        wrong=lambda groups, num_values: 1.0,
+    ),
     "percent": known(
         "You return percent.",
         "Asked for is a number from 0 to 1.",
@@ -289,6 +315,7 @@ TASK = Task(
         "number-not-share",
         "eight-values",
         "percent",
+        "rounded-down",
         "largest-share",
         "values-and-answers-swapped",
         "never-equal",

@@ -104,6 +104,10 @@ def _normal(sizes):
     return sizes / sizes.norm(dim=-1, keepdim=True)
 
 
+def _standardised(sizes):
+    return ((sizes - sizes.mean(1, keepdim=True)) / sizes.std(1, keepdim=True)).nan_to_num(0.0)
+
+
 def _over(gradients, norms):
     return gradients.abs().mean(dim=0) / torch.where(norms == 0, 1.0, norms)
 
@@ -242,6 +246,16 @@ NORMALISED = {
         "You take the mean over the layers, too: there is one number for each head.",
         "Heads of different layers have nothing in common but a number.",
         wrong=lambda G: _normal(G.abs().mean(dim=(0, 1))),
+    ),
+    "no-mean": known(
+        "You take no mean: your result still has an axis for the examples.",
+        "Asked for is one number for each head: (layers, H).",
+        wrong=lambda G: (G.abs() / G.norm(dim=2, keepdim=True)).nan_to_num(0.0),
+    ),
+    "standardised": known(
+        "You subtract the mean of each layer and divide by its standard deviation.",
+        "The task asks for a division by the l2 norm: the root of the sum of squares.",
+        wrong=lambda G: _standardised(G.abs().mean(dim=0)),
     ),
     "median": known(
         "You take the median over the examples.",

@@ -191,6 +191,16 @@ NEEDED = {
         "The last query heads of a group then get the next key head.",
         use=lambda kept, H, G: (kept / (H // G)).round().long(),
     ),
+    "rounded-up": known(
+        "You round the quotient up.",
+        "Then only the first query head of a group gets its number.",
+        use=lambda kept, H, G: -(-kept // (H // G)),
+    ),
+    "key-heads-from-1": known(
+        "You count key heads from 1.",
+        "As everywhere in this course, the first head is head 0.",
+        order=lambda pair: (pair[0] + 1, pair[1]),
+    ),
     "repeats-next-to-each-other": known(
         "A key head is there more than once if `kept` is in no order.",
         "unique_consecutive finds only repeats that stand next to each other.",
@@ -303,6 +313,8 @@ TASK = Task(
         "counts",
         "fractions",
         "rounded",
+        "rounded-up",
+        "key-heads-from-1",
         "floats",
         "floats-both",
         "in-between-stay",

@@ -129,6 +129,11 @@ MASKS = {
         "The axes of outputs are B, H, L, d, and broadcasting lines them up from the right.",
         spread=lambda mask, X: mask.reshape(-1, 1, 1, mask.shape[-1]),
     ),
+    "on-examples": known(
+        "With a mask of (H,) your factors fall on the examples instead of the heads.",
+        "The axes of outputs are B, H, L, d. A mask of (H,) has no axis for the examples yet.",
+        wrong=lambda X, mask: X * mask[(..., *[None] * (4 - mask.dim()))],
+    ),
     "inverted": known(
         "Heads with factor 1 are off and heads with factor 0 stay.",
         "With ξ = 1 nothing changes.",
@@ -246,6 +251,11 @@ MASKS = {
         "You join the heads.",
         "What comes back has the shape of outputs: (B, H, L, d).",
         apply=lambda X, factors: (X * factors).transpose(1, 2).flatten(2),
+    ),
+    "kept-heads-only-of-one-mask": known(
+        "You return the heads that are left, without the others.",
+        "Masking keeps all sizes: W_o still expects every head.",
+        wrong=lambda X, mask: X[:, mask != 0],
     ),
     "kept-heads-only": known(
         "You return the heads that are left, without the others.",

@@ -45,13 +45,13 @@ def removal_cases(draw):
         case("all but the last", [0, 1, 2], 4, 3, bias=True),
         case(
             "removed twice: the numbers are those of the heads that are there",
-            [1],
+            [0, 2, 4],
             5,
             2,
             True,
-            later=[1, 2],
+            later=[1],
         ),
-        case("removed twice, 7 heads of width 3", [0, 4], 7, 3, later=[3]),
+        case("removed twice, 7 heads of width 3", [0, 6, 4, 5], 7, 3, later=[2]),
     ]
 
 
@@ -135,6 +135,24 @@ def build_removal(
         attention.num_heads = count(kept, attention)
 
     return prune_heads
+
+
+def in_a_mask(heads, count, width):
+    """in_blocks, as a boolean mask of all features."""
+    return torch.tensor([h in heads for h in range(count) for _ in range(width)])
+
+
+def _turn_by_turn(heads, count, width):
+    """As in_blocks, if head h had the features h, h + H, h + 2H and so on."""
+    return torch.tensor([count * i + h for h in heads for i in range(width)], dtype=torch.long)
+
+
+def _shows_zeros(inputs, seen):
+    """Whether all is as it was, but that some numbers are 0."""
+    if not isinstance(seen, dict) or seen["num_heads"] != inputs["num_heads"]:
+        return False
+    pairs = [(X, seen[name]) for name, X in inputs.items() if name.startswith("W_")]
+    return all(Y.shape == X.shape and ((Y == X) | (Y == 0)).all() for X, Y in pairs)
 
 
 def _zeroed(attention, heads):
@@ -250,6 +268,25 @@ def _width_by_what_stays(attention, heads):
     build_removal(stay=lambda heads, count: kept)(attention, heads)
 
 
+OUT = (
+    "In a layer from which heads were removed before, you get the width of a head wrong.",
+    "out_features is what nn.Linear was made with, and the output stays as wide as before. "
+    "Neither tells how many rows W_q has now. What does?",
+)
+
+
+def _of_inputs(name, features):
+    """name: of the projection whose input is taken for what it makes."""
+    return known(
+        "You take the width of a head from the width of the queries or keys.",
+        "These may have any width, and what goes into W_q does not say how much comes out.",
+        wrong=build_removal(
+            width=lambda attention: getattr(attention, name).weight.shape[1] // attention.num_heads,
+            features=features,
+        ),
+    )
+
+
 KEPT = ("You keep the heads that were to be removed.", "`heads` are those that go.")
 
 REMOVED = {
@@ -283,10 +320,6 @@ REMOVED = {
         *KEPT,
         stay=lambda heads, count: heads,
     ),
-    "kept-and-removed-swapped-if-there": known(
-        *KEPT,
-        stay=lambda heads, count: [h for h in range(count) if h in heads],
-    ),
     "kept-and-removed-swapped-if-there-not-none": known(
         *KEPT,
         wrong=build_removal(
@@ -296,10 +329,6 @@ REMOVED = {
     "kept-and-removed-swapped-not-none": known(
         *KEPT,
         wrong=build_removal(stay=lambda heads, count: heads, features=_with_cat),
-    ),
-    "kept-and-removed-swapped-sorted-not-none": known(
-        *KEPT,
-        wrong=build_removal(stay=lambda heads, count: sorted(heads), features=_with_cat),
     ),
     "rows-of-W_o": known(
         "You cut rows of W_o.",
@@ -336,9 +365,37 @@ REMOVED = {
     "features-interleaved": known(
         "You take features in turn, as if head h had features h, h + H, h + 2H and so on.",
         "A head owns neighbouring rows: d of them, one after the other (lesson 4).",
-        features=lambda heads, count, width: torch.tensor(
-            [count * i + h for h in heads for i in range(width)], dtype=torch.long
-        ),
+        features=_turn_by_turn,
+    ),
+    "features-interleaved-in-order": known(
+        "You take features in turn, as if head h had features h, h + H, h + 2H and so on.",
+        "A head owns neighbouring rows: d of them, one after the other (lesson 4).",
+        features=lambda heads, count, width: _turn_by_turn(heads, count, width).sort().values,
+    ),
+    "features-of-those-that-go": known(
+        "You keep the features of the heads that go.",
+        "Is your mask True for what goes, or for what stays?",
+        features=lambda heads, count, width: in_blocks(staying(heads, count), count, width),
+    ),
+    "counts-those-that-go": known(
+        "num_heads is the number of heads that went.",
+        "It says how many heads are there now.",
+        count=lambda kept, attention: attention.num_heads - len(kept),
+    ),
+    "first-of-heads-only": known(
+        "Only the first of the heads goes.",
+        "`heads` may name several. Does a `return` or the end of a loop stand too far in?",
+        stay=lambda heads, count: staying(heads[:1], count),
+    ),
+    "W_o-transposed": known(
+        "You turn W_o around.",
+        "nn.Linear keeps (out, in), and so does W_o: its columns are what the heads bring.",
+        out=lambda W, index: W[:, index].T,
+    ),
+    "single-rows-in-a-mask": known(
+        "You have one row for each head in your mask.",
+        "Head h owns d rows, where d is its width.",
+        features=lambda heads, count, width: in_a_mask(heads, count, 1),
     ),
     "single-rows": known(
         "You keep one row for each head.",
@@ -346,19 +403,23 @@ REMOVED = {
         features=lambda heads, count, width: torch.tensor(heads, dtype=torch.long),
     ),
     "width-of-out_features": known(
-        "In a layer from which heads were removed before, you get the width of a head wrong.",
-        "out_features is what nn.Linear was made with, and the output stays as wide as before. "
-        "Neither tells how many rows W_q has now. What does?",
+        *OUT,
         width=lambda attention: attention.W_q.out_features // attention.num_heads,
     ),
     "width-of-the-model": known(
         twin="width-of-out_features",
         width=lambda attention: attention.W_o.weight.shape[0] // attention.num_heads,
     ),
-    "width-of-the-queries": known(
-        "You take the width of a head from the width of the queries.",
-        "Queries may have any width, and what goes into W_q does not say how much comes out.",
-        width=lambda attention: attention.W_q.weight.shape[1] // attention.num_heads,
+    "width-of-the-queries": _of_inputs("W_q", in_blocks),
+    "width-of-the-queries-in-a-mask": _of_inputs("W_q", in_a_mask),
+    "width-of-the-keys": _of_inputs("W_k", in_blocks),
+    "width-of-the-keys-in-a-mask": _of_inputs("W_k", in_a_mask),
+    "width-of-the-model-in-a-mask": known(
+        *OUT,
+        wrong=build_removal(
+            width=lambda attention: len(attention.W_o.weight) // attention.num_heads,
+            features=in_a_mask,
+        ),
     ),
     "width-by-the-new-number": _too_early(begin=_num_heads_first),
     "width-by-the-new-number-of-all": _too_early(
@@ -406,8 +467,9 @@ REMOVED = {
     ),
     "masked-not-removed": known(
         "You set what belongs to the heads to 0.",
-        "Then the output is right and nothing is saved: all heads are still computed.",
+        "That saves nothing: all heads are still computed.",
         wrong=_zeroed,
+        shows=_shows_zeros,
     ),
 }
 
@@ -426,16 +488,20 @@ TASK = Task(
         "biases-as-they-were",
         "values-forgotten",
         "single-rows",
-        "width-of-the-queries",
         "width-of-the-model",
         "masked-not-removed",
         "bias-of-W_o-cut",
         "kept-and-removed-swapped-in-order-given",
-        "kept-and-removed-swapped-if-there",
         "width-by-the-new-number",
         "width-by-the-new-number-of-all",
         "first-rows",
         "one-head-less",
+        "features-interleaved-in-order",
+        "features-of-those-that-go",
+        "counts-those-that-go",
+        "first-of-heads-only",
+        "W_o-transposed",
+        "single-rows-in-a-mask",
         "columns-of-W_q",
         "heads-counted-from-1",
         "keys-forgotten",

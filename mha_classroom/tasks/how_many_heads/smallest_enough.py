@@ -20,7 +20,10 @@ def enough_cases(draw):
 
     def case(name, runs, goal, least_runs):
         heads, shares = zip(*runs, strict=True)
-        inputs = {"num_heads": torch.tensor(heads), "accuracies": torch.tensor(shares).double()}
+        inputs = {
+            "num_heads": torch.tensor(heads),
+            "accuracies": torch.tensor(shares, dtype=torch.float64),
+        }
         return Case(name, inputs | {"goal": goal, "least_runs": least_runs})
 
     two = [(8, 0.99), (2, 0.60), (8, 0.97), (4, 0.96), (2, 0.70), (4, 0.95)]
@@ -244,6 +247,8 @@ ENOUGH = {
     "larger-ones-too-with-enough-runs": _larger("stop"),
     "zero-for-none": _instead_of_none(0),
     "minus-1-for-none": _instead_of_none(-1),
+    "no-text-for-none": _instead_of_none("none"),
+    "empty-for-none": _instead_of_none(""),
     "infinity-for-none": _instead_of_none(math.inf),
     "nan-for-none": _instead_of_none(math.nan),
     "false-for-none": _instead_of_none(False),
@@ -328,6 +333,8 @@ TASK = Task(
         "nan-for-none",
         "false-for-none",
         "text-for-none",
+        "no-text-for-none",
+        "empty-for-none",
         "first-run-only",
         "exactly-least",
         "rounded",
