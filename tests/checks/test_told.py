@@ -256,6 +256,54 @@ def variables_of(ours):
     return from_tensorflow
 
 
+def importance_over(at_least=0.0, more=0.0):
+    def head_importance(gradients):
+        sizes = gradients.abs().mean(dim=0)
+        return sizes / (sizes.norm(dim=1, keepdim=True).clamp(min=at_least) + more)
+
+    return head_importance
+
+
+def counts_heads_first(attention, heads):
+    attention.num_heads -= len(heads)
+    find("08-prune_heads").build(count=lambda kept, _: attention.num_heads)(attention, heads)
+
+
+def removes_from_new_layers(attention, heads):
+    d, left = len(attention.W_q.weight) // attention.num_heads, attention.num_heads - len(heads)
+    for name in ("W_q", "W_k", "W_v"):
+        old = getattr(attention, name)
+        setattr(attention, name, nn.Linear(old.in_features, left * d, old.bias is not None))
+    attention.W_o = nn.Linear(left * d, len(attention.W_o.weight), attention.W_o.bias is not None)
+    attention.num_heads = left
+    attention.double()
+
+
+def all_from(order):
+    """Which heads stay, in the order of importance or against it."""
+
+    def choose_heads(importance, num_off):
+        best = importance == importance.amax(1, keepdim=True)
+        kept = torch.zeros(importance.numel(), dtype=torch.bool)
+        kept[order(importance.masked_fill(best, torch.inf).flatten(), num_off)] = True
+        return kept.reshape(importance.shape)
+
+    return choose_heads
+
+
+def enough_runs(reach, leaves=False):
+    def smallest_enough(num_heads, accuracies, goal, least_runs):
+        for count in num_heads.unique().tolist():
+            shares = accuracies[num_heads == count]
+            if leaves and len(shares) < least_runs:
+                return None
+            if len(shares) >= least_runs and reach(shares, goal).all():
+                return count
+        return None
+
+    return smallest_enough
+
+
 def names_with_prefix(state_dict):
     kept = {n: X for n, X in state_dict.items() if n.startswith("bert.")}
     return find("06-map_weights").build()(kept)
@@ -270,6 +318,7 @@ class LayerOfClasses(nn.Module):
 
 
 SUBTRACTED = "subtracted-from-the-residual"
+SLICE = "threshold-of-all-of-none"
 
 
 def output(add):
@@ -329,6 +378,13 @@ def output(add):
         ("06-BertLayer", LayerOfClasses, "class-not-called"),
         ("06-BertSelfOutput", output(lambda Y, Z, drop: drop(Y) + 2 * Z), "residual-twice"),
         ("06-BertSelfOutput", output(lambda Y, Z, drop: Z - drop(Y)), SUBTRACTED),
+        ("08-head_importance", importance_over(more=1e-8), "small-number"),
+        ("08-head_importance", importance_over(more=1e-5), "small-number"),
+        ("08-head_importance", importance_over(at_least=1e-6), "small-number"),
+        ("08-prune_heads", counts_heads_first, "width-by-the-new-number-of-all"),
+        ("08-choose_heads", all_from(lambda flat, n: flat.argsort(descending=True)[:-n]), SLICE),
+        ("08-smallest_enough", enough_runs(lambda r, goal: r.round(decimals=2) >= goal), "rounded"),
+        ("08-smallest_enough", enough_runs(torch.ge, leaves=True), "gives-up-at-few-runs"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
@@ -499,6 +555,16 @@ def test_a_name_cut_short_is_told_so():
 
     message = told("12-load_weights", load_weights).message
     assert "in full. It says words, and the name goes on." in message
+
+
+def test_none_is_no_sign_of_a_missing_return_where_it_may_be_the_answer():
+    message = told("08-smallest_enough", lambda *study: None).message
+    assert message.startswith("smallest_enough returns None, as if no number of heads were enough.")
+
+
+def test_numbers_that_were_not_there_before_are_named():
+    message = told("08-prune_heads", removes_from_new_layers).message
+    assert "other numbers than before: W_q.weight, W_k.weight, W_v.weight, W_o.weight." in message
 
 
 def test_a_missing_return_is_asked_for():
