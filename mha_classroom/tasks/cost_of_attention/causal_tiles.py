@@ -135,9 +135,8 @@ def _each_alone(joined, hide=_hide):
     """Attention in each tile for itself, and what is made of the outputs."""
 
     def causal_tiles(queries, keys, values, tile):
-        L, S = queries.shape[-2], keys.shape[-2]
         outputs = []
-        for start in range(0, S, tile):
+        for start in range(0, keys.shape[-2], tile):
             one = build_tiles(
                 hide=hide,
                 stops=lambda L, S, tile, start=start: [start],
@@ -338,14 +337,6 @@ MISTAKES = {
         start_at=0.0,
         shows=_starts_too_high,
     ),
-    "nothing-subtracted": known(
-        "You compute exp(score), without subtracting the largest.",
-        "exp overflows above 709 in float64, and far below 0 all of it is 0. The largest score so "
-        "far has to be subtracted before.",
-        section=ONE_PASS,
-        wrong=_unsafe,
-        shows=_overflows,
-    ),
     "hidden-in-the-total": known(
         "Hidden keys count in the total, but not in the output.",
         "The weights that are used have to sum to 1. Hide a key before the total is summed.",
@@ -476,6 +467,14 @@ MISTAKES = {
         "The keys are cut into tiles, and there are S of them.",
         stops=_as_many_as_queries,
         shows=_ends_early(_as_many_as_queries),
+    ),
+    "nothing-subtracted": known(
+        "You compute exp(score), without subtracting the largest.",
+        "exp overflows above 709 in float64, and far below 0 all of it is 0. The largest score so "
+        "far has to be subtracted before.",
+        section=ONE_PASS,
+        wrong=_unsafe,
+        shows=_overflows,
     ),
     "output-of-width-d_k": known(
         "Your output has the shape of the queries.",

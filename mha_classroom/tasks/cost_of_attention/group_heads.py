@@ -81,6 +81,11 @@ def _bias_as_column(inputs, value):
 
 def _pairs(weight, num_heads, num_kv_heads):
     heads = weight.split(weight.shape[0] // num_heads)
+    return torch.cat([(heads[i] + heads[i + 1]) / 2 for i in range(0, num_heads, 2)])
+
+
+def _full_pairs(weight, num_heads, num_kv_heads):
+    heads = weight.split(weight.shape[0] // num_heads)
     return torch.cat([(heads[i] + heads[i + 1]) / 2 for i in range(0, num_heads - 1, 2)])
 
 
@@ -95,6 +100,15 @@ def _one_of_each(heads, axis):
     return heads.median(axis).values
 
 
+def _overlapping(weight, num_heads, num_kv_heads):
+    heads, n = weight.chunk(num_heads), num_heads // num_kv_heads
+    return torch.cat([sum(heads[g : g + n]) / n for g in range(num_kv_heads)])
+
+
+PAIRS = (
+    "You average two heads at a time, whatever num_heads and num_kv_heads are.",
+    "How many heads become one? With 4 heads and 2 key heads it is two.",
+)
 BIAS = (
     "Your function asks for a second axis, which a bias does not have.",
     "The task gives you weights (H · d_k, d_model) and biases (H · d_k,). Only the first axis has "
@@ -166,11 +180,8 @@ MISTAKES = {
         "The last head of a group counts for half then. In a mean all count the same.",
         combine=_mean_of_means,
     ),
-    "neighbours-in-pairs": known(
-        "You average two heads at a time, whatever num_heads and num_kv_heads are.",
-        "How many heads become one? With 4 heads and 2 key heads it is two.",
-        wrong=_pairs,
-    ),
+    "neighbours-in-pairs": known(*PAIRS, wrong=_pairs),
+    "full-pairs": known(*PAIRS, wrong=_full_pairs),
     "last-head-kept": known(
         "You keep the last head of each group and drop the others.",
         "Each head of a group has to count in the mean.",
@@ -209,6 +220,27 @@ MISTAKES = {
         "is whatever comes behind it, perhaps nothing.",
         wrong=lambda W, H, G: group_heads(W, H, G).reshape(len(W) // H * G, -1),
         shows=_bias_as_column,
+    ),
+    "flattened-whole": known(
+        "You join all axes into one.",
+        "The first two axes become one, heads and rows. What stands behind them stays.",
+        join=lambda heads: heads.flatten(),
+    ),
+    "heads-beside-each-other": known(
+        "The key heads stand beside each other in your result.",
+        "The rows have to stand in one stack, like those of the weight that you were given.",
+        join=lambda heads: torch.cat(heads.unbind(), -1),
+    ),
+    "overlapping-groups": known(
+        "Your groups overlap: group g starts with head g.",
+        "The heads before it are those of g groups. With which head does group 1 start?",
+        wrong=_overlapping,
+    ),
+    "transposed-first": known(
+        "You turn the weight over before you cut it, or cut its columns.",
+        "nn.Linear keeps (out, in), so the heads are rows already. The columns are the features of "
+        "a token, which every head reads.",
+        wrong=lambda W, H, G: W.T.reshape(G, H // G, -1, *W.shape[:1]).mean(1).flatten(0, 1),
     ),
     "bias-refused-unpacking": known(*BIAS, wrong=_bias_refused(_unpack)),
     "bias-refused-by-index": known(*BIAS, wrong=_bias_refused(lambda W: W.shape[1])),

@@ -170,19 +170,10 @@ def _viewed(queries, keys, values):
 
 
 def _one_group_of_G(queries, keys, values):
-    """G query heads for each key head."""
+    """Key head g for the query heads g · G to (g + 1) · G, as far as there are any."""
     H, G = queries.shape[1], keys.shape[1]
-    groups = []
-    for g in range(G):
-        some = queries[:, g * G : (g + 1) * G]
-        groups.append(
-            torch.stack(
-                [_scores(some[:, i], keys[:, g], values[:, g]) for i in range(some.shape[1])], 1
-            )
-            if some.shape[1]
-            else some.new_empty(*some.shape[:3], values.shape[-1])
-        )
-    return torch.cat(groups, 1)
+    right = build_grouped(key_head=lambda h, H, G: h // G)
+    return right(queries[:, : min(H, G * G)], keys, values)
 
 
 def _groups_of_G(inputs, value):
@@ -191,10 +182,13 @@ def _groups_of_G(inputs, value):
         return False
     B, H, L, _ = inputs["queries"].shape
     G, d_v = inputs["keys"].shape[1], inputs["values"].shape[-1]
-    heads = len(range(H)[: G * G])
-    if heads == H == G * G:
+    if H == G * G:
         return like(build_grouped())(inputs, value)
-    return value.shape in ((B, heads, L, d_v), (B, G * G, L, d_v))
+    heads = value.shape[1] if value.dim() == 4 else 0
+    want = _one_group_of_G(*inputs.values())
+    if H < G * G or heads not in (len(want[0]), want.shape[1]):
+        return tuple(value.shape) in ((B, min(H, G * G), L, d_v), (B, G * G, L, d_v))
+    return like(_one_group_of_G)(inputs, value)
 
 
 def _shape_is(*axes):
@@ -219,10 +213,26 @@ def _values_of_head_0(queries, keys, values):
     return torch.cat(groups, 1)
 
 
+def _one_head_a_group(inputs, value):
+    B, H, L, _ = inputs["queries"].shape
+    G, d_v = inputs["keys"].shape[1], inputs["values"].shape[-1]
+    return torch.is_tensor(value) and tuple(value.shape) == (B, G, L, d_v)
+
+
+def _keys_for_values(queries, keys, values):
+    return build_grouped()(queries, keys, keys)
+
+
+SIZE = (
+    "You take G for the number of query heads in a group.",
+    "G is the number of groups. How many query heads share one key head? With 4 query heads and 2 "
+    "key heads the two numbers are equal, and nobody notices.",
+)
+
 MISTAKES = {
     "keys-copied": known(
-        "You copy keys and values for each query head, with a function that repeats, with an index, "
-        "or by broadcasting.",
+        "You copy keys and values for each query head: with a function that repeats, by an "
+        "index, or by broadcasting.",
         "The numbers are right. But shared heads are there to save memory, and the copies take as "
         "much as a full cache. Where one matrix of keys meets several heads, @ makes a copy for "
         "each of them before it multiplies. One matrix with all queries of a group needs no copy.",
@@ -337,12 +347,27 @@ MISTAKES = {
         wrong=_as_rows(back=_queries_outside),
         shows=like(*MIXED),
     ),
-    "one-key-head-a-group-of-G": known(
-        "You take G for the number of query heads in a group.",
-        "G is the number of groups. How many query heads share one key head? With 4 query heads "
-        "and 2 key heads the two numbers are equal, and nobody notices.",
-        wrong=_one_group_of_G,
-        shows=_groups_of_G,
+    "one-key-head-a-group-of-G": known(*SIZE, wrong=_one_group_of_G, shows=_groups_of_G),
+    "key-head-by-h-by-G": known(*SIZE, wrong=build_grouped(key_head=lambda h, H, G: h // G)),
+    "one-query-head-a-group": known(
+        "You use one query head for each key head and leave out the others.",
+        "All H query heads attend, H / G of them with each key head.",
+        wrong=lambda queries, keys, values: build_grouped()(
+            queries[:, : keys.shape[1]], keys, values
+        ),
+        shows=_one_head_a_group,
+    ),
+    "nothing-shared": known(
+        "You multiply queries and keys as they are, H heads with G.",
+        "The heads do not pair up by themselves. Either all queries of a group become the rows of "
+        "one matrix, or a loop picks the key head of each query head.",
+        wrong=_scores,
+    ),
+    "keys-for-values": known(
+        "You multiply the weights with the keys.",
+        "The output is an average of values.",
+        wrong=_keys_for_values,
+        shows=like(_keys_for_values),
     ),
     "first-values-for-all": known(
         "All query heads use the values of head 0.",

@@ -267,7 +267,10 @@ def _axes_kept(inputs, value):
     some = isinstance(value, (tuple, list)) and len(value) == 3
     if not some or not all(torch.is_tensor(X) for X in value):
         return False
-    kept = [X.dim() > 0 and X.shape[0] == 1 and X.dim() == n for X, n in zip(value, (3, 2, 2))]
+    kept = [
+        X.dim() > 0 and X.shape[0] == 1 and X.dim() == n
+        for X, n in zip(value, (3, 2, 2), strict=True)
+    ]
     fits = [X.numel() in (L, L * d_v) for X in value]
     column = value[1].shape == (L, 1) or value[2].shape == (L, 1)
     return all(fits) and (any(kept) or column)
@@ -341,8 +344,9 @@ MISTAKES = {
     ),
     "largest-of-nothing": known(
         "The largest score of a query that sees no key in any part is not −inf.",
-        "A number in place of −inf, or nan_to_num, helps while you compute. What is returned has to be what the "
-        "task says: another part may still come, and its largest score has to win.",
+        "A number in place of −inf, or nan_to_num, helps while you compute. What is returned "
+        "has to be what the task says: another part may still come, and its largest score has to "
+        "win.",
         wrong=_repaired(most=torch.zeros_like),
         shows=_only_without_keys(
             lambda right, value: bool(right[0] and not right[1]) and not _nan_in(value)

@@ -36,7 +36,7 @@ def traffic_cases(draw):
             4 * (3 * 7 + 3 * 10),
             bytes_per_number=4,
         ),
-        case("a block that is not full at the end", 10, 6, 5, 2, 3, 2 * (3 * 7 + 4 * 10 + 9)),
+        case("a block that is not full at the end", 10, 6, 5, 2, 3, 2 * (3 * 7 + 4 * 10 + 3)),
         case("room for more than all queries", 6, 9, 2, 3, 4, 10_000),
         case("room for a single query", 7, 5, 3, 2, 2, 2 * (2 * 5 + 7 + 6)),
         case("one byte too few for a third query", 9, 4, 3, 5, 2, 2 * (2 * 8 + 3 * 10) - 1),
@@ -57,6 +57,7 @@ def build_traffic(
     queries=lambda L, block: L,
     keys=lambda S, tile: S,
     most=min,
+    least=lambda block: block if block > 0 else 1,
     once=lambda d_k, d_v: d_k + d_v,
     again=lambda d_k, d_v: d_k + d_v,
     extra=lambda L, S: 0,
@@ -74,7 +75,7 @@ def build_traffic(
         d_k, d_v = widths(d_k, d_v)
         room = numbers(fast_bytes, b) - fixed(cut(tile, S), d_k, d_v)
         block = most(L, per(room, each(tile, d_k, d_v)))
-        block = block if block > 0 else 1
+        block = least(block)
         moved = queries(L, block) * once(d_k, d_v) + extra(L, S)
         moved += blocks(L, block) * keys(S, tile) * again(d_k, d_v)
         return moved * size(b)
@@ -84,6 +85,10 @@ def build_traffic(
 
 def _uncapped(L, room):
     return room
+
+
+# As most write it: a block that is larger than all queries, or has none, stays as it is.
+FREE = {"most": _uncapped, "least": lambda block: block}
 
 
 def any_of(*answers):
@@ -235,9 +240,9 @@ MISTAKES = {
         widths=lambda d_k, d_v: (d_k, d_k),
         shows=any_of(
             *(
-                build_traffic(widths=widths, most=most)
+                build_traffic(widths=widths, **free)
                 for widths in (lambda d_k, d_v: (d_k, d_k), lambda d_k, d_v: (d_v, d_v))
-                for most in (min, _uncapped)
+                for free in ({}, FREE)
             )
         ),
     ),
@@ -269,6 +274,11 @@ MISTAKES = {
                 for most in (min, _uncapped)
             )
         ),
+    ),
+    "blocks-rounded": known(
+        "You round the number of blocks to the nearest whole number.",
+        "A smaller block at the end counts, too, however small it is.",
+        blocks=lambda L, block: round(L / block),
     ),
     "block-rounded-up": known(
         "You round the number of queries in a block up.",
@@ -355,7 +365,7 @@ MISTAKES = {
 for _id, _mistake in MISTAKES.items():
     if _mistake.parts and not _mistake.shows and "default" not in _mistake.parts:
         _parts = _mistake.parts
-        _shows = any_of(build_traffic(**_parts), build_traffic(**(_parts | {"most": _uncapped})))
+        _shows = any_of(build_traffic(**_parts), build_traffic(**(_parts | FREE)))
         MISTAKES[_id] = replace(_mistake, shows=_shows)
 
 TASK = Task(

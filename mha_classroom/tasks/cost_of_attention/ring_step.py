@@ -74,13 +74,6 @@ def _attend(query, keys, values):
     return (weights @ values)[:, :, 0]
 
 
-def _without_itself(query, key, value, kept_keys, kept_values, t):
-    W = kept_keys.shape[2]
-    kept_keys[:, :, t % W], kept_values[:, :, t % W] = key, value
-    filled = min(t, W)
-    return _attend(query, kept_keys[:, :, :filled], kept_values[:, :, :filled])
-
-
 def _all_slots(t, W):
     return slice(None)
 
@@ -193,6 +186,22 @@ def _emptying(query, key, value, kept_keys, kept_values, t):
     return build_ring()(query, key, value, kept_keys, kept_values, t)
 
 
+def _emptied_whole(query, key, value, kept_keys, kept_values, t):
+    if t == 0:
+        kept_keys.zero_()
+        kept_values.zero_()
+    return build_ring()(query, key, value, kept_keys, kept_values, t)
+
+
+def _others_changed(inputs, value):
+    """The new token is in its slot, and the output right, but other slots have changed."""
+    t, W = inputs["t"], inputs["kept_keys"].shape[2]
+    there = torch.equal(value[1][:, :, t % W], inputs["key"]) and torch.equal(
+        value[2][:, :, t % W], inputs["value"]
+    )
+    return there and _output_of([build_ring()], inputs, value[0])
+
+
 def _window_of(axis):
     """The size of another axis is taken for the window."""
 
@@ -253,10 +262,6 @@ def _finite_fill(inputs, value):
     return _gives(build_ring(), *(build_ring(hidden=number) for number in fills))(inputs, value)
 
 
-def _zero_score(inputs, value):
-    return _gives(build_ring(hidden=0.0))(inputs, value)
-
-
 SHIFTED = (
     "You shift the whole cache by one place in each step.",
     "That copies W keys and values for one new token. The order of the keys does not matter "
@@ -291,7 +296,6 @@ MISTAKES = {
         seen=lambda t, W: torch.arange(W) < t,
         shows=_gives(build_ring(seen=lambda t, W: torch.arange(W) < t), where=_first_others),
     ),
-    "own-slot-hidden-by-a-slice": known(*OWN_SLOT, section=MASK, wrong=_without_itself),
     "own-key-only-in-the-next-step": known(
         "You attend first and write then: the token does not see itself, but one that should be "
         "gone.",
@@ -308,7 +312,7 @@ MISTAKES = {
         "Slots that nobody has written yet get the score 0.",
         "exp(0) is 1, so they get weight. A score of −inf leaves them out, and so does a slice.",
         hidden=0.0,
-        shows=_zero_score,
+        shows=_gives(build_ring(hidden=0.0)),
     ),
     "slot-score-finite": known(
         "Slots that nobody has written yet get a number such as −1000 as their score.",
@@ -323,6 +327,19 @@ MISTAKES = {
         section=CACHE,
         wrong=_emptying,
         shows=_emptied,
+    ),
+    "last-slots-seen": known(
+        "You attend to the last slots of the cache.",
+        "Token 0 goes into slot 0: as long as the ring is not full, this text stands in the first "
+        "slots.",
+        seen=lambda t, W: torch.arange(W) >= W - t - 1,
+    ),
+    "cache-emptied": known(
+        "You change slots that are not that of token t.",
+        "kept_keys and kept_values are to be as before, but for one slot.",
+        section=CACHE,
+        wrong=_emptied_whole,
+        shows=_others_changed,
     ),
     "oldest-left-out": known(
         "You attend to one token too few.",
@@ -428,7 +445,7 @@ MISTAKES = {
         "Your softmax runs over the heads or over the batch, not over the slots.",
         "The weights of each head have to sum to 1 over the tokens that it sees.",
         section=CACHE,
-        over=lambda scores: scores.softmax(1),
+        over=lambda scores: scores.softmax(1).nan_to_num(),
         shows=_gives(
             *(
                 build_ring(over=lambda scores, axis=axis: scores.softmax(axis).nan_to_num())
