@@ -299,7 +299,7 @@ MISTAKES = {
         wrong=_means,
     ),
     "groups-not-joined": known(
-        "You return five axes, with the groups on one of their own.",
+        "The groups still stand on an axis of their own in your result.",
         "The task asks for the query heads as one axis, in their order.",
         stack=lambda outputs: torch.stack(outputs, 1)[:, :, None],
         shows=_shape_is(

@@ -91,6 +91,11 @@ def _uncapped(L, room):
 FREE = {"most": _uncapped, "least": lambda block: block}
 
 
+def _of_width(both):
+    """One width for both in what is moved; and in the tile that lies in fast memory."""
+    return {"once": both, "again": both}, {"fixed": lambda tile, k, v: tile * both(k, v)}
+
+
 def any_of(*answers):
     """The `shows` of a mistake: a number is that of one of these answers."""
 
@@ -236,14 +241,20 @@ MISTAKES = {
     ),
     "one-width-for-both": known(
         "You take one width for keys and values.",
-        "A key has d_k numbers, and a value has d_v. So have a query and an output.",
+        "A key is as wide as a query, d_k, and an output as wide as a value, d_v. The two may differ.",
         widths=lambda d_k, d_v: (d_k, d_k),
         shows=any_of(
             *(
                 build_traffic(widths=widths, **free)
                 for widths in (lambda d_k, d_v: (d_k, d_k), lambda d_k, d_v: (d_v, d_v))
                 for free in ({}, FREE)
-            )
+            ),
+            *(
+                build_traffic(**(moved | more | free))
+                for moved, lain in (_of_width(lambda k, v: 2 * k), _of_width(lambda k, v: 2 * v))
+                for more in ({}, lain)
+                for free in ({}, FREE)
+            ),
         ),
     ),
     "two-bytes-always": known(
