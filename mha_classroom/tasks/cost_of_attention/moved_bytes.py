@@ -241,7 +241,8 @@ MISTAKES = {
     ),
     "one-width-for-both": known(
         "You take one width for keys and values.",
-        "A key is as wide as a query, d_k, and an output as wide as a value, d_v. The two may differ.",
+        "A key is as wide as a query, d_k, and an output as wide as a "
+        "value, d_v. The two may differ.",
         widths=lambda d_k, d_v: (d_k, d_k),
         shows=any_of(
             *(
