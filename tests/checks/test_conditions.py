@@ -72,8 +72,8 @@ def escaped(weak, lesson=""):
 
 
 # What no random draw shows: 7 digits where scores are near 300000, a dtype, a default that no call
-# gives, a name inside another, a label that is 0, scores far below 0, a view. A case of the task is made for each of these;
-# that it is found there is what test_mistakes holds.
+# gives, a name inside another, a label that is 0, scores far below 0, a view. A case of the task is
+# made for each of these; that it is found there is what test_mistakes holds.
 ONLY_BY_ITS_OWN_CASE = {
     "01-attend: in-float32",
     "02-masked_softmax: fill-of-minus-1000",
