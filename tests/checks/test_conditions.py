@@ -72,8 +72,8 @@ def escaped(weak, lesson=""):
 
 
 # What no random draw shows: 7 digits where scores are near 300000, a dtype, a default that no call
-# gives, a name inside another, a label that is 0. A case of the task is made for each of these;
-# that it is found there is what test_mistakes holds.
+# gives, a name inside another, a label that is 0, scores far below 0, a view. A case of the task is
+# made for each of these; that it is found there is what test_mistakes holds.
 ONLY_BY_ITS_OWN_CASE = {
     "01-attend: in-float32",
     "02-masked_softmax: fill-of-minus-1000",
@@ -93,8 +93,13 @@ ONLY_BY_ITS_OWN_CASE = {
     "06-from_tensorflow: bert-without-slash",
     "06-map_weights: prefix-replaced-everywhere",
     "07-find_head: in-half-precision",
+    "09-causal_tiles: hidden-scores-finite",
     "09-causal_tiles: largest-before-hiding",
+    "09-causal_tiles: nothing-subtracted",
+    "09-causal_tiles: starts-at-a-number",
     "09-causal_tiles: whole-mask",
+    "09-grouped_attention: view-of-what-lies-apart",
+    "09-ring_step: slot-score-finite",
     "11-broken_promises: padding-set-to-0",
     "11-mended_step: hidden-scores-low",
     "11-mended_weights: hidden-scores-not-low-enough",

@@ -214,6 +214,58 @@ def sums_with(eps):
     return without_key(lambda rest, left: rest / (left + eps))
 
 
+def tiled_sum(hidden=None, start=-math.inf, before=lambda scores: scores, give=None):
+    def log_sum_exp(scores, tile):
+        scores = before(scores)
+        largest = torch.full_like(scores[..., 0], start)
+        total = torch.zeros_like(largest)
+        for part in scores.split(tile, -1):
+            part = part if hidden is None else part.masked_fill(part == -math.inf, hidden)
+            new = torch.maximum(largest, part.amax(-1))
+            base = new.masked_fill(new == -math.inf, 0.0)
+            total = total * (largest - base).exp() + (part - base[..., None]).exp().sum(-1)
+            largest = new
+        return give(largest, total) if give else largest + total.log()
+
+    return log_sum_exp
+
+
+def tiles(hide=-math.inf, start=-math.inf):
+    def causal_tiles(queries, keys, values, tile):
+        L, S = queries.shape[2], keys.shape[2]
+        largest = torch.full_like(queries[..., :1], start)
+        total, output = torch.zeros_like(largest), 0
+        for at in range(0, S, tile):
+            scores = queries @ keys[:, :, at : at + tile].mT / math.sqrt(queries.shape[-1])
+            later = at + torch.arange(scores.shape[-1]) > torch.arange(S - L, S)[:, None]
+            scores = scores.masked_fill(later, hide)
+            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            weights, by = (scores - new).exp(), (largest - new).exp()
+            total = total * by + weights.sum(-1, keepdim=True)
+            output = output * by + weights @ values[:, :, at : at + tile]
+            largest = new
+        return output / total
+
+    return causal_tiles
+
+
+def groups_by_view(queries, keys, values):
+    rows = queries.view(len(queries), keys.shape[1], -1, queries.shape[-1])
+    output = (rows @ keys.mT / math.sqrt(rows.shape[-1])).softmax(-1) @ values
+    return output.view(*queries.shape[:3], -1)
+
+
+def ring_hiding_by(number):
+    def ring_step(query, key, value, kept_keys, kept_values, t):
+        W = kept_keys.shape[2]
+        kept_keys[:, :, t % W], kept_values[:, :, t % W] = key, value
+        scores = (kept_keys @ query[..., None])[..., 0] / math.sqrt(query.shape[-1])
+        weights = scores.masked_fill(torch.arange(W) > t, number).softmax(-1)
+        return (weights[:, :, None] @ kept_values)[:, :, 0]
+
+    return ring_step
+
+
 SOFTMAX = "3-more-for-each-score"
 
 
@@ -385,6 +437,16 @@ def output(add):
         ("08-choose_heads", all_from(lambda flat, n: flat.argsort(descending=True)[:-n]), SLICE),
         ("08-smallest_enough", enough_runs(lambda r, goal: r.round(decimals=2) >= goal), "rounded"),
         ("08-smallest_enough", enough_runs(torch.ge, leaves=True), "gives-up-at-few-runs"),
+        ("09-log_sum_exp", tiled_sum(hidden=0.0), "hidden-scores-zero"),
+        ("09-log_sum_exp", tiled_sum(hidden=-1e9), "number-for-a-hidden-row"),
+        ("09-log_sum_exp", tiled_sum(give=lambda m, total: m + total), "no-logarithm"),
+        ("09-log_sum_exp", tiled_sum(before=torch.clone), "whole-row-at-once"),
+        ("09-log_sum_exp", tiled_sum(start=-100.0), "starts-at-zero"),
+        ("09-causal_tiles", tiles(hide=-1000.0), "hidden-scores-finite"),
+        ("09-causal_tiles", tiles(hide=-50.0), "hidden-scores-finite"),
+        ("09-causal_tiles", tiles(start=0.0), "starts-at-a-number"),
+        ("09-grouped_attention", groups_by_view, "view-of-what-lies-apart"),
+        ("09-ring_step", ring_hiding_by(-1e4), "slot-score-finite"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
