@@ -95,6 +95,8 @@ ONLY_BY_ITS_OWN_CASE = {
     "07-find_head: in-half-precision",
     "09-causal_tiles: largest-before-hiding",
     "09-causal_tiles: whole-mask",
+    "10-beam_step: log-of-softmax",
+    "10-beam_step: logarithm-at-the-end",
     "11-broken_promises: padding-set-to-0",
     "11-mended_step: hidden-scores-low",
     "11-mended_weights: hidden-scores-not-low-enough",

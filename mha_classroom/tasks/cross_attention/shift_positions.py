@@ -246,7 +246,6 @@ SHIFT = {
         **_all_forms(
             {"apart": _pairs_swapped},
             {"join": _interleave_swapped},
-            {"apart": _pairs_swapped, "join": _interleave_swapped, "sign": -1},
         ),
     ),
     "fractions-cut-off": known(
@@ -299,10 +298,10 @@ SHIFT = {
         "The result has the layout of P: sine, cosine, sine, cosine.",
         join=lambda s, c: torch.cat([s, c], -1),
     ),
-    "speeds-of-half-the-width": known(
-        "Your speeds fall too fast, or the last pair has a speed of its own: the exponents are not "
-        "2i / d.",
-        "Divide by d, the number of features. What do you divide by?",
+    "divided-by-less-than-d": known(
+        "Your speeds fall a little too fast: you divide by less than d.",
+        "The exponent of pair i is 2i / d, and d counts all features. No pair is as slow as "
+        "1 / 10000.",
         **_all_forms(
             {"omega": lambda d: 10000.0 ** (-torch.arange(d // 2).double() / max(d // 2 - 1, 1))},
             {"omega": lambda d: 10000.0 ** (-torch.arange(0, d, 2).double() / max(d - 1, 1))},
@@ -412,7 +411,7 @@ TASK = Task(
         "degrees",
         "whole-turns",
         "width-fixed",
-        "speeds-of-half-the-width",
+        "divided-by-less-than-d",
         "counted-from-1",
         "negative-taken-for-positive",
         "fractions-cut-off",
