@@ -100,6 +100,8 @@ ONLY_BY_ITS_OWN_CASE = {
     "09-causal_tiles: whole-mask",
     "09-grouped_attention: view-of-what-lies-apart",
     "09-ring_step: slot-score-finite",
+    "10-beam_step: log-of-softmax",
+    "10-beam_step: logarithm-at-the-end",
     "11-broken_promises: padding-set-to-0",
     "11-mended_step: hidden-scores-low",
     "11-mended_weights: hidden-scores-not-low-enough",

@@ -387,6 +387,117 @@ def output(add):
     return BertSelfOutput
 
 
+def step_by(score, fill=-math.inf):
+    """A Bahdanau step with this score of query (B, 1, h) and keys, and this fill."""
+
+    def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
+        scores = score((state @ W_q)[:, None], ready_keys, w_v)
+        hidden = torch.arange(scores.shape[1]) >= valid_lens[:, None]
+        weights = scores.masked_fill(hidden, fill).softmax(-1)
+        return (weights[:, None] @ states)[:, 0], weights
+
+    return bahdanau_step
+
+
+def additive(q, keys, w_v):
+    return torch.tanh(q + keys) @ w_v
+
+
+def masks_of(source, target, pad):
+    (S, L), reads = (source.shape[1], target.shape[1]), (source != pad)[:, None]
+    causal = torch.ones(L, L, dtype=torch.bool).tril()
+    return reads.expand(-1, S, -1), (target != pad)[:, None] & causal, reads.expand(-1, L, -1)
+
+
+def masks_then(change):
+    return lambda *given: change(*masks_of(*given))
+
+
+def layer_of(before, behind=None):
+    """A decoder layer of two branches, each a function of part, norm and X for all three parts."""
+
+    def decoder_layer(layer, Y, memory, memory_lens):
+        later = torch.ones(Y.shape[1], Y.shape[1], dtype=torch.bool).triu(1)
+        out = torch.arange(memory.shape[1]) >= memory_lens[:, None]
+        parts = (
+            lambda X: layer.self_attn(X, X, X, attn_mask=later)[0],
+            lambda X: layer.multihead_attn(X, memory, memory, key_padding_mask=out)[0],
+            lambda X: layer.linear2(layer.activation(layer.linear1(X))),
+        )
+        norms = layer.norm1, layer.norm2, layer.norm3
+        branch = before if layer.norm_first else behind or sums_then_norms
+        return branch(Y, parts, norms)
+
+    return decoder_layer
+
+
+def sums_then_norms(X, parts, norms):
+    for part, norm in zip(parts, norms, strict=True):
+        X = norm(X + part(X))
+    return X
+
+
+def norms_then_parts(X, parts, norms):
+    for part, norm in zip(parts, norms, strict=True):
+        X = X + part(norm(X))
+    return X
+
+
+def with_norms(*order):
+    return lambda branch: lambda X, parts, norms: branch(X, parts, tuple(norms[i] for i in order))
+
+
+def without_last_sum(X, parts, norms):
+    X = norms_then_parts(X, parts[:2], norms[:2])
+    return parts[2](norms[2](X))
+
+
+def writer(
+    rounds=lambda longest: longest,
+    pick=lambda scores: scores.argmax(1),
+    begin=lambda start: start,
+    read=lambda written: written,
+):
+    def greedy(score_next, batch_size, longest, start, end, pad):
+        written = torch.full((batch_size, 1), begin(start))
+        ended = torch.zeros(batch_size, dtype=torch.bool)
+        for _ in range(rounds(longest)):
+            best = torch.where(ended, pad, pick(score_next(read(written))))
+            written = torch.cat([written, best[:, None]], 1)
+            ended |= best == end
+            if ended.all():
+                break
+        return written
+
+    return greedy
+
+
+def beams(logs, others=-math.inf, line_up=lambda every: every.flatten(1)):
+    def beam_step(totals, scores, ended, pad):
+        K, V = scores.shape[1:]
+        free = torch.full((V,), others, dtype=scores.dtype)
+        free[pad] = 0.0
+        every = totals[..., None] + torch.where(ended[..., None], free, logs(scores))
+        best = line_up(every).topk(K)
+        return best.values, best.indices // V, best.indices % V
+
+    return beam_step
+
+
+def shifted(speeds=lambda d: 10000 ** (-torch.arange(0, d, 2).double() / d), over=False):
+    def shift_positions(P, shift):
+        angles, later = shift * speeds(P.shape[1]), P.clone()
+        old = later if over else P
+        later[:, 0::2] = old[:, 0::2] * angles.cos() + old[:, 1::2] * angles.sin()
+        later[:, 1::2] = old[:, 1::2] * angles.cos() - old[:, 0::2] * angles.sin()
+        return later
+
+    return shift_positions
+
+
+LOW, BARGAIN = "fill-not-low-enough", "other-tokens-cost-too-little"
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -447,6 +558,70 @@ def output(add):
         ("09-causal_tiles", tiles(start=0.0), "starts-at-a-number"),
         ("09-grouped_attention", groups_by_view, "view-of-what-lies-apart"),
         ("09-ring_step", ring_hiding_by(-1e4), "slot-score-finite"),
+        ("10-bahdanau_step", step_by(additive, fill=-100.0), LOW),
+        ("10-bahdanau_step", step_by(additive, fill=-9999.0), LOW),
+        ("10-bahdanau_step", step_by(lambda q, keys, w_v: (q * keys).sum(-1)), "multiplied"),
+        ("10-three_masks", masks_then(lambda e, d, c: (e, c, d)), "decoder-first"),
+        ("10-three_masks", masks_then(lambda e, d, c: (e, ~d, c)), "one-mask-inverted"),
+        (
+            "10-three_masks",
+            masks_then(lambda e, d, c: tuple((~m).double() * -1e9 for m in (e, d, c))),
+            "masks-to-be-added",
+        ),
+        (
+            "10-three_masks",
+            masks_then(lambda e, d, c: (e, d | ~d.any(-1, keepdim=True), c)),
+            "empty-rows-opened",
+        ),
+        (
+            "10-decoder_layer",
+            layer_of(*map(with_norms(0, 2, 1), (norms_then_parts, sums_then_norms))),
+            "norms-in-another-order",
+        ),
+        (
+            "10-decoder_layer",
+            layer_of(*map(with_norms(0, 0, 1), (norms_then_parts, sums_then_norms))),
+            "one-norm-for-several",
+        ),
+        (
+            "10-decoder_layer",
+            layer_of(with_norms(0, 2, 1)(norms_then_parts)),
+            "norms-in-another-order-if-True",
+        ),
+        (
+            "10-decoder_layer",
+            layer_of(without_last_sum),
+            "no-sum-around-feed-forward-if-True",
+        ),
+        (
+            "10-decoder_layer",
+            layer_of(lambda X, parts, norms: norms[2](norms_then_parts(X, parts, norms))),
+            "norm-at-the-end",
+        ),
+        ("10-greedy", writer(lambda longest: longest + 1), "one-too-many"),
+        ("10-greedy", writer(begin=float), "floats"),
+        ("10-greedy", writer(begin=lambda start: 1), "start-is-1"),
+        ("10-greedy", writer(read=lambda written: written[:, -1:]), "last-token-only"),
+        ("10-beam_step", beams(lambda s: s.softmax(-1).log()), "log-of-softmax"),
+        ("10-beam_step", beams(lambda s: (s.softmax(-1) + 1e-12).log()), "log-of-softmax"),
+        ("10-beam_step", beams(lambda s: s.log_softmax(-1), -10.0), BARGAIN),
+        ("10-beam_step", beams(lambda s: s.log_softmax(-1), -9999.0), BARGAIN),
+        (
+            "10-beam_step",
+            beams(lambda s: s.log_softmax(-1), line_up=lambda every: every.mT.flatten(1)),
+            "tokens-before-beams",
+        ),
+        (
+            "10-shift_positions",
+            shifted(lambda d: 10000 ** (-torch.arange(0, d, 2).double() / 512)),
+            "width-fixed",
+        ),
+        (
+            "10-shift_positions",
+            shifted(lambda d: torch.full((d // 2,), 0.42, dtype=torch.float64)),
+            "one-speed-for-all",
+        ),
+        ("10-shift_positions", shifted(over=True), "new-sines-used"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
