@@ -286,7 +286,7 @@ PROMISES = {
     "sign-of-a-difference-to-smaller-ones": known(
         NO_SIGN,
         NO_SIGN_WHY,
-        padding=only(padding_counts, change=lambda X: -2 * X, differ=differ_upwards),
+        padding=only(padding_counts, change=lambda X: -2 * X - 1, differ=differ_upwards),
     ),
     "averages-compared": known(
         "You compare sums or averages of the outputs.",
