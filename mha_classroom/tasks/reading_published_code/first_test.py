@@ -92,7 +92,7 @@ SCALES = {
     "not scaled",
     "divided by d_k",
 }
-LACKS = (  # what gets through, and what such a test lacks; of more, only what nothing before it says
+LACKS = (  # what gets through, and what such a test lacks; what comes first is said for all of it
     (
         SCALES,
         "For the scales: where all words or all values are alike, or are nearly 0, or where there "
@@ -122,6 +122,10 @@ LACKS = (  # what gets through, and what such a test lacks; of more, only what n
     (
         {"lengths by repeat", "the first length for all"},
         "For the lengths: two sequences have to differ in length.",
+    ),
+    (
+        {"length 0 gives the average", "length 0 gives NaN"},
+        "For length 0: one sequence needs that length, and its output zeros.",
     ),
     (
         {"length 0 gives the average"},
@@ -171,7 +175,7 @@ def reasons(through, lost, wrong, verdicts):
     right = [name for name in RIGHT if name in verdicts]
     raised = [verdicts[n] for n in lost if type(verdicts[n]) is str and verdicts[n] != NOTHING]
     if raised and len(raised) == len(right):
-        return [f"On right ones your test itself {raised[0]}."]
+        return [f"On right ones your test itself {raised[0][:200]}."]
     if len(lost) == len(right):
         return all_lost(through, wrong)
     if lost and len(through) > 2 * wrong / 3:
