@@ -25,7 +25,7 @@ def step_cases(draw):
         case("one new word of 6", 2, 2, 1, 6, 3, 3),
         case("5 new words of 6", 3, 2, 5, 6, 4, 2),
         case("one word in all", 2, 3, 1, 1, 2, 4),
-        case("scores in the thousands", 4, 3, 6, 8, 3, 3, scale=2000.0),
+        case("scores in the thousands", 4, 3, 7, 8, 3, 3, scale=2000.0),
         case("all sizes 4", 4, 4, 4, 4, 4, 4),
         low_case(draw),
     ]
