@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from mha_classroom.checks import diagnose, find
 from mha_course.attention import scaled_dot_product_attention
+from mha_course.implementations import build
 
 WRONG = all_answers()[1]
 
@@ -496,6 +497,68 @@ def shifted(speeds=lambda d: 10000 ** (-torch.arange(0, d, 2).double() / d), ove
 
 
 LOW, BARGAIN = "fill-not-low-enough", "other-tokens-cost-too-little"
+def divided_and_multiplied_back(queries, keys, values, num_heads):
+    root = math.sqrt(queries.shape[-1] // num_heads)
+    queries /= root
+    q, k = (X.unflatten(-1, (num_heads, -1)).transpose(1, 2) for X in (queries, keys))
+    weights = (q @ k.mT).softmax(-1)
+    queries *= root
+    v = values.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+    return (weights @ v).transpose(1, 2).flatten(2)
+
+
+def new_words_only(queries, keys, values):
+    n = queries.shape[2]
+    return find("11-mended_step").reference(queries, keys[:, :, -n:], values[:, :, -n:])
+
+
+def fill_with(number):
+    def mended_step(queries, keys, values):
+        L, S = queries.shape[2], keys.shape[2]
+        scores = queries @ keys.mT / math.sqrt(queries.shape[3])
+        later = torch.ones(L, S).triu(S - L + 1).bool()
+        return scores.masked_fill(later, number).softmax(-1) @ values
+
+    return mended_step
+
+
+def sum_with(eps):
+    def mended_weights(scores, real):
+        e = (scores - scores.amax(-1, keepdim=True)).exp() * real[:, None, None]
+        return e / (e.sum(-1, keepdim=True) + eps)
+
+    return mended_weights
+
+
+def promises(
+    same=lambda one, other: one.shape == other.shape and bool(((one - other).abs() < 1e-9).all()),
+    first=0,
+    keys_axis=1,
+    axis=1,
+    last=lambda lens, b: lens[b : b + 1],
+    sequences=lambda n: range(n),
+):
+    def broken_promises(attention, queries, keys, values, lens):
+        output, (k, v) = attention(queries, keys, values, lens), (keys.clone(), values.clone())
+        for b, n in enumerate(lens.tolist()):
+            k[b, n + first :], v[b, n + first :] = 2.0, -3.0
+        turned, unturned = keys.flip(keys_axis), attention(queries, keys, values, None)
+        kept = {
+            "padding": same(attention(queries, k, v, lens), output),
+            "order of keys": same(
+                attention(queries, turned, values.flip(keys_axis), None), unturned
+            ),
+            "order of queries": same(
+                attention(queries.flip(axis), keys, values, lens), output.flip(axis)
+            ),
+            "batch": all(
+                same(attention(queries[[b]], keys[[b]], values[[b]], last(lens, b)), output[[b]])
+                for b in sequences(len(queries))
+            ),
+        }
+        return {name for name in kept if not kept[name]}
+
+    return broken_promises
 
 
 @pytest.mark.parametrize(
@@ -622,10 +685,50 @@ LOW, BARGAIN = "fill-not-low-enough", "other-tokens-cost-too-little"
             "one-speed-for-all",
         ),
         ("10-shift_positions", shifted(over=True), "new-sines-used"),
+        ("11-mended_attend", divided_and_multiplied_back, "divided-in-place-and-back"),
+        ("11-mended_step", new_words_only, "cache-hidden"),
+        ("11-mended_step", fill_with(-5e3), "hidden-scores-low"),
+        ("11-mended_step", fill_with(math.inf), "hidden-scores-infinite"),
+        ("11-mended_weights", sum_with(1e-3), "sum-made-larger"),
+        ("11-mended_weights", sum_with(0.02), "sum-made-larger"),
+        ("11-broken_promises", promises(torch.allclose), "large-differences-only"),
+        ("11-broken_promises", promises(torch.equal), "rounding-counts"),
+        ("11-broken_promises", promises(first=-1), "real-words-changed"),
+        ("11-broken_promises", promises(first=1), "first-padded-place-left"),
+        ("11-broken_promises", promises(keys_axis=0), "keys-of-other-sequences"),
+        ("11-broken_promises", promises(axis=-1), "features-of-queries-turned"),
+        ("11-broken_promises", promises(last=lambda lens, b: lens), "alone-with-all-lengths"),
+        ("11-broken_promises", promises(last=lambda lens, b: lens[b]), "length-without-an-axis"),
+        ("11-broken_promises", promises(sequences=lambda n: range(n - 1)), "last-not-alone"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
     assert told(task_id, answer).mistake == mistake
+
+
+def compared(with_what, accept=torch.allclose):
+    """A test that compares with a module that is trusted."""
+
+    def test(Attention):
+        attention, trusted = Attention(12, 3).double(), with_what(12, 3).double()
+        trusted.load_state_dict(attention.state_dict())
+        queries, keys, values = torch.randn(3, 2, 5, 12).double()
+        return accept(attention(queries.clone(), keys, values), trusted(queries, keys, values))
+
+    return test
+
+
+@pytest.mark.parametrize(
+    ("task_id", "test", "says"),
+    [
+        ("11-first_test", compared(build(scale=lambda s, d, H: s)), "makes a mistake itself"),
+        ("11-first_test", compared(build(), lambda a, b: not torch.allclose(a, b)), "wrong way"),
+        ("11-first_test", lambda Attention: compared(build())(Attention).mean(), "itself raises"),
+        ("11-my_test", compared(build()), "For the masks: you need lengths"),
+    ],
+)
+def test_a_learners_test_is_told_what_it_lacks(task_id, test, says):
+    assert says in str(told(task_id, test))
 
 
 def test_sizes_in_another_order_may_be_named_so_in_the_def_line():
