@@ -101,12 +101,12 @@ def _imported(name):
 
 
 def _sorted_out(names):
-    """({function written in Python: its name}, the plain names of torch's other functions)."""
-    functions, built_in = {}, set()
+    """({function written in Python: its name}, {plain name of a function of torch: its name})."""
+    functions, built_in = {}, {}
     for name in names:
         functions |= _functions_of(_imported(name), name)
         if name.startswith("torch."):
-            built_in.add(name.rpartition(".")[2].strip("_"))
+            built_in.setdefault(name.rpartition(".")[2].strip("_"), name)
     return functions, built_in
 
 
@@ -200,7 +200,7 @@ def _plain_name(function):
 
 def _note(function, names, called):
     if _plain_name(function) in names:
-        called.append(f"torch.{_plain_name(function)}")
+        called.append(names[_plain_name(function)])
 
 
 class _Watching(TorchFunctionMode):
