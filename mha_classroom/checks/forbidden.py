@@ -104,8 +104,9 @@ def _sorted_out(names):
     """({function written in Python: its name}, {plain name of a function of torch: its name})."""
     functions, built_in = {}, {}
     for name in names:
-        functions |= _functions_of(_imported(name), name)
-        if name.startswith("torch."):
+        found = _functions_of(_imported(name), name)
+        functions |= found
+        if not found and name.startswith("torch."):  # a mode has torch take other ways
             built_in.setdefault(name.rpartition(".")[2].strip("_"), name)
     return functions, built_in
 

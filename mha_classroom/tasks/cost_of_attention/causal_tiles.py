@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import torch
 
+from mha_classroom.checks.forms import like, near
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.cost_of_attention.alike import like, near
 from mha_classroom.tasks.cost_of_attention.log_sum_exp import FORBIDDEN, ONE_PASS
 from mha_classroom.tasks.cost_of_attention.merge_parts import TILES
 from mha_classroom.tasks.cost_of_attention.runs import run_small

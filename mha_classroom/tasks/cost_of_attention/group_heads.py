@@ -2,8 +2,8 @@
 
 import torch
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again
-from mha_classroom.tasks.cost_of_attention.alike import like
 from mha_classroom.tasks.cost_of_attention.grouped_attention import SHARED
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import torch
 
+from mha_classroom.checks.forms import near
 from mha_classroom.checks.task import Case, Task, known, read_again
-from mha_classroom.tasks.cost_of_attention.alike import near
 from mha_classroom.tasks.cost_of_attention.log_sum_exp import ONE_PASS
 
 TILES = "Attention in tiles"

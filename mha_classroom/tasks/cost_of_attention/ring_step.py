@@ -2,8 +2,8 @@
 
 import torch
 
+from mha_classroom.checks.forms import near
 from mha_classroom.checks.task import Case, Task, known, read_again
-from mha_classroom.tasks.cost_of_attention.alike import near
 from mha_classroom.tasks.cost_of_attention.causal_tiles import MASK
 from mha_classroom.tasks.cost_of_attention.runs import run_ring
 

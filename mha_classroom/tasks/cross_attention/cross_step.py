@@ -2,8 +2,8 @@
 
 import torch
 
+from mha_classroom.checks.forms import FILLS, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.cross_attention.alike import FILLS, like
 from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import FINISHED
 
 QUERIES_FROM_HERE = "Queries from here, keys from there"

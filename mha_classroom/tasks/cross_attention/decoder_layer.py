@@ -5,8 +5,8 @@ import itertools
 import torch
 from torch.nn import functional as F
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.cross_attention.alike import like
 from mha_classroom.tasks.cross_attention.runs import run_decoder_layer
 
 MASKS = "Who hides what"

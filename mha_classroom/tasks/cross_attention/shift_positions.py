@@ -5,8 +5,8 @@ import math
 
 import torch
 
+from mha_classroom.checks.forms import alike, like
 from mha_classroom.checks.task import Case, Task, known, read_again
-from mha_classroom.tasks.cross_attention.alike import alike, like
 
 WHERE = "Where a token stands"
 

@@ -4,8 +4,8 @@ import itertools
 
 import torch
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.cross_attention.alike import like
 
 MASKS = "Who hides what"
 
