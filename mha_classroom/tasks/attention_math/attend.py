@@ -115,6 +115,12 @@ def _shows_cut_off(inputs, result):
     return any(near(weights @ values, result) for weights in cut_off(scores))
 
 
+def _shows_more_than_the_result(inputs, results):
+    right = attention_stages(inputs)["the weighted sums"]
+    several = isinstance(results, (tuple, list)) and len(results) > 1
+    return bool(several and near(right, results[0]))
+
+
 CUT_OFF = next(mistake for mistake in WEIGHING if mistake.id == "scores-cut-off")
 
 # Of `attend` and `attention`.
@@ -159,10 +165,12 @@ BOTH = {
         "They say how much of each word is wanted. What a query brings back is made of values.",
         combine=lambda w, v: w,
     ),
-    "weights-returned-too": known(
-        "You return two things, the result and the weights.",
-        "One is asked for: what the query brings back. Whoever uses it would get a pair.",
+    "more-than-the-result": known(
+        "You return the result and something else with it.",
+        "One thing is asked for: what the query brings back. Whoever uses it would get a pair. "
+        "(In lesson 2 the weights come along.)",
         combine=lambda w, v: (w @ v, w),
+        shows=_shows_more_than_the_result,
     ),
     "values-just-added-up": known(
         "All your weights are 1: your result is the plain sum of the values.",

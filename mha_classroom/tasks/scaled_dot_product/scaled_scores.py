@@ -79,12 +79,13 @@ def _shows_constant(inputs, result):
 def _shows_deviation(inputs, result):
     """Whether the scores are divided by their standard deviation along some axes."""
     products = inputs["queries"] @ inputs["keys"].mT
-    ways = [
-        products.std(dim, correction=correction, keepdim=True)
-        for dim in (None, -1, 0, 1, (1, 2))
-        for correction in (0, 1)
-    ]
-    return any(near(products / deviation, result) for deviation in ways)
+    for axes in ((0, 1, 2), -1, 0, 1, (1, 2)):
+        squares = (products - products.mean(axes, keepdim=True)).square()
+        total = squares.sum(axes, keepdim=True)
+        count = squares.numel() // total.numel()
+        if any(near(products / (total / n).sqrt(), result) for n in (count, count - 1)):
+            return True
+    return False
 
 
 def _shows_rounded(inputs, result):

@@ -5,7 +5,7 @@ import math
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.attention_math.softmax import a_little_less
+from mha_classroom.tasks.attention_math.softmax import a_little_less, near
 from mha_classroom.tasks.scaled_dot_product.scaled_scores import make_batch
 
 
@@ -135,6 +135,18 @@ def _a_little_less(inputs, results):
     return new is not None and a_little_less(right, new, _left(inputs["weights"], inputs["key"]))
 
 
+def _divided_by_its_weight(inputs, results):
+    """Whether the others are divided by the weight of the key, wherever that is not 0."""
+    weights, key = inputs["weights"], inputs["key"]
+    gone = weights[..., key : key + 1]
+    if not isinstance(results, (tuple, list)) or len(results) != 2:
+        return False
+    if not torch.is_tensor(results[1]) or results[1].shape != weights.shape:
+        return False
+    wrong = right_remove(weights, key) / gone
+    return near(torch.where(gone > 0, wrong, 0.0), torch.where(gone > 0, results[1], 0.0))
+
+
 LITTLE = 0.2
 
 
@@ -200,7 +212,7 @@ def _sequence_emptied(weights, key):
 
 def _even_over_the_others(weights, key):
     new = _shared(right_remove(weights, key))
-    even = right_remove(torch.full_like(weights, 1 / max(weights.shape[-1] - 1, 1)), key)
+    even = right_remove(torch.full_like(weights, 1 / (weights.shape[-1] - 1)), key)
     return torch.where(new.any(-1, keepdim=True), new, even)
 
 
@@ -411,6 +423,7 @@ WITHOUT = {
         "You divide by the weight of the key.",
         "The others have to sum to 1. What do they sum to before you divide?",
         share=lambda others, weights, key: others / weights[..., key : key + 1],
+        shows=_divided_by_its_weight,
     ),
     "multiplied-by-what-is-left": known(
         "You multiply by 1 - weight of the key.",
