@@ -305,5 +305,10 @@ TASK = Task(
     stages=additive_stages,
     forbidden=("mha_course.attention.AdditiveAttention", "d2l.torch.AdditiveAttention"),
     number=4,
-    alone=("query-matrix-for-both", "key-matrix-for-both", "tanh-of-powers"),
+    alone=(
+        "as-many-keys-as-queries",
+        "query-matrix-for-both",
+        "key-matrix-for-both",
+        "tanh-of-powers",
+    ),
 )

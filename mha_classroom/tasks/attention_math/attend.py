@@ -85,20 +85,22 @@ def build_attend(
     scale=lambda d: 1.0,
     combine=torch.matmul,
     finish=unchanged,
+    give=lambda result, weights: result,
     scored="keys",
     averaged="values",
     **weighing,
 ):
     """score: of queries and keys. vectors: of both, before. scale: of the scores. combine: weights
-    and values. finish: of the result. scored, averaged: which tensor is used for it. Other parts
-    are those of `build_softmax`.
+    and values. finish: of the result. give: what is returned of result and weights. scored,
+    averaged: which tensor is used for it. Other parts are those of `build_softmax`.
     """
     weigh = build_softmax(**weighing)
 
     def attend(query, keys, values):
         pairs = {"keys": keys, "values": values}
         scores = score(vectors(query), vectors(pairs[scored])) * scale(query.shape[-1])
-        return finish(combine(weigh(scores), pairs[averaged]))
+        weights = weigh(scores)
+        return give(finish(combine(weights, pairs[averaged])), weights)
 
     return attend
 
@@ -169,7 +171,7 @@ BOTH = {
         "You return the result and something else with it.",
         "One thing is asked for: what the query brings back. Whoever uses it would get a pair. "
         "(In lesson 2 the weights come along.)",
-        combine=lambda w, v: (w @ v, w),
+        give=lambda result, weights: (result, weights),
         shows=_shows_more_than_the_result,
     ),
     "values-just-added-up": known(

@@ -227,6 +227,7 @@ TASK = Task(
     number=3,
     alone=(
         "scores-cut-off",
+        "softmax-over-the-whole-table",
         "last-pair-left-out",
         "batch-and-keys-exchanged",
         "keys-of-all-sentences-added",

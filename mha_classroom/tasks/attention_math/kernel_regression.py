@@ -20,7 +20,8 @@ def kernel_cases(draw):
         return _case(name, places, known_places, draw.normal(num_known, d_v), width)
 
     results = [[0.0, 10], [4, 10], [12, 10]]
-    far = [[100.0, 0], [0, -200], [0.5, 0.5]]
+    # The powers of the last two places add up to about 2 and to 1e-9.
+    far = [[100.0, 0], [0, -200], [0.5, 0.5], [3, -2.2]]
     corners = [[0.0, 0], [1, 0], [0, 2], [1, 1], [3, 1]]
     transposed = (draw.normal(2, 7).T, draw.normal(2, 5).T, draw.normal(3, 5).T)
     return [

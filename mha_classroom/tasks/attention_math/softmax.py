@@ -410,7 +410,13 @@ TASK = Task(
     tolerance=1e-9,  # as its statement says
     mistakes=read_again(SHIFT, SOFTMAX),
     build=build_softmax,
-    alone=("rows-along-the-first-axis", "squeezed-too-far", "axes-joined-but-for-one-row"),
+    alone=(
+        "max-gives-two-things",
+        "exp-of-one-number",
+        "rows-along-the-first-axis",
+        "squeezed-too-far",
+        "axes-joined-but-for-one-row",
+    ),
     stages=softmax_stages,
     forbidden=(
         "torch.softmax",

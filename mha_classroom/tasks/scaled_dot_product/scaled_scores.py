@@ -318,6 +318,7 @@ TASK = Task(
     mistakes=read_again(SCORE, SCORES),
     build=build_scores,
     alone=(
+        "root-of-a-number-by-torch",
         "divided-by-root-of-batch",
         "always-the-same-number",
         "divided-by-the-standard-deviation",
