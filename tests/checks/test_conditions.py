@@ -74,13 +74,23 @@ def escaped(weak, lesson=""):
 # What no random draw shows: 7 digits where scores are near 300000, a dtype, a default that no call
 # gives, a name inside another, a label that is 0, scores far below 0, a view. A case of the task is
 # made for each of these; that it is found there is what test_mistakes holds.
+# gives, a name inside another, a label that is 0, lengths that are all 0, keys on one line. A case
+# of the task is made for each of these; that it is found there is what test_mistakes holds.
 ONLY_BY_ITS_OWN_CASE = {
+    "01-additive_scores: tanh-of-powers",
     "01-attend: in-float32",
+    "01-kernel_regression: nearest-only-far-away",
+    "01-query_for: constant-only-with-more-keys",
+    "01-query_for: equations-solved-as-independent",
+    "01-query_for: equations-taken-for-independent",
     "02-masked_softmax: fill-of-minus-1000",
     "02-masked_softmax: fill-of-minus-1000-then-zeros",
+    "02-masked_softmax: length-0-for-none",
     "02-masked_softmax: lowered-by-1000",
+    "02-scaled_dot_product_attention: length-0-for-none",
     "02-without_key: divisor-kept-from-getting-small",
     "02-without_key: nearly-alone-for-alone",
+    "02-without_key: output-0-for-nothing",
     "04-MultiHeadAttention: bias-by-default",
     "04-MultiHeadAttention: dropout-by-default",
     "04-MultiHeadAttention: dropout-on-the-weighted-sums",

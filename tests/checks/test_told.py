@@ -370,6 +370,104 @@ class LayerOfClasses(nn.Module):
         self.feed_forward = find("06-BertFeedForward").reference(config)
 
 
+def exp_shares(scores):
+    return scores.exp() / scores.exp().sum(-1, keepdim=True)
+
+
+def with_one_maximum(places, known_places, known_results, width):
+    scores = -torch.cdist(places, known_places).square() / (2 * width**2)
+    return exp_shares(scores - scores.max()) @ known_results
+
+
+def independent_rows(keys, weights):
+    apart, ratios = keys[:-1] - keys[-1], (weights[:-1] / weights[-1]).log()
+    return apart.T @ torch.linalg.inv(apart @ apart.T) @ ratios
+
+
+def constant_if_more_keys(keys, weights):
+    centred = keys - keys.mean(0) if len(keys) > keys.shape[1] else keys
+    return torch.linalg.pinv(centred) @ weights.log()
+
+
+def a_few_steps(keys, weights):
+    query = torch.zeros_like(keys[0])
+    for _ in range(150):
+        query = query - 0.1 * keys.T @ ((keys @ query).softmax(0) - weights)
+    return query
+
+
+def query_and_constant(keys, weights):
+    return torch.linalg.pinv(F.pad(keys, (0, 1), value=1.0)) @ weights.log()
+
+
+def lengths_along_what_fits(scores, valid_lens=None):
+    if valid_lens is None:
+        return scores.softmax(-1)
+    batch, num_queries, num_keys = scores.shape
+    lens = valid_lens.reshape((1, -1, 1) if valid_lens.numel() == num_queries else (batch, -1, 1))
+    return scores.masked_fill(torch.arange(num_keys) >= lens, -math.inf).softmax(-1).nan_to_num(0)
+
+
+def attention_unless_0(queries, keys, values, valid_lens=None):
+    lens = valid_lens if valid_lens is not None and valid_lens.sum() else None
+    return find("02-scaled_dot_product_attention").reference(queries, keys, values, lens)
+
+
+def zeros_in_the_output(queries, keys, values, valid_lens=None):
+    scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+    lens = torch.tensor(keys.shape[1]) if valid_lens is None else valid_lens
+    lens = lens.reshape(-1, lens.shape[-1] if lens.dim() == 2 else 1, 1)
+    weights = scores.masked_fill(torch.arange(keys.shape[1]) >= lens, -1e9).softmax(-1)
+    return (weights @ values) * (lens > 0), weights
+
+
+def causal_with(change):
+    def causal_attention(queries, keys, values):
+        scores = change(queries @ keys.mT / queries.shape[-1] ** 0.5)
+        later = torch.ones(scores.shape[1:], dtype=torch.bool).triu(1)
+        weights = scores.masked_fill(later, -math.inf).softmax(-1)
+        return weights @ values, weights
+
+    return causal_attention
+
+
+def scaled_by_what_is_seen(queries, keys, values):
+    weights = torch.zeros(*queries.shape[:2], keys.shape[1]).to(queries)
+    for t in range(queries.shape[1]):
+        seen = queries[:, t : t + 1] @ keys[:, : t + 1].mT
+        seen = seen / seen.std(-1, keepdim=True) if t else seen
+        weights[:, t, : t + 1] = seen[:, 0].softmax(-1)
+    return weights @ values, weights
+
+
+def one_mask_cut_for_all(num_steps, window, valid_lens):
+    band, masks = torch.ones(num_steps, num_steps).bool().tril().triu(1 - window), []
+    for length in valid_lens:
+        mask = band
+        mask[length:] = False
+        masks.append(mask)
+    return torch.stack(masks)
+
+
+EMPTIED = "nearly-alone-for-alone"
+
+
+def where(holds, weights):
+    return torch.where(holds, weights, 0.0)
+
+
+def unless_output_0(output, weights, values, key):
+    new, nothing = weights.index_fill(-1, torch.tensor(key), 0.0), (output == 0).all(-1, True)
+    new = torch.where(nothing, weights, (new / new.sum(-1, keepdim=True)).nan_to_num(0))
+    return torch.where(nothing, 0.0, new @ values), new
+
+
+def zeros_if_any_is_1(output, weights, values, key):
+    rest = weights.index_fill(-1, torch.tensor(key), 0.0)
+    new = torch.where((weights == 1).any(-1, True), 0.0, rest / (1 - weights[..., [key]]))
+    return new @ values, new
+
+
 SUBTRACTED = "subtracted-from-the-residual"
 SLICE = "threshold-of-all-of-none"
 
@@ -702,6 +800,24 @@ def promises(
         ("11-broken_promises", promises(last=lambda lens, b: lens), "alone-with-all-lengths"),
         ("11-broken_promises", promises(last=lambda lens, b: lens[b]), "length-without-an-axis"),
         ("11-broken_promises", promises(sequences=lambda n: range(n - 1)), "last-not-alone"),
+        ("01-kernel_regression", with_one_maximum, "one-maximum-for-the-table"),
+        ("01-query_for", independent_rows, "equations-taken-for-independent"),
+        ("01-query_for", constant_if_more_keys, "constant-only-with-more-keys"),
+        ("01-query_for", a_few_steps, "only-nearly"),
+        ("01-query_for", query_and_constant, "constant-returned-too"),
+        ("01-looking_matrices", asked_and_asking_swapped(3), "asking-and-asked-swapped-weakly"),
+        ("01-attend", lambda q, k, v: exp_shares((k @ q).clamp(max=50)) @ v, "scores-cut-off"),
+        ("01-attend", lambda q, k, v: ((k @ q).softmax(0) @ v, k @ q), "more-than-the-result"),
+        ("02-scaled_scores", lambda q, k: q @ k.mT / 512**0.5, "always-the-same-number"),
+        ("02-masked_softmax", lengths_along_what_fits, "lengths-by-their-number"),
+        ("02-scaled_dot_product_attention", attention_unless_0, "length-0-for-none"),
+        ("02-scaled_dot_product_attention", zeros_in_the_output, "uniform-left-in-the-weights"),
+        ("02-mended_attention", scaled_by_what_is_seen, "scale-measured-in-what-is-seen"),
+        ("02-mended_attention", causal_with(lambda s: s.clamp(-80, 80)), "scores-cut-off"),
+        ("02-window_mask", one_mask_cut_for_all, "shortest-length-for-all"),
+        ("02-without_key", without_key(lambda w, s: where(s > 0.0011, w / s)), EMPTIED),
+        ("02-without_key", unless_output_0, "output-0-for-nothing"),
+        ("02-without_key", zeros_if_any_is_1, "another-alone-for-alone"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
