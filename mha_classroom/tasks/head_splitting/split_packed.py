@@ -5,6 +5,7 @@ import torch
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.transpose_qkv import (
     AS_FLOATS,
+    SQUEEZED,
     STEP_1,
     STEP_2,
     STEP_3,
@@ -141,6 +142,20 @@ PACKING = {
         "Each head before it owns d features, not one less.",
         section=STEP_1,
         wrong=build_packed(split=_starting_early),
+    ),
+    "squeezed": known(*SQUEEZED, section=STEP_3, wrong=build_packed(finish=lambda X: X.squeeze())),
+    "features-in-front-and-reshaped": known(
+        "You bring the features in front of the words, and reshape to (B, H, L, d) then.",
+        "reshape deals numbers out as they lie in memory: a row gets one feature of several words. "
+        "Of the axes words, heads and features, which has to change its place?",
+        section=TRAP,
+        wrong=build_packed(split=lambda X, H: X.transpose(1, 2).reshape(len(X), H, X.shape[1], -1)),
+    ),
+    "words-and-features-swapped": known(
+        "Words and features have changed places in all three: you return (B, H, d, L).",
+        "Attention multiplies (words, features) matrices: words before features.",
+        section=STEP_2,
+        wrong=build_packed(finish=lambda X: X.mT),
     ),
     "heads-in-front-of-the-batch": known(
         "The heads stand in front of the batch: you return (num_heads, B, L, d).",

@@ -4,7 +4,14 @@ import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.spread_valid_lens import LENGTHS
-from mha_classroom.tasks.head_splitting.transpose_qkv import SQUEEZED, STEP_1, STEP_2, STEP_3, TRAP
+from mha_classroom.tasks.head_splitting.transpose_qkv import (
+    FIRST_SEQUENCE,
+    SQUEEZED,
+    STEP_1,
+    STEP_2,
+    STEP_3,
+    TRAP,
+)
 
 
 def transpose_grouped(X, num_heads, num_kv_heads):
@@ -92,6 +99,20 @@ GROUPED = {
     "squeezed-for-one-key-head": known(*SQUEEZED, section=STEP_3, wrong=_squeezed_for_one_key_head),
     "squeezed": known(
         *SQUEEZED, section=STEP_3, wrong=lambda *given: transpose_grouped(*given).squeeze()
+    ),
+    "first-sequence-only": known(
+        *FIRST_SEQUENCE,
+        section=STEP_3,
+        wrong=lambda X, H, G: transpose_grouped(X[:1], H, G),
+    ),
+    "features-in-front-and-reshaped": known(
+        "You bring the features in front of the words, and reshape then.",
+        "reshape deals numbers out as they lie in memory: a row gets one feature of several words. "
+        "Of the axes words, heads and features, which has to change its place?",
+        section=TRAP,
+        wrong=build_grouped(
+            split=lambda X, G: X.transpose(1, 2).reshape(len(X), G, X.shape[1], -1)
+        ),
     ),
     "key-head-0-for-all": known(
         "All query heads get key head 0.",

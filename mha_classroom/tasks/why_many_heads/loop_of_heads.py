@@ -393,6 +393,12 @@ JOINING = {
     "squeezed-in-front": known(
         twin="squeezed", wrong=lambda *given: loop_of_heads(*given).squeeze(0)
     ),
+    "first-sequence-only": known(
+        "Your output holds the first sequence alone.",
+        "With a batch of one nobody notices. Every sequence of the batch is to be there.",
+        section=LOOP_OF_HEADS,
+        wrong=lambda X, *matrices: loop_of_heads(X[:1], *matrices),
+    ),
     "last-head-left-out": known(
         *LEFT_OUT,
         section=SUM_OF_HEADS,

@@ -163,6 +163,28 @@ SUM = {
         "Does a `return` stand inside the loop? It ends it in the first round.",
         combine=lambda terms: terms[0],
     ),
+    "rows-of-the-head-before": known(
+        "Head h meets the rows of head h − 1, and head 0 those of the last one.",
+        "Is there an h - 1 in your answer? In Python index -1 is the last: nothing complains.",
+        wrong=build_sum(
+            rows=lambda W_o, h, H, d_v: W_o[(h - 1) % H * d_v : ((h - 1) % H + 1) * d_v]
+        ),
+    ),
+    "rows-start-early": known(
+        "The rows of head h start at row h · (d_v − 1).",
+        "Each head before it owns d_v rows, not one less.",
+        wrong=build_sum(rows=lambda W_o, h, H, d_v: W_o[h * (d_v - 1) : h * (d_v - 1) + d_v]),
+    ),
+    "no-output-projection": known(
+        "You return the heads side by side: W_o is not used.",
+        "What is asked for is the output: each head times its own rows of W_o, added up.",
+        wrong=lambda heads, W_o: torch.cat(list(heads), -1),
+    ),
+    "heads-summed-without-W_o": known(
+        "You return the sum of the heads: W_o is not used.",
+        "Added up, heads write on top of each other. Each goes through its own rows of W_o first.",
+        wrong=lambda heads, W_o: heads.sum(0),
+    ),
     "last-head-left-out": known(
         *LEFT_OUT, wrong=build_sum(combine=lambda terms: terms[: max(1, len(terms) - 1)].sum(0))
     ),

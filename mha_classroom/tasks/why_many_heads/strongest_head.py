@@ -103,6 +103,12 @@ def _lined_up(heads, W_o):
     return (heads @ W_o.reshape(len(heads), _width_of(heads), -1)).abs().argmax(0)
 
 
+def _width_from_d_out(heads, W_o):
+    d = W_o.shape[1] // len(heads)
+    terms = [head @ W_o[h * d : (h + 1) * d] for h, head in enumerate(heads)]
+    return torch.stack(terms).abs().argmax(0)
+
+
 def _nobody_at_0(sizes):
     """As if the search began with a largest term of 0 and head -1."""
     return torch.where(sizes.amax(0) > 0, sizes.argmax(0), -1)
@@ -202,7 +208,7 @@ STRONGEST = {
         "a strongest head, too: read in the statement which one counts.",
         wrong=build_strongest(pick=_nobody_at_0),
     ),
-    "heads-counted-on-an-axis-of-1": known(
+    "axis-of-heads-kept": known(
         "Your result has an axis of size 1 in front.",
         "The axis of the heads is gone once one of them is chosen. keepdim keeps it.",
         wrong=build_strongest(pick=lambda sizes: sizes.argmax(0, keepdim=True)),
@@ -212,6 +218,21 @@ STRONGEST = {
         "A head's features are not those of the output. Its term is what its d_v rows of W_o make "
         "of them.",
         wrong=lambda heads, W_o: heads.abs().argmax(0),
+    ),
+    "rows-start-at-h": known(
+        "The rows of head h start at row h.",
+        "Each head before it owns d_v rows.",
+        rows=lambda W_o, H, d_v: torch.stack([W_o[h : h + d_v] for h in range(H)]),
+    ),
+    "rows-reversed": known(
+        "The last head goes through the first rows of W_o.",
+        "The first d_v rows belong to head 0.",
+        rows=lambda W_o, H, d_v: W_o.reshape(H, d_v, -1).flip(0),
+    ),
+    "width-from-d_out": known(
+        "You take d_out // H for the width of a head.",
+        "A piece of W_o has as many rows as a head has features. Which axis of heads counts these?",
+        wrong=_width_from_d_out,
     ),
     "heads-line-up-with-sequences": known(*LINED_UP, wrong=_lined_up),
     "single-product": known(
