@@ -472,6 +472,133 @@ SUBTRACTED = "subtracted-from-the-residual"
 SLICE = "threshold-of-all-of-none"
 
 
+def loop_from_the_end(scale):
+    def loop_of_heads(X, W_q, W_k, W_v, W_o):
+        heads = []
+        for h in range(len(W_q)):
+            weights = ((X @ W_q[h]) @ (X @ W_k[h]).mT * scale(W_q.shape[2])).softmax(-1)
+            heads.insert(0, weights @ (X @ W_v[h]))
+        return torch.cat(heads, -1) @ W_o
+
+    return loop_of_heads
+
+
+def sum_with_width(width):
+    def output_as_sum(heads, W_o):
+        d = width(heads, W_o)
+        return sum(heads[h] @ W_o[h * d : (h + 1) * d] for h in range(len(heads)))
+
+    return output_as_sum
+
+
+def neighbours(d, L, lead=200.0, ring=(-1, 1), features=None):
+    W_q, W_k = torch.zeros(2, 2, d + L, L)
+    W_v = torch.zeros(2, d + L, d)
+    W_k[:, d:] = torch.eye(L)
+    W_q[:, d:] = lead * torch.stack([torch.eye(L).roll(step, 1) for step in ring])
+    W_v[:, : features or d] = torch.eye(d)[: features or d]
+    return W_q, W_k, W_v
+
+
+def lead_of_98(d, L):
+    return neighbours(d, L, math.log(49 * (L - 1)) * math.sqrt(L))
+
+
+def folds(W_v, W_o, rows, heads=None):
+    d = W_v.shape[2]
+    wide = W_v.new_zeros(len(W_v), W_v.shape[1], W_o.shape[1])
+    for h in range(heads or len(W_v)):
+        wide[h] = W_v[h] @ W_o[rows(h, d) :][:d]
+    return wide
+
+
+def fold_with_the_rows_before(W_v, W_o):
+    pieces = W_o.split(W_v.shape[2])
+    return torch.stack([W_v[h] @ pieces[h - 1] for h in range(len(W_v))])
+
+
+def removal(change):
+    def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
+        stay = [h for h in range(num_heads) if h not in removed]
+        cut = [
+            torch.cat([W.chunk(num_heads, axis)[h] for h in stay], axis)
+            for W, axis in ((W_q, 1), (W_k, 1), (W_v, 1), (W_o, 0))
+        ]
+        return change(*cut, W_o)
+
+    return remove_heads
+
+
+def remove_by_moved_numbers(W_q, W_k, W_v, W_o, num_heads, removed):
+    left = []
+    for W, axis in ((W_q, 1), (W_k, 1), (W_v, 1), (W_o, 0)):
+        pieces = list(W.chunk(num_heads, axis))
+        for gone, h in enumerate(removed):
+            pieces.pop(h - gone)
+        left.append(torch.cat(pieces, axis))
+    return left
+
+
+class WeightsOfItsOwn(nn.Module):
+    """It drops weights by a mask of its own."""
+
+    def __init__(self, key_size, query_size, value_size, width, num_heads, dropout=0.0, bias=False):
+        super().__init__()
+        self.num_heads, self.rate = num_heads, dropout
+        sizes = {"W_q": query_size, "W_k": key_size, "W_v": value_size, "W_o": width}
+        for name, size in sizes.items():
+            setattr(self, name, nn.Linear(size, width, bias=bias))
+
+    def kept(self, weights):
+        return weights * (torch.rand_like(weights) >= self.rate)
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        pairs = ((self.W_q, queries), (self.W_k, keys), (self.W_v, values))
+        q, k, v = (W(X).unflatten(2, (self.num_heads, -1)).transpose(1, 2) for W, X in pairs)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if valid_lens is not None:
+            real = torch.arange(k.shape[2]) < valid_lens.reshape(len(q), -1, 1)
+            scores = scores.masked_fill(~real[:, None], -torch.inf)
+        weights = scores.softmax(-1).nan_to_num()
+        weights = self.kept(weights) if self.training else weights
+        return self.W_o((weights @ v).transpose(1, 2).flatten(2))
+
+
+class WeightsToSum1(WeightsOfItsOwn):
+    def kept(self, weights):
+        weights = F.dropout(weights, self.rate)
+        return weights / weights.sum(-1, keepdim=True).clamp(min=1e-9)
+
+
+def repack_matrices_only(packed, num_heads):
+    n, width = packed.shape
+    return packed.reshape(num_heads, 3, -1, width).permute(1, 0, 2, 3).reshape(n, width)
+
+
+def spread_tables_as_a_whole(lens, H):
+    return lens.repeat_interleave(H) if lens.dim() == 1 else torch.cat([lens] * H)
+
+
+def grouped_with_one_key_head(one):
+    def transpose_grouped(X, H, G):
+        if G == 1:
+            return one(X, H)
+        return X.unflatten(2, (G, -1)).transpose(1, 2).repeat_interleave(H // G, 1).flatten(0, 1)
+
+    return transpose_grouped
+
+
+NOT_SCALED_UP = "dropped-and-not-scaled-up"
+REVERSED_BY_WIDTH = "heads-reversed + divided-by-width"
+FROM_D_MODEL = "width-from-d_model"
+EXCHANGED = "queries-and-keys-exchanged"
+FIRST_ROWS = "first-rows-of-W_o"
+IN_TABLES = "uniform-for-length-0-in-tables"
+IN_TRAINING = "put-in-training-mode"
+WHOLE = "batch-repeated-for-one-key-head"
+WEAK_RING = "heads-swapped-and-weak-on-a-ring"
+
+
 def output(add):
     class BertSelfOutput(nn.Module):
         def __init__(self, config):
@@ -818,6 +945,38 @@ def promises(
         ("02-without_key", without_key(lambda w, s: where(s > 0.0011, w / s)), EMPTIED),
         ("02-without_key", unless_output_0, "output-0-for-nothing"),
         ("02-without_key", zeros_if_any_is_1, "another-alone-for-alone"),
+        ("03-loop_of_heads", loop_from_the_end(lambda d: 1), "heads-reversed + not-scaled"),
+        ("03-loop_of_heads", loop_from_the_end(lambda d: 1 / d), REVERSED_BY_WIDTH),
+        ("03-output_as_sum", sum_with_width(lambda Y, W: W.shape[1] // len(Y)), FROM_D_MODEL),
+        ("03-neighbour_weights", lambda d, L: neighbours(d, L, features=1), "one-feature-only"),
+        ("03-neighbour_weights", lambda d, L: neighbours(d, L, 4.0, (1, -1)), WEAK_RING),
+        ("03-neighbour_weights", lead_of_98, "root-of-d_k-forgotten"),
+        ("03-fold_W_o", lambda W, W_o: folds(W, W_o, lambda h, d: h * (d - 1)), "rows-start-early"),
+        ("03-fold_W_o", lambda W, W_o: folds(W, W_o, lambda h, d: h * d, 1), "only-head-0-filled"),
+        ("03-fold_W_o", fold_with_the_rows_before, "rows-of-the-head-before"),
+        ("03-remove_heads", remove_by_moved_numbers, "numbers-moved-back"),
+        ("03-remove_heads", removal(lambda q, k, v, o, W_o: (k, q, v, o)), EXCHANGED),
+        ("03-remove_heads", removal(lambda q, k, v, o, W_o: (q, k, v, W_o[: len(o)])), FIRST_ROWS),
+        ("04-MultiHeadAttention", WeightsOfItsOwn, NOT_SCALED_UP),
+        ("04-MultiHeadAttention", WeightsToSum1, NOT_SCALED_UP),
+        (
+            "04-MultiHeadAttention",
+            WRONG["04-MultiHeadAttention"]["lengths of the call before"],
+            "lengths-remembered",
+        ),
+        (
+            "04-MultiHeadAttention",
+            WRONG["04-MultiHeadAttention"]["zeros for lengths, not for tables"],
+            IN_TABLES,
+        ),
+        (
+            "04-load_torch_weights",
+            WRONG["04-load_torch_weights"]["attention in training mode"],
+            IN_TRAINING,
+        ),
+        ("04-repack", repack_matrices_only, "biases-refused-by-unpacking"),
+        ("04-spread_valid_lens", spread_tables_as_a_whole, "tables-repeated-as-a-whole"),
+        ("04-transpose_grouped", grouped_with_one_key_head(lambda X, H: X.repeat(H, 1, 1)), WHOLE),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

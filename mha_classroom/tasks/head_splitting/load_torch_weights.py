@@ -23,7 +23,7 @@ def loading_cases(draw):
     for bias, name in (
         (True, "with biases"),
         (False, "without biases"),
-        (True, "W_k and reference are frozen"),
+        (True, "both in eval mode, W_k and reference are frozen"),
     ):
         inputs = {"num_hiddens": 6, "num_heads": 3}
         inputs["in_proj_weight"] = draw.normal(18, 6)
@@ -80,10 +80,16 @@ def _check_reference(state, inputs, frozen):
 
 
 def _check_trainable(state, module, frozen_before):
-    """frozen_before: the names, or how they begin, of the parameters that were not trainable."""
-    if state["training"] is not True:
+    """frozen_before: the names, or how they begin, of the parameters that were not trainable.
+
+    Where there are any, the module was in eval mode.
+    """
+    trained = not frozen_before
+    if state["training"] is not trained:
+        now, before = ("eval", "training") if trained else ("training", "eval")
         raise AnswerError(
-            f"Afterwards {module} is in eval mode, and it was training before. {NUMBERS_ONLY}"
+            f"Afterwards {module} is in {now} mode, and before it was in {before} mode. "
+            f"{NUMBERS_ONLY}"
         )
     before = {name: not name.startswith(tuple(frozen_before)) for name in state["numbers"]}
     after = {name: state["trainable"].get(name) for name in before}
@@ -114,6 +120,7 @@ def build_loading(
     cut=lambda packed, H: packed.chunk(3),
     cut_bias=None,
     order=(0, 1, 2),
+    bias_order=None,
     turn_in=unchanged,
     turn_out=unchanged,
     in_bias=True,
@@ -132,7 +139,7 @@ def build_loading(
             if reference.in_proj_bias is None:
                 return
             biases = (cut_bias or cut)(reference.in_proj_bias, H)
-            for linear, i in zip(linears, order, strict=True):
+            for linear, i in zip(linears, bias_order or order, strict=True):
                 if in_bias:
                     linear.bias.copy_(biases[i])
             if out_bias:
@@ -171,6 +178,46 @@ def _expecting_biases(cut):
 
 def _in_turn(packed, H):
     return [packed[i::3] for i in range(3)]
+
+
+def _added(attention, reference):
+    before = {name: X.detach().clone() for name, X in attention.named_parameters()}
+    build_loading()(attention, reference)
+    with torch.no_grad():
+        for name, parameter in attention.named_parameters():
+            parameter += before[name]
+
+
+def _frozen_left_out(attention, reference):
+    kept = {n: X.detach().clone() for n, X in attention.named_parameters() if not X.requires_grad}
+    build_loading()(attention, reference)
+    with torch.no_grad():
+        for name, numbers in kept.items():
+            attention.get_parameter(name).copy_(numbers)
+
+
+def _in_training(attention, reference):
+    build_loading()(attention, reference)
+    attention.train()
+
+
+BY_HEAD = (
+    "You take the rows of in_proj_weight head by head: queries, keys and values of head 0, "
+    "then those of head 1.",
+    "Some libraries pack them so. Here the queries of all heads come first.",
+)
+NAMES = ("queries", "keys", "values")
+# For each of W_q, W_k and W_v, which third it gets.
+COPIED_TWICE = {"W_k": (0, 0, 2), "W_v": (0, 1, 1), "W_q": (1, 1, 2)}
+BIASES_EXCHANGED = ((1, 0, 2), (0, 2, 1), (2, 1, 0))
+
+
+def _copied_twice(name, order):
+    other = NAMES[order[("W_q", "W_k", "W_v").index(name)]]
+    return (
+        f"{name} got the weights of the {other}, which are in another matrix already.",
+        "Each has a third of its own. Is a line copied where one name has not been changed?",
+    )
 
 
 IN_TURN = (
@@ -231,11 +278,52 @@ LOADING = {
         "Each has a third of its own.",
         order=(0, 0, 0),
     ),
-    "packed-by-head": known(
-        "You take the rows of in_proj_weight head by head: queries, keys and values of head 0, "
-        "then those of head 1.",
-        "Some libraries pack them so. Here the queries of all heads come first.",
-        cut=_by_head,
+    **{
+        f"wrong-third-in-{name}": known(
+            *_copied_twice(name, order), wrong=build_loading(order=order)
+        )
+        for name, order in COPIED_TWICE.items()
+    },
+    **{
+        f"wrong-third-in-{name}-biases-right": known(
+            *_copied_twice(name, order), wrong=build_loading(order=order, bias_order=(0, 1, 2))
+        )
+        for name, order in COPIED_TWICE.items()
+    },
+    **{
+        f"biases-exchanged-{'-'.join(NAMES[i] for i in order)}": known(
+            "The matrices are right. The biases are taken in the order "
+            f"{', '.join(NAMES[i] for i in order)}.",
+            "in_proj_bias holds those of queries, keys and values, in this order.",
+            wrong=build_loading(bias_order=order),
+        )
+        for order in BIASES_EXCHANGED
+    },
+    "one-bias-for-all": known(
+        "W_q, W_k and W_v all got the same third of in_proj_bias. The matrices are right.",
+        "Each has a third of its own. Is a line copied where one name has not been changed?",
+        wrong=build_loading(bias_order=(0, 0, 0)),
+    ),
+    "added": known(
+        "You add the weights to those that are there.",
+        "add_ and += keep what was there before. Numbers of attention are to be replaced.",
+        wrong=_added,
+    ),
+    "frozen-left-out": known(
+        "Frozen parameters of attention are as they were.",
+        "Frozen means that training does not change them. They get their numbers like the others, "
+        "and stay frozen.",
+        wrong=_frozen_left_out,
+    ),
+    "put-in-training-mode": known(
+        "You put attention in training mode, also where it was in eval mode.",
+        "Whoever calls your function decides about that. Loading weights changes numbers and "
+        "nothing else.",
+        wrong=_in_training,
+    ),
+    "packed-by-head": known(*BY_HEAD, cut=_by_head),
+    "packed-by-head-biases-right": known(
+        *BY_HEAD, wrong=build_loading(_by_head, lambda packed, H: packed.chunk(3))
     ),
     "rows-in-turn": known(*IN_TURN, cut=_in_turn),
     "rows-in-turn-biases-right": known(

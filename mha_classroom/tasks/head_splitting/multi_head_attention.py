@@ -13,6 +13,7 @@ from mha_classroom.tasks.head_splitting.runs import MATRICES, SIZES, misfit, run
 from mha_classroom.tasks.head_splitting.spread_valid_lens import LENGTHS
 from mha_classroom.tasks.head_splitting.transpose_output import BACK, right_merge
 from mha_classroom.tasks.head_splitting.transpose_qkv import (
+    SQUEEZED,
     STEP_1,
     TRAP,
     cut_words,
@@ -21,7 +22,7 @@ from mha_classroom.tasks.head_splitting.transpose_qkv import (
 )
 from mha_classroom.tasks.why_many_heads.one_head import MODULES
 from mha_course import multihead
-from mha_course.attention import length_mask
+from mha_course.attention import length_mask, scaled_dot_product_attention
 
 
 def module_cases(draw):
@@ -53,11 +54,18 @@ def module_cases(draw):
         case("a sequence of length 0", six, 3, (2, 4), valid_lens=[4, 0, 1]),
         case("with biases", (6, 6, 6, 6, 2), 2, (4, 5), valid_lens=[5, 3], bias=True),
         case("as many sequences as queries", six, 3, (3, 5), valid_lens=[5, 2, 3]),
+        case("one length a query, one of them 0", six, 2, (2, 5), valid_lens=[[2, 0], [5, 3]]),
         case("one query, nothing to attend to", six, 2, (1, 4), valid_lens=[0, 0], bias=True),
+        _after_lengths(case("after a call with lengths, one without", six, 2, (2, 4)), [3, 1]),
         case("in training, without dropout", six, 3, (2, 4), valid_lens=[1, 0, 3], training=True),
         case("dropout=1.0", (6, 6, 6, 6, 2), 2, (4, 5), bias=True, dropout=1.0),
         _one_key_case(case("dropout=0.25, one key", six, 4, (7, 1), dropout=0.25)),
     ]
+
+
+def _after_lengths(case, lengths):
+    case.inputs["lengths before"] = torch.tensor(lengths)
+    return case
 
 
 def _one_key_case(case):
@@ -175,10 +183,26 @@ def _check_dropout(inputs, once, again, trained):
     whole = bool((factors - rounded[..., :1]).abs().max() < 1e-6)
     if not whole or len(rounded.unique()) != 2:
         raise AnswerError(
-            f"In training, with dropout={dropout}, something other than attention weights "
-            "is dropped, or nothing. Where there is one key, the result of a head is one weight "
-            f"times one value: either 0, or that value divided by {1 - dropout}."
+            f"In training, with dropout={dropout}, {_what_is_dropped(factors, rounded)} Where "
+            "there is one key, the result of a head is one weight times one value: either 0, or "
+            f"that value divided by {1 - dropout}."
         )
+
+
+def _what_is_dropped(factors, rounded):
+    """What it looks like, from what became of each number (B, L, H, d), and what should have.
+
+    rounded: 0, or else what a number should have been multiplied by.
+    """
+    if (factors - 1).abs().max() < 1e-6 or not (rounded == 0).any():
+        return "nothing is dropped."
+    if (factors - (rounded != 0).double()[..., :1]).abs().max() < 1e-6:
+        return "weights are dropped, and those that stay are as they would be without dropout."
+    if (factors - rounded).abs().max() > 1e-6:
+        return "something other than attention weights is dropped."
+    if torch.equal(rounded, rounded[:, :1].expand_as(rounded)):
+        return "single features are dropped, the same for all queries."
+    return "single features are dropped."
 
 
 class _Linear(nn.Linear):
@@ -211,6 +235,7 @@ def build_module(
     finish=lambda self, output: self.W_o(output),
     roles=("W_q", "W_k", "W_v"),
     inputs=lambda queries, keys, values: (queries, keys, values),
+    drop_projected=lambda self, projected: projected,
     defaults=(0.0, False),
 ):
     """It does without what makes a module slow, since a check tries hundreds of them.
@@ -252,7 +277,7 @@ def build_module(
             linears = [self._modules[role] for role in roles]
             given = inputs(queries, keys, values)
             projected = (F.linear(X, W.weight, W.bias) for W, X in zip(linears, given, strict=True))
-            q, k, v = (split(X, H) for X in projected)
+            q, k, v = (split(drop_projected(self, X), H) for X in projected)
             lens = None if valid_lens is None else spread(valid_lens, H)
             by = scale(q.shape[-1], heads=H, keys=k.shape[1], inputs=queries.shape[-1])
             weights = empty_row(attend(self, q, k, lens, by))
@@ -290,6 +315,104 @@ def _lengths_not_spread(**parts):
         **parts,
     )
 
+
+class _ZerosForLengthsOnly(build_module()):
+    """A query of length 0 brings zeros if lengths are (B,), and the average if they are (B, L)."""
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        table = valid_lens is not None and valid_lens.dim() == 2
+        forward = AVERAGING.forward if table else super().forward
+        given = (self,) if table else ()
+        return forward(*given, queries, keys, values, valid_lens)
+
+
+AVERAGING = build_module(fill=-1e9)
+
+
+class _Remembering(build_module()):
+    lengths = None
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        self.lengths = self.lengths if valid_lens is None else valid_lens
+        return super().forward(queries, keys, values, self.lengths)
+
+
+class _Residual(build_module()):
+    def forward(self, queries, *others):
+        return super().forward(queries, *others) + queries
+
+
+class _ResidualWhereItFits(build_module()):
+    def forward(self, queries, *others):
+        output = super().forward(queries, *others)
+        return output + queries if output.shape == queries.shape else output
+
+
+class _KeysCutLikeQueries(build_module()):
+    def forward(self, queries, keys, values, valid_lens=None):
+        if queries.shape[1] != keys.shape[1]:
+            q, k, v = self.W_q(queries), self.W_k(keys), self.W_v(values)
+            shape = (*queries.shape[:2], self.num_heads, -1)
+            q, k, v = (X.reshape(shape).transpose(1, 2).flatten(0, 1) for X in (q, k, v))
+            return q @ k.mT  # which raises, if cutting has not
+        return super().forward(queries, keys, values, valid_lens)
+
+
+class _KeysFromQueries(build_module()):
+    """With lesson 2's attention, which raises in words of its own."""
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        H = self.num_heads
+        projected = (self.W_q(queries), self.W_k(queries), self.W_v(values))
+        lens = None if valid_lens is None else valid_lens.repeat_interleave(H, dim=0)
+        attend = scaled_dot_product_attention
+        heads = attend(*(right_split(X, H) for X in projected), lens)
+        return self.W_o(right_merge(heads[0], H))
+
+
+class _Squeezed(build_module()):
+    def forward(self, *given):
+        return super().forward(*given).squeeze()
+
+
+class _SqueezedInFront(build_module()):
+    def forward(self, *given):
+        return super().forward(*given).squeeze(0)
+
+
+def _places_of_queries(q, k):
+    """So that rows of the table are hidden, not columns."""
+    return torch.arange(q.shape[1])[:, None].expand(-1, k.shape[1])
+
+
+def _merge_interleaved(X, H):
+    return X.unflatten(0, (-1, H)).permute(0, 2, 3, 1).flatten(2)
+
+
+RESIDUAL = (
+    "You add the queries to the output.",
+    "A transformer layer does so afterwards. Multi-head attention itself does not.",
+)
+FUTURE_HIDDEN = (
+    "You hide the keys that come later: a causal mask.",
+    "That is for models that write text, and nobody asks for it here. A query sees all keys "
+    "that valid_lens lets it see, whatever their place.",
+)
+KEYS_FROM_QUERIES = (
+    "Your keys are made from the queries: the argument keys has no effect.",
+    "In self-attention a caller passes the same tensor three times. It is the caller who decides "
+    "that.",
+)
+QUERIES_HIDDEN = (
+    "Your mask hides queries past the length, not keys.",
+    "valid_lens says how many keys are real: a query that is padding may look where it likes, and "
+    "nobody may look at padding. Which axis of the scores counts the keys?",
+)
+ROUNDED = (
+    "You divide the scores by the square root of d without what stands after the point.",
+    "With d = 4 nobody notices: its root is a whole number. int, // and floor leave out the rest, "
+    "and the root of 3 is 1.73.",
+)
 
 MODULE = {
     "split-without-transpose": known(
@@ -448,6 +571,54 @@ MODULE = {
         "A softmax over nothing but -inf divides 0 by 0. Such a row has to give zeros.",
         empty_row=lambda weights: weights,
     ),
+    "uniform-for-length-0-in-tables": known(
+        "A query of length 0 gets the average of all values where lengths come as a table (B, L). "
+        "Where they come as (B,) it gets zeros.",
+        "A length of 0 means the same in both: there is nothing to attend to.",
+        wrong=_ZerosForLengthsOnly,
+    ),
+    "lengths-remembered": known(
+        "Called without lengths, your module uses those of the call before.",
+        "A module may keep what is true of all calls. valid_lens=None says that there is no "
+        "padding in this one.",
+        section=LENGTHS,
+        wrong=_Remembering,
+    ),
+    "first-length-for-all": known(
+        "All sequences get the length of the first.",
+        "Each sequence has its own: its heads need that one.",
+        section=LENGTHS,
+        wrong=build_module(
+            spread=lambda lens, H: lens[:1].expand_as(lens).repeat_interleave(H, dim=0)
+        ),
+    ),
+    "queries-hidden": known(
+        *QUERIES_HIDDEN, section=LENGTHS, wrong=build_module(positions=_places_of_queries)
+    ),
+    "queries-hidden-by-a-finite-number": known(
+        *QUERIES_HIDDEN,
+        section=LENGTHS,
+        wrong=build_module(positions=_places_of_queries, fill=-1e9),
+    ),
+    "residual-added": known(*RESIDUAL, wrong=_Residual),
+    "residual-added-where-it-fits": known(*RESIDUAL, wrong=_ResidualWhereItFits),
+    "keys-cut-like-queries": known(
+        "You cut keys and values with the number of the queries.",
+        "In self-attention there are as many of both. Here there may be more keys than queries: "
+        "which tensor says how many?",
+        section=STEP_1,
+        wrong=_KeysCutLikeQueries,
+    ),
+    "interleaved-both-ways": known(
+        "Your heads take features in turn, and you join them in the same way.",
+        "Both steps fit together, and still each head gets other features than its own: head h "
+        "owns the columns h·d to (h+1)·d of each projection.",
+        section=STEP_1,
+        wrong=build_module(split=interleaved, merge=_merge_interleaved),
+    ),
+    "root-rounded-down": known(*ROUNDED, wrong=build_module(scale=lambda d, **_: 1 / int(d**0.5))),
+    "squeezed": known(*SQUEEZED, wrong=_Squeezed),
+    "squeezed-in-front": known(*SQUEEZED, wrong=_SqueezedInFront),
     "uniform-for-length-0": known(
         "A query with nothing to attend to gets the average of all values.",
         "A finite fill makes all its scores equal, and softmax makes equal weights of them. Such a "
@@ -478,10 +649,14 @@ MODULE = {
         section="How PyTorch packs its weights",
         keep=torch.ge,
     ),
+    "future-hidden-by-a-finite-number": known(
+        *FUTURE_HIDDEN,
+        wrong=build_module(
+            also=lambda scores: torch.ones(scores.shape[1:], dtype=torch.bool).tril(), fill=-1e9
+        ),
+    ),
     "future-hidden": known(
-        "You hide the keys that come later: a causal mask.",
-        "That is for models that write text, and nobody asks for it here. A query sees all keys "
-        "that valid_lens lets it see, whatever their place.",
+        *FUTURE_HIDDEN,
         also=lambda scores: torch.ones(scores.shape[1:], dtype=torch.bool).tril(),
     ),
     "no-dropout": known(
@@ -524,6 +699,24 @@ MODULE = {
         drop=lambda self, weights: weights,
         finish=lambda self, output: self.W_o(self.drop(output)),
     ),
+    "dropout-on-the-projections": known(
+        "You drop numbers of the projected queries, keys and values, or of the values alone.",
+        "A dropped weight takes a whole word away from one query in one head. Dropout comes after "
+        "the softmax, before the weighted sum.",
+        wrong=build_module(
+            drop=lambda self, weights: weights,
+            drop_projected=lambda self, projected: self.drop(projected),
+        ),
+    ),
+    "dropped-and-not-scaled-up": known(
+        "You drop weights, and those that stay are not divided by 1 − dropout. (Or you make those "
+        "that stay sum to 1 again.)",
+        "In eval mode nothing is dropped. For the output to be as large there on average, what "
+        "stays in training has to be larger, whatever else was dropped.",
+        wrong=build_module(
+            drop=lambda self, weights: self.drop(weights) * (1 - self.drop.p * self.drop.training)
+        ),
+    ),
     "dropout-inverted": known(
         "Weights are dropped in eval mode, and not in training.",
         "It is the other way round: self.training says whether the module is training.",
@@ -556,6 +749,11 @@ MODULE = {
         "In self-attention a caller passes the same tensor three times. It is the caller who "
         "decides that.",
         inputs=lambda queries, keys, values: (queries, queries, queries),
+    ),
+    "keys-from-queries-in-lesson-2s-attention": known(*KEYS_FROM_QUERIES, wrong=_KeysFromQueries),
+    "keys-from-queries": known(
+        *KEYS_FROM_QUERIES,
+        wrong=build_module(inputs=lambda queries, keys, values: (queries, queries, values)),
     ),
     "values-from-keys": known(
         "The values are made from the keys: the argument values has no effect.",

@@ -26,6 +26,7 @@ def repack_cases(draw):
         case("one head", draw.normal(18, 6), 1),
         case("heads of width 1", draw.normal(12, 12), 4),
         case("a transposed matrix, so it is not contiguous", draw.normal(12, 24).T, 2),
+        case("a matrix of width 1", draw.normal(18, 1), 3),
     ]
 
 
@@ -66,6 +67,62 @@ def _of_matrices_only(packed, H):
 def _of_square_matrices_only(packed, H):
     width = packed.shape[0] // 3
     return packed.reshape(H, 3, width // H, width).transpose(0, 1).reshape(3 * width, width)
+
+
+def _right(packed, H):
+    return packed.unflatten(0, (H, 3, -1)).transpose(0, 1).flatten(0, 2)
+
+
+def _way_back(packed, H):
+    return packed.unflatten(0, (3, H, -1)).transpose(0, 1).flatten(0, 2)
+
+
+def _unpacking_the_shape(rows):
+    def repack(packed, num_heads):
+        n, width = packed.shape
+        return rows(packed, num_heads).reshape(n, width)
+
+    return repack
+
+
+def _last_axis_for_all(packed, H):
+    rows = packed.reshape(H, 3, -1, packed.shape[-1]).transpose(0, 1)
+    return rows.reshape(packed.shape)
+
+
+def _square_matrices_and_biases(packed, H):
+    width = packed.shape[-1]
+    if packed.dim() == 1:
+        return _right(packed, H)
+    return packed.reshape(H, 3, width // H, width).transpose(0, 1).reshape(3 * width, width)
+
+
+def _columns_by_reshape(packed, H):
+    return packed.reshape(len(packed), H, 3, -1).transpose(1, 2).reshape(packed.shape)
+
+
+def _columns_by_unflatten(packed, H):
+    return packed.unflatten(1, (H, 3, -1)).transpose(1, 2).flatten(1)
+
+
+# Of the ways to cut columns each raises in words of its own where there is only one.
+COLUMNS = {
+    "by-reshape": _columns_by_reshape,
+    "by-unflatten": _columns_by_unflatten,
+}
+BIASES_REFUSED = (
+    "For a bias, which has one axis, your function raises: it asks packed for two.",
+    "The same rows of a bias have to move. Write it so that it does not care how many axes stand "
+    "behind the first one.",
+)
+REORDERED = {
+    "queries-and-keys-swapped": ("queries and keys", [1, 0, 2]),
+    "queries-and-values-swapped": ("queries and values", [2, 1, 0]),
+}
+
+
+def _in_order(order):
+    return lambda rows: rows[order].flatten(0, 2)
 
 
 COLUMNS_MOVED = (
@@ -120,6 +177,20 @@ REPACKING = {
         *COLUMNS_MOVED,
         wrong=lambda packed, H: (_columns if packed.dim() > 1 else repack)(packed, H),
     ),
+    **{
+        f"columns-moved-{way}": known(
+            *COLUMNS_MOVED,
+            wrong=lambda packed, H, cut=cut: cut(packed, H) if packed.dim() > 1 else packed,
+        )
+        for way, cut in COLUMNS.items()
+    },
+    **{
+        f"columns-moved-{way}-biases-right": known(
+            *COLUMNS_MOVED,
+            wrong=lambda packed, H, cut=cut: (cut if packed.dim() > 1 else repack)(packed, H),
+        )
+        for way, cut in COLUMNS.items()
+    },
     "features-first": known(
         "You cut the rows as if the first of the new axes were the feature.",
         "In packed, the rows of one head stay together, and in them those of one part: the axes "
@@ -153,6 +224,54 @@ REPACKING = {
         "Only the first axis is cut. Write it so that it does not care what stands behind it.",
         wrong=_of_square_matrices_only,
     ),
+    "biases-refused-by-unpacking": known(*BIASES_REFUSED, wrong=_unpacking_the_shape(_right)),
+    "biases-refused-and-the-way-back": known(
+        "You go the other way, from PyTorch's order to the order by head. And for a bias, which "
+        "has one axis, your function raises: it asks packed for two.",
+        "In what you get, each head has its three blocks together: which of the new axes comes "
+        "first? And the same rows of a bias have to move.",
+        wrong=_unpacking_the_shape(_way_back),
+    ),
+    "biases-refused-by-their-last-axis": known(
+        "For a bias your function raises: its last axis is the one that is cut, and you keep that "
+        "as a width.",
+        "A bias has one axis only. Write it so that it does not care how many axes stand behind "
+        "the first one.",
+        wrong=_last_axis_for_all,
+    ),
+    "square-matrices-only": known(
+        "Your function takes the second axis of a matrix to be d_model wide.",
+        "A matrix may take words of another width. Only the first axis is cut: how long a head is "
+        "follows from it.",
+        wrong=_square_matrices_and_biases,
+    ),
+    "biases-left-as-they-are": known(
+        "A bias comes back as it was; matrices are right.",
+        "Number i of a bias is added to what row i of the matrix makes. If the rows move, it has "
+        "to move, too.",
+        wrong=lambda packed, H: packed.clone() if packed.dim() == 1 else _right(packed, H),
+    ),
+    "width-1-squeezed": known(
+        "A matrix of width 1 comes back with one axis.",
+        "squeeze cannot tell it from a bias that you made a column. What stands behind the first "
+        "axis of packed has to stand there in the result, too.",
+        wrong=lambda packed, H: _right(packed, H).squeeze(-1),
+    ),
+    "squeezed": known(twin="width-1-squeezed", wrong=lambda packed, H: _right(packed, H).squeeze()),
+    "heads-reversed": known(
+        "In each part of your result the heads stand in reverse order, the last one first.",
+        "Both libraries have the rows of head 0 first.",
+        join=lambda rows: rows.flip(1).flatten(0, 2),
+    ),
+    **{
+        id: known(
+            f"In your result {which} have changed places.",
+            "Both libraries have queries, keys, values in this order; one has it once, the other "
+            "once in each head.",
+            join=_in_order(order),
+        )
+        for id, (which, order) in REORDERED.items()
+    },
     "biases-become-columns": known(
         "A bias comes back as a column, with a second axis of size 1.",
         "A bias has one axis and keeps it. What stands behind the first axis of packed has to "
@@ -178,7 +297,14 @@ TASK = Task(
     repack_cases,
     mistakes=read_again(PACKED, REPACKING),
     build=build_repack,
-    alone=("axes-not-joined", "parts-on-an-axis", "values-forgotten", "left-as-it-is"),
+    alone=(
+        "axes-not-joined",
+        "parts-on-an-axis",
+        "values-forgotten",
+        "left-as-it-is",
+        "heads-reversed",
+        *REORDERED,
+    ),
     since=2,
     number=7,
 )

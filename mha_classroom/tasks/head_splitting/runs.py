@@ -26,7 +26,7 @@ def run_module(answer, inputs):
     With dropout, in eval mode and in training: dropout of 1 leaves nothing of the values there,
     and with less the heads of a query are dropped or scaled up one by one. In training without
     dropout the gradients are looked at too, and what a module made without the last two arguments
-    does.
+    does. With "lengths before" it has been called with these before, on the same words.
     Raises: AnswerError if it is no module.
     """
     module = answer(*(inputs[size] for size in SIZES), inputs["dropout"], inputs["bias"])
@@ -38,6 +38,8 @@ def run_module(answer, inputs):
     _load(module, inputs)
     arguments = [inputs[n] for n in ("queries", "keys", "values", "valid_lens") if n in inputs]
     training = inputs.get("training", False)
+    if "lengths before" in inputs:
+        module.train(training)(*arguments, inputs["lengths before"])
     seen["output"] = output = module.train(training)(*arguments)
     seen["training"] = module.training
     if module.training is not training:
@@ -146,7 +148,8 @@ class FourProjections(nn.Module):
 def run_loading(answer, inputs):
     """Load a made reference with the learner's function; return what the two modules are then.
 
-    In a case that is "frozen", W_k of attention and all of reference are not to be trained.
+    In a case that is "frozen", W_k of attention and all of reference are not to be trained, and
+    both modules are in eval mode.
     At last the numbers of reference become 0, which shows whether the two share memory.
     """
     bias = "in_proj_bias" in inputs
@@ -160,6 +163,8 @@ def run_loading(answer, inputs):
     if inputs.get("frozen"):
         attention.W_k.requires_grad_(False)
         reference.requires_grad_(False)
+        attention.eval()
+        reference.eval()
     answer(attention, reference)
     seen = {"attention": _state(attention), "reference": _state(reference)}
     with torch.no_grad():

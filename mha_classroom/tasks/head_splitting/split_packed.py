@@ -5,6 +5,7 @@ import torch
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.transpose_qkv import (
     AS_FLOATS,
+    SQUEEZED,
     STEP_1,
     STEP_2,
     STEP_3,
@@ -71,6 +72,27 @@ def build_packed(cut=cut_in_order, order=(0, 1, 2), split=into_heads, finish=unc
     return split_packed
 
 
+def _starting_early(X, H):
+    d = X.shape[-1] // H
+    return torch.stack([X[..., h * (d - 1) : h * (d - 1) + d] for h in range(H)], 1)
+
+
+def _pieces_of_three_reshaped(X, H):
+    first = X.split(3, -1)[:3]
+    return tuple(part.reshape(*X.shape[:2], H, -1).transpose(1, 2) for part in first)
+
+
+def _open_end(X, H):
+    n = X.shape[-1] // 3
+    return X[..., :n], X[..., n : 2 * n], X[..., n:]
+
+
+PIECES_OF_THREE = (
+    "You cut X into pieces of 3 numbers, instead of into 3 pieces.",
+    "split wants to know how long a piece is, chunk how many there are.",
+)
+
+
 def _first_axis_cut(cut):
     return known(
         "You cut along the axis of sequences.",
@@ -109,9 +131,41 @@ PACKING = {
         "of X is three times as wide as a word?",
         cut=lambda X, H: three(X.chunk(3, dim=1)),
     ),
+    "pieces-of-three-reshaped": known(*PIECES_OF_THREE, wrong=_pieces_of_three_reshaped),
+    "values-from-keys-on": known(
+        "Your values begin where the keys begin: they are the last two thirds of X.",
+        "A slice with an open end goes on to the end. Where do the values begin?",
+        wrong=build_packed(cut=_open_end),
+    ),
+    "heads-start-early": known(
+        "Head h begins at h · (d − 1), where d is the width of a head.",
+        "Each head before it owns d features, not one less.",
+        section=STEP_1,
+        wrong=build_packed(split=_starting_early),
+    ),
+    "squeezed": known(*SQUEEZED, section=STEP_3, wrong=build_packed(finish=lambda X: X.squeeze())),
+    "features-in-front-and-reshaped": known(
+        "You bring the features in front of the words, and reshape to (B, H, L, d) then.",
+        "reshape deals numbers out as they lie in memory: a row gets one feature of several words. "
+        "Of the axes words, heads and features, which has to change its place?",
+        section=TRAP,
+        wrong=build_packed(split=lambda X, H: X.transpose(1, 2).reshape(len(X), H, X.shape[1], -1)),
+    ),
+    "words-and-features-swapped": known(
+        "Words and features have changed places in all three: you return (B, H, d, L).",
+        "Attention multiplies (words, features) matrices: words before features.",
+        section=STEP_2,
+        wrong=build_packed(finish=lambda X: X.mT),
+    ),
+    "heads-in-front-of-the-batch": known(
+        "The heads stand in front of the batch: you return (num_heads, B, L, d).",
+        "The batch comes first, then the heads. With one sequence or one head the numbers are the "
+        "same, and the axes are not.",
+        section=STEP_2,
+        wrong=build_packed(finish=lambda X: X.transpose(0, 1)),
+    ),
     "pieces-of-three": known(
-        "You cut X into pieces of 3 numbers, instead of into 3 pieces.",
-        "split wants to know how long a piece is, chunk how many there are.",
+        *PIECES_OF_THREE,
         cut=lambda X, H: three(X.split(3, -1)),
     ),
     "sequences-chunked": _first_axis_cut(lambda X, H: three(X.chunk(3))),

@@ -24,6 +24,20 @@ def spread_cases(draw):
     ]
 
 
+def _right(lens, H):
+    return lens.repeat_interleave(H, dim=0)
+
+
+def _whole(lens, H):
+    return torch.cat([lens] * H)
+
+
+TO_ONE_LENGTH = (
+    "Of a table (B, L) you keep one length for each sequence.",
+    "Every query has a length of its own there. The table keeps its columns, and each row is "
+    "needed once for each head.",
+)
+
 LENGTHS = "A second trap: whose length is it?"
 
 SPREAD = {
@@ -46,6 +60,38 @@ SPREAD = {
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length before "
         "the next sequence comes. So it is each entry that has to be repeated.",
         wrong=lambda lens, H: lens.repeat(H),
+    ),
+    "tables-repeated-as-a-whole": known(
+        "Lengths of shape (B,) are right. A table (B, L) you repeat as a whole: its rows 0, 1 "
+        "become 0, 1, 0, 1.",
+        "The rows of transpose_qkv are batch first: all heads of a sequence need its row of "
+        "lengths before the next sequence comes.",
+        wrong=lambda lens, H: (_right if lens.dim() == 1 else _whole)(lens, H),
+    ),
+    "only-tables-right": known(
+        "A table (B, L) is right. Lengths of shape (B,) you repeat as a whole: 3, 5 becomes 3, 5, "
+        "3, 5.",
+        "The rows of transpose_qkv are batch first: all heads of a sequence need its length before "
+        "the next sequence comes, whether it is a number or a row.",
+        wrong=lambda lens, H: (_whole if lens.dim() == 1 else _right)(lens, H),
+    ),
+    "lengths-of-0-left-out": known(
+        "You leave out lengths of 0 (and rows that hold nothing else).",
+        "A length of 0 is allowed: that query attends to nothing. And there have to be B · "
+        "num_heads lengths, one for each row of transpose_qkv.",
+        wrong=lambda lens, H: _right(lens[lens.reshape(len(lens), -1).any(1)], H),
+    ),
+    "one-copy-too-many": known(
+        "Each length is there num_heads + 1 times.",
+        "The first one counts, too: how often is it put into the result before your loop over the "
+        "heads begins?",
+        wrong=lambda lens, H: _right(lens, H + 1),
+    ),
+    "tables-to-their-largest-lengths": known(
+        *TO_ONE_LENGTH, wrong=lambda lens, H: _right(lens.reshape(len(lens), -1).amax(1), H)
+    ),
+    "tables-to-their-first-column": known(
+        *TO_ONE_LENGTH, wrong=lambda lens, H: _right(lens.reshape(len(lens), -1)[:, 0], H)
     ),
     "lengths-repeated-on-a-new-axis": known(
         "You repeat the whole tensor with two numbers, as one does with a table: lengths (B,) "

@@ -4,7 +4,14 @@ import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.spread_valid_lens import LENGTHS
-from mha_classroom.tasks.head_splitting.transpose_qkv import STEP_1, STEP_2, STEP_3, TRAP
+from mha_classroom.tasks.head_splitting.transpose_qkv import (
+    FIRST_SEQUENCE,
+    SQUEEZED,
+    STEP_1,
+    STEP_2,
+    STEP_3,
+    TRAP,
+)
 
 
 def transpose_grouped(X, num_heads, num_kv_heads):
@@ -25,6 +32,8 @@ def grouped_cases(draw):
         case("6 query heads for 3 key heads of width 4", draw.normal(2, 5, 12), 6, 3),
         case("one key head for all 5 query heads", draw.normal(3, 4, 10), 5, 1),
         case("as many key heads as query heads", draw.normal(2, 4, 15), 3, 3),
+        case("sequences of one word", draw.normal(2, 1, 8), 4, 2),
+        case("1 sequence, one key head for all 3 query heads", draw.normal(1, 4, 6), 3, 1),
         case("4 query heads for 2 key heads, 2 words", draw.normal(3, 2, 8), 4, 2),
         case(turned, draw.normal(3, 12, 4).transpose(1, 2), 6, 2),
     ]
@@ -65,14 +74,85 @@ def _slice(X, G):
     return lambda g: X[..., g * d : (g + 1) * d]
 
 
+def _to_the_last(X, G):
+    return lambda g: cut(X, G)[:, min(g, G - 1)]
+
+
 # What there is no key head for raises in words of its own, or is empty.
 PICKED = {
     "from-chunks": lambda X, G: X.chunk(G, -1).__getitem__,
     "by-index": lambda X, G: lambda g: cut(X, G)[:, g],
     "by-slice": _slice,
+    "to-the-last": _to_the_last,
 }
 
+
+def _whole_for_one_key_head(X, H, G):
+    return X.repeat(H, 1, 1) if G == 1 else transpose_grouped(X, H, G)
+
+
+def _squeezed_for_one_key_head(X, H, G):
+    return X.squeeze().repeat_interleave(H, 0) if G == 1 else transpose_grouped(X, H, G)
+
+
 GROUPED = {
+    "squeezed-for-one-key-head": known(*SQUEEZED, section=STEP_3, wrong=_squeezed_for_one_key_head),
+    "squeezed": known(
+        *SQUEEZED, section=STEP_3, wrong=lambda *given: transpose_grouped(*given).squeeze()
+    ),
+    "first-sequence-only": known(
+        *FIRST_SEQUENCE,
+        section=STEP_3,
+        wrong=lambda X, H, G: transpose_grouped(X[:1], H, G),
+    ),
+    "features-in-front-and-reshaped": known(
+        "You bring the features in front of the words, and reshape then.",
+        "reshape deals numbers out as they lie in memory: a row gets one feature of several words. "
+        "Of the axes words, heads and features, which has to change its place?",
+        section=TRAP,
+        wrong=build_grouped(
+            split=lambda X, G: X.transpose(1, 2).reshape(len(X), G, X.shape[1], -1)
+        ),
+    ),
+    "key-head-0-for-all": known(
+        "All query heads get key head 0.",
+        "Each group of query heads has a key head of its own. With one key head nobody notices.",
+        wrong=lambda X, H, G: cut(X, G)[:, :1].repeat_interleave(H, 1).flatten(0, 1),
+    ),
+    "key-heads-added": known(
+        "You add the key heads up, and all query heads get the sum.",
+        "Each group of query heads has a key head of its own.",
+        wrong=lambda X, H, G: cut(X, G).sum(1).repeat_interleave(H, 0),
+    ),
+    "key-heads-averaged": known(
+        "You average the key heads, and all query heads get the mean.",
+        "Each group of query heads has a key head of its own.",
+        wrong=lambda X, H, G: cut(X, G).mean(1).repeat_interleave(H, 0),
+    ),
+    "key-heads-reversed": known(
+        "Your key heads stand in reverse order, the last one first.",
+        "Key head 0 owns the first features, and the first group of query heads uses it.",
+        wrong=build_grouped(split=lambda X, G: cut(X, G).flip(1)),
+    ),
+    "divided-upside-down": known(
+        "You repeat each key head num_kv_heads // num_heads times, and mostly that is 0.",
+        "How many query heads share one key head? There are more query heads than key heads.",
+        wrong=build_grouped(group=lambda H, G: G // H),
+    ),
+    "batch-repeated-for-one-key-head": known(
+        "With one key head you repeat all rows as a whole: those of all sequences, then those of "
+        "all sequences again. With more key heads your answer is right.",
+        "All query heads of sequence 0 come first, then all of sequence 1, as in transpose_qkv.",
+        section=STEP_3,
+        wrong=_whole_for_one_key_head,
+    ),
+    "not-cut-where-both-are-equal": known(
+        "With as many key heads as query heads you return X as it is.",
+        "Nothing has to be repeated then. The heads still have to be cut, and joined with the "
+        "batch to one axis.",
+        section=STEP_1,
+        wrong=lambda X, H, G: X.clone() if H == G else transpose_grouped(X, H, G),
+    ),
     "key-heads-repeated-as-a-whole": known(
         "You repeat the key heads as a whole: for 2 key heads they come in the order 0, 1, 0, 1, "
         "0, 1.",

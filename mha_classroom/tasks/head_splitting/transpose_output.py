@@ -3,7 +3,13 @@
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again
-from mha_classroom.tasks.head_splitting.transpose_qkv import STEP_3, TRAP, split_cases
+from mha_classroom.tasks.head_splitting.transpose_qkv import (
+    FIRST_SEQUENCE,
+    SQUEEZED,
+    STEP_3,
+    TRAP,
+    split_cases,
+)
 from mha_course import multihead
 
 
@@ -56,6 +62,45 @@ MERGE = {
         "The first axis holds B · num_heads rows. How many sequences is that?",
         section=STEP_3,
         wrong=lambda X, H: X.reshape(H, -1, *X.shape[1:]).transpose(1, 2).flatten(2),
+    ),
+    "words-and-features-swapped": known(
+        "Words and features have changed places before you join.",
+        "reshape deals numbers out as they lie in memory: a row of your result holds one feature "
+        "of several words. It is heads and words that have to change places.",
+        wrong=lambda X, H: X.mT.reshape(-1, X.shape[1], H * X.shape[2]),
+    ),
+    "heads-summed-and-repeated": known(
+        "You add the heads up and repeat the sum until it is wide enough.",
+        "They are concatenated: each place of the result holds a number of one head.",
+        wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]).sum(1).repeat(1, 1, H),
+    ),
+    "first-sequence-only": known(
+        *FIRST_SEQUENCE,
+        section=STEP_3,
+        wrong=lambda X, H: torch.cat([X[h] for h in range(H)], -1)[None],
+    ),
+    "all-rows-side-by-side": known(
+        "You put all rows of the first axis side by side, those of other sequences too.",
+        "The first axis holds B · num_heads rows. Only num_heads of them belong to one sequence.",
+        section=STEP_3,
+        wrong=lambda X, H: torch.cat(list(X), -1)[None],
+    ),
+    "pieces-of-H-rows-side-by-side": known(
+        "You cut the first axis into pieces of num_heads rows and put the pieces side by side.",
+        "Such a piece is one sequence with all its heads. It is the heads in a piece that stand "
+        "side by side in the result; the sequences stay apart.",
+        section=STEP_3,
+        wrong=lambda X, H: torch.cat(X.split(H), -1),
+    ),
+    "heads-along-the-words": known(
+        "You lay the heads end to end along the words: the sequence becomes num_heads times as "
+        "long.",
+        "Each word has its slice in every head. Which axis has to grow, words or features?",
+        wrong=lambda X, H: torch.cat([X[h::H] for h in range(H)], 1),
+    ),
+    "squeezed": known(*SQUEEZED, section=STEP_3, wrong=lambda X, H: right_merge(X, H).squeeze()),
+    "squeezed-in-front": known(
+        *SQUEEZED, section=STEP_3, wrong=lambda X, H: right_merge(X, H).squeeze(0)
     ),
     "heads-summed": known(
         "You add the heads up.",

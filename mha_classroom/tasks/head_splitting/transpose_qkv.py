@@ -73,7 +73,31 @@ AS_FLOATS = (
     "tensor can take its dtype from X.",
 )
 
+# Of other tasks as well.
+SQUEEZED = (
+    "Your result has lost an axis of size 1.",
+    "squeeze takes such axes away: one sequence, one word or a head of width 1 still has an axis, "
+    "and what comes after this counts on it.",
+)
+FIRST_SEQUENCE = (
+    "Your result holds the first sequence alone.",
+    "With a batch of one nobody notices. Every sequence of the batch is to be there.",
+)
+
 SPLIT = {
+    "features-in-front-and-reshaped": known(
+        "You bring the features in front of the words, and reshape to (B · H, L, d) then.",
+        "reshape deals numbers out as they lie in memory: a row gets one feature of several words. "
+        "Of the axes words, heads and features, which has to change its place?",
+        wrong=lambda X, H: X.transpose(1, 2).reshape(len(X) * H, X.shape[1], -1),
+    ),
+    "first-sequence-only": known(
+        *FIRST_SEQUENCE, section=STEP_3, wrong=lambda X, H: torch.stack(X[0].chunk(H, -1))
+    ),
+    "squeezed": known(*SQUEEZED, section=STEP_3, wrong=lambda X, H: right_split(X, H).squeeze()),
+    "squeezed-in-front": known(
+        *SQUEEZED, section=STEP_3, wrong=lambda X, H: right_split(X, H).squeeze(0)
+    ),
     "split-without-transpose": known(
         "Your heads hold whole words: head 0 got the first words and never sees the last.",
         "reshape deals the numbers out as they lie in memory, and there a word comes before the "

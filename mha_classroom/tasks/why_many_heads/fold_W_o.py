@@ -11,7 +11,7 @@ def fold_W_o(W_v, W_o):
 
 
 def fold_cases(draw):
-    W_v = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0], [0.0, 2.0]]])
+    W_v = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [2.0, 0.0], [0.0, 2.0]]])
     W_o = torch.tensor([[1.0, 0.0], [0.0, 1.0], [10.0, 0.0], [0.0, 100.0]])
 
     def case(name, H, d_model, d_v, d_out):
@@ -75,6 +75,48 @@ def _one_after_the_other(W_v, rows):
     return torch.stack([W_v[h] @ rows[h] for h in range(len(W_v))])
 
 
+def _width_from_d_out(W_v, W_o):
+    d = W_o.shape[1] // len(W_v)
+    return torch.stack([W_v[h] @ W_o[h * d : (h + 1) * d] for h in range(len(W_v))])
+
+
+def _square(W_v, W_o):
+    return W_v @ W_o.reshape(len(W_v), W_v.shape[2], W_v.shape[1])
+
+
+def _put_into_square(W_v, W_o):
+    H, d_model, d_v = W_v.shape
+    wide = W_v.new_zeros(H, d_model, d_model)
+    for h in range(H):
+        wide[h] = W_v[h] @ W_o[h * d_v : (h + 1) * d_v]
+    return wide
+
+
+def _alone(h):
+    def finish(W):
+        """All but the matrix of this head are 0."""
+        kept = torch.zeros_like(W)
+        kept[h] = W[h]
+        return kept
+
+    return finish
+
+
+def _two_heads(W_v, W_o):
+    d = W_v.shape[-1]
+    return torch.stack([W_v[0] @ W_o[:d], W_v[1] @ W_o[d : 2 * d]])
+
+
+def _starting_early(W_o, H, d_v):
+    return torch.stack([W_o[h * (d_v - 1) : h * (d_v - 1) + d_v] for h in range(H)])
+
+
+D_OUT_FOR_D_MODEL = (
+    "You take d_out to be as large as d_model.",
+    "In the lesson it is, and here it need not be. The values now go straight into the output: "
+    "which matrix says how wide that is?",
+)
+
 SUM_OF_HEADS = "The output is a sum"
 
 FOLD = {
@@ -126,6 +168,44 @@ FOLD = {
         )
         for id, multiply in (("in-one-product", torch.matmul), ("in-one-bmm", torch.bmm))
     },
+    "rows-of-the-head-before": known(
+        "Head h gets the rows of head h − 1, and head 0 those of the last one.",
+        "Is there an h - 1 in your answer? In Python index -1 is the last: nothing complains.",
+        rows=lambda W_o, H, d_v: W_o.reshape(H, d_v, -1).roll(1, 0),
+    ),
+    "rows-of-the-head-after": known(
+        "Head h gets the rows of head h + 1, and the last one those of head 0.",
+        "Those of head 0 are the first d_v rows. Where do the rows of head h start?",
+        rows=lambda W_o, H, d_v: W_o.reshape(H, d_v, -1).roll(-1, 0),
+    ),
+    "rows-start-early": known(
+        "The rows of head h start at row h · (d_v − 1).",
+        "Each head before it owns d_v rows, not one less.",
+        wrong=build_fold(rows=_starting_early),
+    ),
+    "only-head-0-filled": known(
+        "Only the matrix of head 0 is filled, the others are zeros.",
+        "Does a `return` stand inside the loop? It ends it in the first round.",
+        wrong=build_fold(finish=_alone(0)),
+    ),
+    "only-the-last-head-filled": known(
+        "Only the matrix of the last head is filled, the others are zeros.",
+        "Is something made anew in each round of the loop? What was there before has to stay.",
+        wrong=build_fold(finish=_alone(-1)),
+    ),
+    "two-heads-always": known(
+        "Your answer is for two heads, whatever their number is.",
+        "The first axis of W_v counts the heads: len(W_v).",
+        wrong=_two_heads,
+    ),
+    "width-from-d_out": known(
+        "You take d_out // H for the width of a head.",
+        "A piece of W_o has as many rows as a head's values have features. Which axis of W_v "
+        "counts these?",
+        wrong=_width_from_d_out,
+    ),
+    "d_out-for-d_model": known(*D_OUT_FOR_D_MODEL, wrong=_square),
+    "d_out-for-d_model-in-a-new-tensor": known(*D_OUT_FOR_D_MODEL, wrong=_put_into_square),
     "rows-reversed": known(
         "The last head gets the first rows of W_o.",
         "The first d_v rows belong to head 0.",

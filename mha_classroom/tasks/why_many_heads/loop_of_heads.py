@@ -4,12 +4,19 @@ import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.why_many_heads.one_head import (
+    CLAMPED,
     MODULES,
     ONE,
+    OVERFLOW_HIDDEN,
+    ROUNDED,
     SHARED,
+    SQUEEZED,
     build_head,
+    clamped,
     head_stages,
     one_head,
+    overflow_hidden,
+    rounded_root,
 )
 
 
@@ -131,7 +138,77 @@ def _mixed(role, shift):
     return loop_of_heads
 
 
-MIXED = {
+def _of_head_0(role):
+    """Each head with the queries, keys or values of head 0."""
+
+    def loop_of_heads(X, W_q, W_k, W_v, W_o):
+        matrices = [W_q, W_k, W_v]
+        matrices[role] = matrices[role][:1].expand_as(matrices[role])
+        return build_loop()(X, *matrices, W_o)
+
+    return loop_of_heads
+
+
+def _heads(X, W_q, W_k, W_v):
+    return [one_head(X, *own) for own in zip(W_q, W_k, W_v, strict=True)]
+
+
+def _places_of_d_k(X, W_q, W_k, W_v, W_o):
+    H, d_k = len(W_q), W_q.shape[-1]
+    joined = X.new_zeros(*X.shape[:2], H * d_k)
+    for h, head in enumerate(_heads(X, W_q, W_k, W_v)):
+        joined[:, :, h * d_k : (h + 1) * d_k] = head
+    return joined @ W_o
+
+
+def _rows_of_d_k(X, W_q, W_k, W_v, W_o):
+    d_k = W_q.shape[-1]
+    return sum(
+        head @ W_o[h * d_k : (h + 1) * d_k] for h, head in enumerate(_heads(X, W_q, W_k, W_v))
+    )
+
+
+def _joined_to_d_model(X, W_q, W_k, W_v, W_o):
+    return torch.stack(_heads(X, W_q, W_k, W_v), 2).reshape(X.shape) @ W_o
+
+
+def _without_the_last(X, W_q, W_k, W_v, W_o):
+    return torch.cat(_heads(X, W_q[:-1], W_k[:-1], W_v[:-1]), -1) @ W_o
+
+
+def _softmax_over_all_heads(scores, W_q):
+    flat = scores.transpose(1, 2).flatten(2).softmax(-1)
+    return flat.unflatten(2, scores.shape[1::2]).transpose(1, 2)
+
+
+D_K_FOR_D_V = (
+    "You take d_k for the width of what a head brings.",
+    "A head brings averages of its values, and they are d_v wide. That may be another number than "
+    "d_k: which matrix has it as a size?",
+)
+D_MODEL_OVER_H = (
+    "You divide the scores by the square root of d_model / H.",
+    "Often a head is that wide, and here it need not be. The scale follows from the vectors that "
+    "meet in a score: which matrix says how many numbers they have?",
+)
+LEFT_OUT = (
+    "The last head is missing from your output.",
+    "range(H - 1) ends before H - 1: how many rounds is that? Every head has something to add.",
+)
+
+HEAD_0_FOR_ALL = {
+    f"{name}-of-head-0-for-all": known(
+        f"All your heads use the {name} of head 0.",
+        f"W_q[h], W_k[h] and W_v[h] belong together, and {matrix} is always that of head 0 in "
+        "your answer.",
+        wrong=_of_head_0(role),
+    )
+    for role, (name, matrix) in enumerate(
+        {"queries": "W_q", "keys": "W_k", "values": "W_v"}.items()
+    )
+}
+
+MIXED = HEAD_0_FOR_ALL | {
     f"{name}-of-the-head-{which}": known(
         f"Each of your heads takes the {name} of the head {which} it.",
         f"W_q[h], W_k[h] and W_v[h] belong together, and here {matrix} comes from another head. "
@@ -280,11 +357,73 @@ JOINING = {
         scale=lambda scores, X, W_q, W_v: scores / (len(W_q) * W_q.shape[-1]) ** 0.5,
     ),
     "softmax-overflows": known(
-        "Your exponentials overflow when scores are in the thousands, and inf / inf is NaN.",
+        "When scores are in the thousands your exponentials overflow, and inf / inf is NaN; or you "
+        "take the largest score of a whole table away, and rows far below it become 0 / 0.",
         "Only differences between scores matter to a softmax. What can be taken away from a whole "
         "row before the exponential?",
         section=ONE,
         softmax=lambda scores, W_q: scores.exp() / scores.exp().sum(-1, keepdim=True),
+    ),
+    "overflow-hidden": known(
+        *OVERFLOW_HIDDEN, section=ONE, wrong=build_loop(softmax=overflow_hidden)
+    ),
+    "scores-clamped": known(*CLAMPED, section=ONE, wrong=build_loop(softmax=clamped)),
+    "root-rounded-down": known(*ROUNDED, section=ONE, wrong=build_loop(scale=rounded_root)),
+    "scaled-by-d_model-over-H": known(
+        *D_MODEL_OVER_H,
+        section=ONE,
+        wrong=build_loop(
+            scale=lambda scores, X, W_q, W_v: scores / (X.shape[-1] / len(W_q)) ** 0.5
+        ),
+    ),
+    "scaled-by-whole-d_model-over-H": known(
+        *D_MODEL_OVER_H,
+        section=ONE,
+        wrong=build_loop(
+            scale=lambda scores, X, W_q, W_v: scores / (X.shape[-1] // len(W_q)) ** 0.5
+        ),
+    ),
+    "softmax-over-heads-and-words": known(
+        "Your softmax runs over heads and words together.",
+        "Heads do not compete. In each head, each word shares out one unit of attention.",
+        section=LOOP_OF_HEADS,
+        wrong=build_loop(softmax=_softmax_over_all_heads),
+    ),
+    "squeezed": known(*SQUEEZED, wrong=lambda *given: loop_of_heads(*given).squeeze()),
+    "squeezed-in-front": known(
+        twin="squeezed", wrong=lambda *given: loop_of_heads(*given).squeeze(0)
+    ),
+    "first-sequence-only": known(
+        "Your output holds the first sequence alone.",
+        "With a batch of one nobody notices. Every sequence of the batch is to be there.",
+        section=LOOP_OF_HEADS,
+        wrong=lambda X, *matrices: loop_of_heads(X[:1], *matrices),
+    ),
+    "last-head-left-out": known(
+        *LEFT_OUT,
+        section=SUM_OF_HEADS,
+        wrong=build_loop(
+            join=lambda heads, W_o: _join(
+                torch.cat([heads[:, :-1], torch.zeros_like(heads[:, :1])], 1), W_o
+            )
+        ),
+    ),
+    "last-head-left-out-before-joining": known(
+        *LEFT_OUT, section=SUM_OF_HEADS, wrong=_without_the_last
+    ),
+    "places-of-d_k": known(*D_K_FOR_D_V, wrong=_places_of_d_k),
+    "rows-of-d_k": known(*D_K_FOR_D_V, wrong=_rows_of_d_k),
+    "joined-to-d_model": known(
+        "You take d_model for the width of all heads side by side.",
+        "Often the two are equal, and here they need not be: what W_o meets is H · d_v wide.",
+        wrong=_joined_to_d_model,
+    ),
+    "wide-matrices-by-reshape": known(
+        "You make one wide matrix of (H, d_model, d) by a reshape to (d_model, H · d).",
+        "reshape deals numbers out as they lie in memory, all rows of head 0 before head 1. In the "
+        "wide matrix the columns of the heads stand side by side: which axis has to move first?",
+        section=NARROW,
+        wrong=build_loop(pick=lambda W: W.reshape(W.shape[1], len(W), -1).transpose(0, 1)),
     ),
     "residual-added": known(
         "You add the words to the output.",
@@ -308,7 +447,6 @@ TASK = Task(
         "heads-summed-without-W_o",
         "heads-stacked",
         "stacked-and-reshaped",
-        "heads-reversed",
         "heads-averaged",
         "residual-added",
         "softmax-overflows",

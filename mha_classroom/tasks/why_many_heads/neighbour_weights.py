@@ -264,16 +264,59 @@ def _ends_forgotten(weights, d):
     return weights
 
 
-def _ring(*steps):
+def _ring(*steps, strength=100.0):
     """Each head looks so far ahead; after the last position comes the first."""
 
     def change(weights, d):
         W_q = torch.zeros_like(weights[0])
         here = torch.eye(W_q.shape[2], dtype=W_q.dtype)
-        W_q[:, d:] = 100 * torch.stack([here.roll(step, 1) for step in steps])
+        W_q[:, d:] = strength * torch.stack([here.roll(step, 1) for step in steps])
         return W_q, *weights[1:]
 
     return change
+
+
+def _shifted(rows, change=lambda weights, d: weights):
+    """The rows of the positions start elsewhere; rows: by how much, from num_features."""
+
+    def shifted(weights, d):
+        W_q, W_k, W_v = change(weights, d)
+        return W_q.roll(rows(d), 1), W_k.roll(rows(d), 1), W_v
+
+    return shifted
+
+
+def _nobody_asked_by(head, place):
+    """The query of one word is empty; place: counted from the first position."""
+
+    def change(weights, d):
+        weights[0][head, place if place < 0 else d + place] = 0
+        return weights
+
+    return change
+
+
+def _all_on_one_side(weights, d):
+    W_q = torch.zeros_like(weights[0])
+    ones = 100 * torch.ones(W_q.shape[2], W_q.shape[2], dtype=W_q.dtype)
+    W_q[0, d:], W_q[1, d:] = ones.tril(-1), ones.triu(1)
+    return W_q, *weights[1:]
+
+
+def _one_feature(W_v, d):
+    W_v[:, 0, 0] = 1
+
+
+ONE_FORGOTTEN = (
+    "One word that has the neighbour asks for nobody.",
+    "A loop that ends one round early, or starts one round late, leaves a row of W_q empty. Which "
+    "words have a word before, and which have one after?",
+)
+POSITIONS_FROM_ROW_1 = (
+    "The rows of the positions start at row 1 in your queries and keys, as they would with one "
+    "feature.",
+    "The content takes num_features rows, and the position comes after it.",
+)
 
 
 def _with_contents(weights, d):
@@ -403,6 +446,51 @@ NEIGHBOURS = {
         "position meet in X @ W?",
         change=lambda weights, d: tuple(W.roll(-d, 1) for W in weights),
     ),
+    "positions-in-the-wrong-rows-on-a-ring": known(
+        "Where your heads look is decided by the contents of the words: queries and keys are made "
+        "from features that should not reach them.",
+        "A word is its content first, its position after it. Which rows of W_q and W_k does the "
+        "position meet in X @ W?",
+        wrong=build_neighbours(change=_shifted(lambda d: -d, _ring(-1, 1))),
+    ),
+    "positions-from-row-1": known(
+        *POSITIONS_FROM_ROW_1, wrong=build_neighbours(change=_shifted(lambda d: 1 - d))
+    ),
+    "positions-from-row-1-on-a-ring": known(
+        *POSITIONS_FROM_ROW_1,
+        wrong=build_neighbours(change=_shifted(lambda d: 1 - d, _ring(-1, 1))),
+    ),
+    "last-but-one-asks-for-nobody": known(
+        *ONE_FORGOTTEN, wrong=build_neighbours(change=_nobody_asked_by(1, -2))
+    ),
+    "second-asks-for-nobody": known(
+        *ONE_FORGOTTEN, wrong=build_neighbours(change=_nobody_asked_by(0, 1))
+    ),
+    "first-asks-for-nobody": known(
+        *ONE_FORGOTTEN, wrong=build_neighbours(change=_nobody_asked_by(1, 0))
+    ),
+    "last-asks-for-nobody": known(
+        *ONE_FORGOTTEN, wrong=build_neighbours(change=_nobody_asked_by(0, -1))
+    ),
+    "all-on-one-side": known(
+        "Head 0 looks at all words before, and head 1 at all words after, alike.",
+        "Their contents arrive as one mixture. Only the word next to it is asked for: how many "
+        "large scores may stand in a row?",
+        wrong=build_neighbours(change=_all_on_one_side),
+    ),
+    "heads-swapped-and-weak-on-a-ring": known(
+        "Head 0 brings the word after, head 1 the word before, and both look too weakly. (Your "
+        "positions form a ring, which is allowed: after the last comes the first.)",
+        "Did you roll the wrong way, or the wrong side? And how large must the lead of a score be, "
+        "after the division by √d_k, for more than 0.99 of the weight?",
+        wrong=build_neighbours(change=_ring(1, -1, strength=4.0)),
+    ),
+    "one-feature-only": known(
+        "Your heads bring the first feature of the content alone.",
+        "All num_features numbers are asked for, each in its own place: W_v has a column for each "
+        "of them.",
+        wrong=build_neighbours(fill=_one_feature),
+    ),
     "contents-in-scores": known(
         "Your queries and keys hold the content as well as the position.",
         "Contents then add to the scores, and words that are alike draw each other's attention. "
@@ -416,9 +504,10 @@ NEIGHBOURS = {
         strength=lambda L: 1.0,
     ),
     "root-of-d_k-forgotten": known(
-        "Your heads look at the right words, but too weakly: the lead would be enough if the "
-        "softmax got the scores as they are.",
-        "On the way there scores are divided. By what? The lead that counts is what is left of it.",
+        "Your heads look at the right words, but too weakly.",
+        "The lead would be enough if the softmax got the scores as they are. On the way there they "
+        "are divided: by what? (If you have reckoned with that, did you aim at more than 0.99 of "
+        "the weight?)",
         strength=lambda L: math.log(99 * (L - 1)),
     ),
     **{

@@ -86,6 +86,53 @@ ONE = "One head, with matrices of its own"
 STANDS = "Where a word stands"
 
 
+def less_the_largest_of_all(scores, W_q):
+    """Of one sequence's table, or of all: only one is needed, so that nothing overflows."""
+    powers = (scores - scores.amax((0, -2, -1), keepdim=True)).exp()
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def overflow_hidden(scores, W_q):
+    return (scores.exp() / scores.exp().sum(-1, keepdim=True)).nan_to_num()
+
+
+def rounded_root(scores, X, W_q, W_v):
+    return scores / int(W_q.shape[-1] ** 0.5)
+
+
+# What both this task and `loop_of_heads` say of an answer that goes this way.
+LARGEST_OF_ALL = (
+    "You take the largest score of a whole table away from every row, not the largest of each row.",
+    "In a row whose scores are all far below that, every exponential becomes 0, and 0 / 0 is not a "
+    "number. (Keeping the divisor away from 0 only turns it into 0.) Each row has its own softmax.",
+)
+OVERFLOW_HIDDEN = (
+    "Your exponentials overflow when scores are in the thousands, and nan_to_num puts 0 in the "
+    "place of inf / inf.",
+    "A largest score then gets no weight, where it should get most. Only differences between "
+    "scores matter to a softmax: what can be taken away from a whole row before the exponential?",
+)
+CLAMPED = (
+    "You keep scores within a bound before the exponential.",
+    "Where all scores of a row are past it they become equal, and so do the weights. Only "
+    "differences between scores matter to a softmax: what can be taken away from a whole row?",
+)
+ROUNDED = (
+    "You divide the scores by the square root of d_k without what stands after the point.",
+    "With d_k = 4 nobody notices: its root is a whole number. int, // and floor leave out the "
+    "rest, and the root of 3 is 1.73.",
+)
+SQUEEZED = (
+    "Your output has lost an axis of size 1.",
+    "squeeze takes such axes away: a batch of one sequence has no batch any more, and what comes "
+    "after this counts on it.",
+)
+
+
+def clamped(scores, W_q):
+    return scores.clamp(-80, 80).softmax(-1)
+
+
 def _causal(scores, W_q):
     future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
     return scores.masked_fill(future, -torch.inf).softmax(-1)
@@ -243,6 +290,18 @@ HEAD = {
         "Each sequence has its own matrix of scores. Only words and features change places.",
         wrong=build_head(match=lambda q, k: q @ k.permute(2, 1, 0)),
     ),
+    "largest-of-the-whole-table": known(
+        *LARGEST_OF_ALL, wrong=build_head(softmax=less_the_largest_of_all)
+    ),
+    "largest-of-the-whole-table-and-no-division-by-0": known(
+        *LARGEST_OF_ALL,
+        wrong=build_head(softmax=lambda *given: less_the_largest_of_all(*given).nan_to_num()),
+    ),
+    "overflow-hidden": known(*OVERFLOW_HIDDEN, wrong=build_head(softmax=overflow_hidden)),
+    "scores-clamped": known(*CLAMPED, wrong=build_head(softmax=clamped)),
+    "root-rounded-down": known(*ROUNDED, wrong=build_head(scale=rounded_root)),
+    "squeezed": known(*SQUEEZED, wrong=lambda *given: one_head(*given).squeeze()),
+    "squeezed-in-front": known(*SQUEEZED, wrong=lambda *given: one_head(*given).squeeze(0)),
     "attention-across-the-batch": known(
         "Your words attend to the words at the same place in other sequences.",
         "The first axis is the batch. Some libraries put words first, and no shape complains.",

@@ -3,6 +3,7 @@
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.why_many_heads.one_head import SQUEEZED
 
 
 def output_as_sum(heads, W_o):
@@ -55,6 +56,29 @@ def _width_from_batch(heads, W_o):
     B = heads.shape[1]
     return sum(head @ W_o[h * B : (h + 1) * B] for h, head in enumerate(heads))
 
+
+def _width_from_d_model(heads, W_o):
+    d = W_o.shape[1] // len(heads)
+    return sum(head @ W_o[h * d : (h + 1) * d] for h, head in enumerate(heads))
+
+
+def _sequences_for_heads(heads, W_o):
+    B = heads.shape[1]
+    d = len(W_o) // B
+    return sum(heads[h] @ W_o[h * d : (h + 1) * d] for h in range(B))
+
+
+LEFT_OUT = (
+    "The last head is missing from your sum.",
+    "range(H - 1) ends before H - 1: how many rounds is that? Every head has something to add.",
+)
+# Of `strongest_head` as well.
+LINED_UP = (
+    "You multiply heads (H, B, L, d_v) by matrices (H, d_v, d_model) as they are: the sequences "
+    "meet the rows that belong to heads.",
+    "Axes are lined up from the right, so that H of the matrices stands below B of the heads. With "
+    "B = 1, or B = H, nothing complains. Where does W_o need an axis of size 1?",
+)
 
 WRONGLY = "Joining them, wrongly"
 
@@ -139,6 +163,71 @@ SUM = {
         "Does a `return` stand inside the loop? It ends it in the first round.",
         combine=lambda terms: terms[0],
     ),
+    "rows-of-the-head-before": known(
+        "Head h meets the rows of head h − 1, and head 0 those of the last one.",
+        "Is there an h - 1 in your answer? In Python index -1 is the last: nothing complains.",
+        wrong=build_sum(
+            rows=lambda W_o, h, H, d_v: W_o[(h - 1) % H * d_v : ((h - 1) % H + 1) * d_v]
+        ),
+    ),
+    "rows-start-early": known(
+        "The rows of head h start at row h · (d_v − 1).",
+        "Each head before it owns d_v rows, not one less.",
+        wrong=build_sum(rows=lambda W_o, h, H, d_v: W_o[h * (d_v - 1) : h * (d_v - 1) + d_v]),
+    ),
+    "no-output-projection": known(
+        "You return the heads side by side: W_o is not used.",
+        "What is asked for is the output: each head times its own rows of W_o, added up.",
+        wrong=lambda heads, W_o: torch.cat(list(heads), -1),
+    ),
+    "heads-summed-without-W_o": known(
+        "You return the sum of the heads: W_o is not used.",
+        "Added up, heads write on top of each other. Each goes through its own rows of W_o first.",
+        wrong=lambda heads, W_o: heads.sum(0),
+    ),
+    "last-head-left-out": known(
+        *LEFT_OUT, wrong=build_sum(combine=lambda terms: terms[: max(1, len(terms) - 1)].sum(0))
+    ),
+    "last-head-left-out-even-of-one": known(
+        *LEFT_OUT, wrong=build_sum(combine=lambda terms: terms[:-1].sum(0))
+    ),
+    "first-head-twice": known(
+        "Head 0 is in your sum twice.",
+        "The sum begins with its term, and the loop adds it again. With what should a sum begin, "
+        "or a loop?",
+        wrong=build_sum(combine=lambda terms: terms.sum(0) + terms[0]),
+    ),
+    "sum-times-sum": known(
+        "You add the heads up and the pieces of W_o, and multiply the two sums.",
+        "Then every head goes through the rows of every other head, too. Multiply first, each head "
+        "by its own rows, and add then.",
+        wrong=lambda heads, W_o: heads.sum(0) @ sum(W_o.split(heads.shape[-1])),
+    ),
+    "every-number-meets-every-row": known(
+        "In your product every number of a head meets every row of its piece of W_o: d_v has two "
+        "letters, or is summed in each of the two alone.",
+        "Feature i of a head meets row i only. In einsum both axes need one and the same letter.",
+        wrong=lambda heads, W_o: torch.einsum(
+            "hbld,hem->blm", heads, W_o.unflatten(0, (len(heads), -1))
+        ),
+    ),
+    "heads-line-up-with-sequences": known(
+        *LINED_UP,
+        wrong=lambda heads, W_o: (heads @ W_o.reshape(len(heads), heads.shape[-1], -1)).sum(0),
+    ),
+    "width-from-d_model": known(
+        "You take d_model // H for the width of a head.",
+        "Often it is, and here it need not be: a piece of W_o has as many rows as a head has "
+        "features. Which axis of heads counts these?",
+        wrong=_width_from_d_model,
+    ),
+    "sequences-for-heads": known(
+        "You count the heads on the axis of the sequences.",
+        "heads is (H, B, L, d_v). With as many sequences as heads nobody notices.",
+        wrong=_sequences_for_heads,
+    ),
+    "squeezed": known(*SQUEEZED, wrong=lambda *given: output_as_sum(*given).squeeze()),
+    "squeezed-in-front": known(*SQUEEZED, wrong=lambda *given: output_as_sum(*given).squeeze(0)),
     "terms-not-added": known(
         "You return the terms, one for each head.",
         "Each is right. The output is a single (B, L, d_model).",

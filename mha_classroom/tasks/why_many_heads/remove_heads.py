@@ -44,15 +44,16 @@ def build_remove(
     columns=lambda W, num_heads, stay: W.unflatten(1, (num_heads, -1))[:, stay].flatten(1),
     rows=lambda W_o, num_heads, stay: W_o.unflatten(0, (num_heads, -1))[stay].flatten(0, 1),
     values=None,
+    keys=None,
     after=unchanged,
 ):
     """stay: the numbers of the heads that stay. columns, rows: what is left of a wide matrix and of
-    W_o; values: of W_v, where that is not the same.
+    W_o; values, keys: of W_v and W_k, where that is not the same.
     """
 
     def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
         left = stay(num_heads, removed)
-        q, k = (columns(W, num_heads, left) for W in (W_q, W_k))
+        q, k = columns(W_q, num_heads, left), (keys or columns)(W_k, num_heads, left)
         v = (values or columns)(W_v, num_heads, left)
         return after((q, k, v, rows(W_o, num_heads, left)))
 
@@ -144,6 +145,61 @@ def _rows_of_all(W_q, W_k, W_v, W_o, num_heads, removed):
     return tuple(left)
 
 
+def _with_width(width, cut):
+    """The same width of a head for all matrices; cut: which positions, with what is there."""
+
+    def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
+        d = width(W_q, num_heads)
+        stay = [h * d + i for h in range(num_heads) if h not in removed for i in range(d)]
+        return tuple(
+            W.index_select(axis, torch.tensor(cut(stay, W.shape[axis]), dtype=torch.long))
+            if cut
+            else (W[:, stay] if axis else W[stay])
+            for W, axis in ((W_q, 1), (W_k, 1), (W_v, 1), (W_o, 0))
+        )
+
+    return remove_heads
+
+
+def _those_there_are(stay, size):
+    return [i for i in stay if i < size]
+
+
+def _numbers_moved_back(W_q, W_k, W_v, W_o, num_heads, removed):
+    """Head after head, as if each number were smaller by as many heads as have gone."""
+    matrices = ((W_q, 1), (W_k, 1), (W_v, 1), (W_o, 0))
+    pieces = [list(W.chunk(num_heads, axis)) for W, axis in matrices]
+    for i, h in enumerate(removed):
+        for parts in pieces:
+            del parts[h - i]
+    return tuple(torch.cat(parts, axis) for parts, (_, axis) in zip(pieces, matrices, strict=True))
+
+
+def _starting_early(W, num_heads, stay):
+    d = W.shape[1] // num_heads
+    return torch.cat([W[:, h * (d - 1) : h * (d - 1) + d] for h in stay], 1)
+
+
+D_MODEL_OVER_H = (
+    "You take d_model // num_heads for the width of a head.",
+    "Often it is, and here it need not be: W_q, W_k and W_v have one matrix per head side by side. "
+    "What are their columns divided by?",
+)
+D_K_FOR_D_V = (
+    "You use the width of a query for the values as well.",
+    "d_v may differ from d_k: take it from W_v.",
+)
+ONLY_FIRST = (
+    "Only the first head of the list is removed.",
+    "Does a `return` stand inside the loop, or does each round start from the full matrices? "
+    "`removed` may name several heads, or none.",
+)
+NARROW_ONES = (
+    "You return a matrix for each head, with the heads on an axis of their own.",
+    "The matrices came in wide, and they go out wide: columns side by side, rows of W_o in one "
+    "stack.",
+)
+
 WIDE = "Many narrow matrices, one wide one"
 SUM_OF_HEADS = "The output is a sum"
 
@@ -218,9 +274,19 @@ REMOVE = {
         stay=lambda num_heads, removed: removed,
         **JOINED,
     ),
+    "first-removed-or-none": known(
+        *ONLY_FIRST,
+        wrong=build_remove(stay=lambda H, removed: [h for h in range(H) if h != removed[0]]),
+    ),
+    "numbers-moved-back": known(
+        "You cut out one head after the other and make each number smaller by the count of those "
+        "that have gone. That is right only where `removed` goes upwards.",
+        "Of 3, 0 and 1, head 0 keeps its number after head 3 is gone. Decide which heads stay "
+        "before you cut.",
+        wrong=_numbers_moved_back,
+    ),
     "first-removed-only": known(
-        "Only the first head of the list is removed.",
-        "Does a `return` stand inside the loop, or does each round start from the full matrices?",
+        *ONLY_FIRST,
         stay=lambda num_heads, removed: [h for h in range(num_heads) if h not in removed[:1]],
     ),
     "one-by-one": known(
@@ -268,26 +334,66 @@ REMOVE = {
         "the shapes?",
         wrong=_one_column_each,
     ),
-    "d_k-for-d_v": known(
-        "You use the width of a query for the values as well.",
-        "d_v may differ from d_k: take it from W_v.",
-        wrong=_by_d_k,
+    "d_k-for-d_v": known(*D_K_FOR_D_V, wrong=_by_d_k),
+    "d_k-for-d_v-past-the-end": known(
+        *D_K_FOR_D_V, wrong=_with_width(lambda W_q, H: W_q.shape[1] // H, None)
+    ),
+    "d_model-over-H": known(
+        *D_MODEL_OVER_H, wrong=_with_width(lambda W_q, H: W_q.shape[0] // H, _those_there_are)
+    ),
+    "d_model-over-H-past-the-end": known(
+        *D_MODEL_OVER_H, wrong=_with_width(lambda W_q, H: W_q.shape[0] // H, None)
+    ),
+    "heads-start-early": known(
+        "The columns of head h start at h · (d − 1), where d is the width of a head.",
+        "Each head before it owns d columns, not one less.",
+        wrong=build_remove(columns=_starting_early),
+    ),
+    "rest-reversed": known(
+        "The heads that stay are in reverse order.",
+        "Each has its place among the others. Who uses your matrices counts on it.",
+        stay=lambda num_heads, removed: [h for h in range(num_heads) if h not in removed][::-1],
+    ),
+    "first-rows-of-W_o": known(
+        "Your W_o has the first rows of the old one, whatever heads go.",
+        "Their number is right. Which rows of W_o belonged to the heads that stay?",
+        section=SUM_OF_HEADS,
+        rows=lambda W_o, num_heads, stay: W_o[: len(stay) * (len(W_o) // num_heads)],
+    ),
+    "W_k-not-cut": known(
+        "Your W_k has all its columns.",
+        "A query meets keys of its own head: both have to be narrower by the same heads.",
+        keys=lambda W, num_heads, stay: W.clone(),
+    ),
+    "W_q-and-W_k-not-cut": known(
+        "Your W_q and W_k have all their columns.",
+        "Then the scores of the heads that go are still computed. Every matrix that belongs to a "
+        "head has to go.",
+        wrong=lambda *given: (given[0].clone(), given[1].clone(), *remove_heads(*given)[2:]),
+    ),
+    "queries-and-keys-exchanged": known(
+        "You return W_k in the place of W_q, and W_q in that of W_k.",
+        "The statement says in which order: W_q, W_k, W_v, W_o.",
+        after=lambda matrices: (matrices[1], matrices[0], *matrices[2:]),
     ),
     "rescaled": known(
         "You multiply what is left by H / (number of heads that stay), as dropout does.",
         "The output is a sum over heads. Without a head, its term is missing, and the other terms "
         "stay as they are.",
         section=SUM_OF_HEADS,
-        wrong=lambda W_q, W_k, W_v, W_o, num_heads, removed: (
-            *remove_heads(W_q, W_k, W_v, W_o, num_heads, removed)[:3],
-            remove_heads(W_q, W_k, W_v, W_o, num_heads, removed)[3]
-            * (num_heads / (num_heads - len(removed))),
+        rows=lambda W_o, num_heads, stay: (
+            W_o.unflatten(0, (num_heads, -1))[stay].flatten(0, 1) * num_heads / max(len(stay), 1)
+        ),
+    ),
+    "heads-on-an-axis-in-all": known(
+        *NARROW_ONES,
+        wrong=build_remove(
+            columns=lambda W, H, stay: W.unflatten(1, (H, -1))[:, stay].transpose(0, 1),
+            rows=lambda W_o, H, stay: W_o.unflatten(0, (H, -1))[stay],
         ),
     ),
     "heads-on-an-axis": known(
-        "You return a matrix for each head, with the heads on an axis of their own.",
-        "The matrices came in wide, and they go out wide: columns side by side, rows of W_o in one "
-        "stack.",
+        *NARROW_ONES,
         columns=lambda W, num_heads, stay: W.unflatten(1, (num_heads, -1))[:, stay].transpose(0, 1),
     ),
 }
@@ -303,6 +409,10 @@ TASK = Task(
     since=2,
     alone=(
         "heads-on-an-axis",
+        "W_k-not-cut",
+        "rest-reversed",
+        "first-rows-of-W_o",
+        "queries-and-keys-exchanged",
         "removed-kept-in-their-order",
         "removed-kept-and-joined",
         "removed-kept-in-their-order-and-joined",

@@ -3,6 +3,7 @@
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.why_many_heads.output_as_sum import LINED_UP
 
 
 def strongest_head(heads, W_o):
@@ -98,6 +99,30 @@ def _closest_to_the_output(heads, W_o):
     return (terms - terms.sum(0)).abs().argmin(0)
 
 
+def _lined_up(heads, W_o):
+    return (heads @ W_o.reshape(len(heads), _width_of(heads), -1)).abs().argmax(0)
+
+
+def _width_from_d_out(heads, W_o):
+    d = W_o.shape[1] // len(heads)
+    terms = [head @ W_o[h * d : (h + 1) * d] for h, head in enumerate(heads)]
+    return torch.stack(terms).abs().argmax(0)
+
+
+def _nobody_at_0(sizes):
+    """As if the search began with a largest term of 0 and head -1."""
+    return torch.where(sizes.amax(0) > 0, sizes.argmax(0), -1)
+
+
+ONE_A_WORD = (
+    "You name one head for each word.",
+    "Each feature of the output has terms of its own: another head may be the strongest there.",
+)
+ONE_A_FEATURE = (
+    "You name one head for each feature, the same for all words.",
+    "Another word may have another strongest head: keep sequences and words apart.",
+)
+
 SUM_OF_HEADS = "The output is a sum"
 
 STRONGEST = {
@@ -138,15 +163,78 @@ STRONGEST = {
         pick=lambda sizes: sizes.argmax(1),
     ),
     "one-for-each-word": known(
-        "You name one head for each word.",
-        "Each feature of the output has terms of its own: another head may be the strongest there.",
+        *ONE_A_WORD,
         pick=lambda sizes: sizes.norm(dim=-1).argmax(0),
     ),
+    "one-for-each-word-repeated": known(
+        *ONE_A_WORD,
+        wrong=build_strongest(
+            pick=lambda sizes: sizes.norm(dim=-1).argmax(0)[..., None].repeat(1, 1, sizes.shape[-1])
+        ),
+    ),
     "one-for-each-feature": known(
-        "You name one head for each feature, the same for all words.",
-        "Another word may have another strongest head: keep sequences and words apart.",
+        *ONE_A_FEATURE,
         pick=lambda sizes: sizes.sum((1, 2)).argmax(0),
     ),
+    "one-for-each-feature-repeated": known(
+        *ONE_A_FEATURE,
+        wrong=build_strongest(
+            pick=lambda sizes: sizes.sum((1, 2)).argmax(0).repeat(*sizes.shape[1:3], 1)
+        ),
+    ),
+    "first-word-for-all": known(
+        "Every word has the result of word 0.",
+        "Each word brings other numbers, so another head may add most to it.",
+        wrong=build_strongest(finish=lambda heads: heads[:, :1].expand_as(heads)),
+    ),
+    "most-negative-first": known(
+        "Where any term is negative you name the head with the smallest term, however far from 0 "
+        "the largest one is.",
+        "Of −1 and 4, the term 4 is further from 0. Compare the two, or make all terms positive "
+        "first.",
+        wrong=build_strongest(
+            size=lambda terms: terms,
+            pick=lambda terms: torch.where(terms.amin(0) < 0, terms.argmin(0), terms.argmax(0)),
+        ),
+    ),
+    "smallest-by-sorting": known(
+        "You name the head that adds least: sorted from the largest down, it stands at the end.",
+        "Asked for is the head whose term is furthest from 0.",
+        wrong=build_strongest(pick=lambda sizes: sizes.argsort(dim=0, descending=True)[-1]),
+    ),
+    "nobody-where-all-are-0": known(
+        "Where all terms are 0 you name head −1.",
+        "Your search begins with 0 as the largest so far, and no term is larger. Equal terms have "
+        "a strongest head, too: read in the statement which one counts.",
+        wrong=build_strongest(pick=_nobody_at_0),
+    ),
+    "axis-of-heads-kept": known(
+        "Your result has an axis of size 1 in front.",
+        "The axis of the heads is gone once one of them is chosen. keepdim keeps it.",
+        wrong=build_strongest(pick=lambda sizes: sizes.argmax(0, keepdim=True)),
+    ),
+    "W_o-not-used": known(
+        "You compare what the heads bring, feature by feature: W_o is not used.",
+        "A head's features are not those of the output. Its term is what its d_v rows of W_o make "
+        "of them.",
+        wrong=lambda heads, W_o: heads.abs().argmax(0),
+    ),
+    "rows-start-at-h": known(
+        "The rows of head h start at row h.",
+        "Each head before it owns d_v rows.",
+        rows=lambda W_o, H, d_v: torch.stack([W_o[h : h + d_v] for h in range(H)]),
+    ),
+    "rows-reversed": known(
+        "The last head goes through the first rows of W_o.",
+        "The first d_v rows belong to head 0.",
+        rows=lambda W_o, H, d_v: W_o.reshape(H, d_v, -1).flip(0),
+    ),
+    "width-from-d_out": known(
+        "You take d_out // H for the width of a head.",
+        "A piece of W_o has as many rows as a head has features. Which axis of heads counts these?",
+        wrong=_width_from_d_out,
+    ),
+    "heads-line-up-with-sequences": known(*LINED_UP, wrong=_lined_up),
     "single-product": known(
         "You look for the largest single product of a head's number and a row of W_o.",
         "A head adds d_v products to a feature, and they may cancel. What counts is their sum.",

@@ -108,6 +108,20 @@ def with_attention(fill=-torch.inf, scale=None, keep=torch.lt, mend=torch.nan_to
     return variant(attend=attend)
 
 
+class RemembersLengths(Module):
+    lens = None
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        self.lens = self.lens if valid_lens is None else valid_lens
+        return super().forward(queries, keys, values, self.lens)
+
+
+class AveragesInTables(Module):
+    def attend(self, q, k, v, valid_lens):
+        fill = -1e9 if valid_lens is not None and valid_lens.dim() > 1 else -torch.inf
+        return with_attention(fill).attend(self, q, k, v, valid_lens)
+
+
 class QueryAndKeySizeSwapped(Module):
     def __init__(self, key_size, query_size, *others):
         super().__init__(query_size, key_size, *others)
@@ -519,6 +533,7 @@ RIGHT = {
         "narrow": load_by_narrow,
         "data": load_by_data,
         "new parameters": load_new_parameters,
+        "attention returned": lambda attention, reference: load(attention, reference) or attention,
     },
     "04-split_packed": {
         "loop": split_packed_by_loop,
@@ -641,6 +656,8 @@ WRONG = {
         ),
         "lengths tiled": variant(spread=lambda self, lens: lens.tile(self.num_heads)),
         "lengths flat": variant(spread=lambda self, lens: lens.repeat_interleave(self.num_heads)),
+        "lengths of the call before": RemembersLengths,
+        "zeros for lengths, not for tables": AveragesInTables,
         "causal": variant(FiniteFill, causal=True),
         "W_o before the merge": variant(
             merge=staticmethod(lambda X, H: X),
@@ -712,6 +729,7 @@ WRONG = {
         "biases that are None": load_biases_blindly,
         "reference frozen": then(lambda a, r: r.requires_grad_(False)),
         "attention in eval mode": then(lambda a, r: a.eval()),
+        "attention in training mode": then(lambda a, r: a.train()),
         "packed by head": load_only_weights_in_wrong_place,
         "without no_grad": lambda a, r: a.W_q.weight.copy_(r.in_proj_weight.chunk(3)[0]),
         "copies the other way": lambda a, r: r.in_proj_weight.data.copy_(
@@ -760,6 +778,7 @@ WRONG = {
         ),
         "a list": lambda packed, H: list(repack_by_blocks(packed, H).chunk(3)),
         "columns": lambda packed, H: packed if packed.dim() < 2 else packed.flip(1),
+        "squeezed": lambda packed, H: repack_by_blocks(packed, H).squeeze(-1),
         "only queries": lambda packed, H: torch.cat(packed.chunk(3 * H)[::3]),
         "three chunks in turn": lambda packed, H: torch.cat(
             [x for heads in zip(*(p.chunk(H) for p in packed.chunk(3)), strict=True) for x in heads]
@@ -789,6 +808,10 @@ WRONG = {
         ),
         "in place": grouped_in_place,
         "first key head for all": lambda X, H, G: split(X, G)[::G].repeat_interleave(H, dim=0),
+        "squeezed": lambda X, H, G: grouped_row_by_row(X, H, G).squeeze(),
+        "one key head squeezed": lambda X, H, G: (
+            X.squeeze().repeat_interleave(H, 0) if G == 1 else grouped_row_by_row(X, H, G)
+        ),
         "shared by distance": lambda X, H, G: torch.stack(
             [x[:, (h % G) * (x.shape[1] // G) :][:, : x.shape[1] // G] for x in X for h in range(H)]
         ),
