@@ -810,6 +810,12 @@ WRONG = {
             *given[:5], sorted({*given[5], given[4] - 1})
         ),
         "popped while the numbers move": remove_pops,
+        "the caller's list sorted": lambda *given: remove_by_mask(
+            *given[:5], given[5].sort() or given[5]
+        ),
+        "the caller's list turned round": lambda *given: remove_by_mask(
+            *given[:5], given[5].reverse() or given[5]
+        ),
         "the others": remove_others,
         "NaN in place of heads": lambda W_q, W_k, W_v, W_o, H, gone: (
             W_q * math.nan,
