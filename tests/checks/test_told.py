@@ -415,7 +415,7 @@ NAMED = [
     ("12-training_step", "something added in the logarithm", "log-cut-off"),
     ("12-training_step", "probability clamped", "log-cut-off"),
     ("12-training_step", "squared error for loss", "squared-error"),
-    ("12-training_step", "logarithm to base 2", "loss-alone"),
+    ("12-training_step", "logarithm to base 2", "bits"),
 ]
 
 

@@ -112,6 +112,12 @@ ENTROPY = {
         )
         for size in (9, 10, 8, 6)
     },
+    "one-added": known(
+        "You take the logarithm of 1 + w.",
+        "log1p is 0 where the weight is 0, and another function everywhere else. Only a weight of "
+        "0 needs an answer of its own: what does w · ln w come to when w shrinks to 0?",
+        logarithm=torch.log1p,
+    ),
     "weights-cut-off": known(
         "You leave very small weights out, or make them larger, and not only those that are 0.",
         "Small weights count as well, each a little. Only 0 itself needs an answer of its own.",
@@ -153,6 +159,16 @@ ENTROPY = {
         section="Rows are queries, columns are keys",
         total=lambda terms: -terms.sum(dim=-2),
     ),
+    **{
+        f"axis-{axis}-by-number": known(
+            f"You add up along axis {axis}, whatever the shape.",
+            "The keys are on the last axis, and how many stand before it differs: heads, layers, "
+            "texts. Axes can be counted from the end as well.",
+            section="Rows are queries, columns are keys",
+            total=lambda terms, axis=axis: -terms.sum(dim=axis),
+        )
+        for axis in (0, 1, 2, 3)
+    },
     "over-the-whole-table": known(
         "You add up over the queries as well.",
         "Each query spreads its own attention: one number for each of them.",

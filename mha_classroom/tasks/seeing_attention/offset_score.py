@@ -108,6 +108,46 @@ def _last_pair_dropped(weights, offset):
     return torch.stack([weights[..., i, i + offset] for i in queries], dim=-1)
 
 
+def _last_pair_dropped_else(nothing):
+    """In a loop that ends one query early, which divides by how many there were.
+
+    nothing: makes the result of a single pair, of which nothing is left.
+    """
+
+    def offset_score(weights, offset):
+        picked = weights.diagonal(offset, dim1=-2, dim2=-1)[..., :-1]
+        return picked.mean(dim=-1) if picked.shape[-1] else nothing(weights[..., 0, 0])
+
+    return offset_score
+
+
+def _at_first_axes(length_of):
+    """The weights at the offset on the first two axes. length_of: how far the loop goes."""
+
+    def offset_score(weights, offset):
+        queries = [i for i in range(length_of(weights)) if 0 <= i + offset < length_of(weights)]
+        return torch.stack([weights[i, i + offset] for i in queries]).mean(dim=0)
+
+    return offset_score
+
+
+def _of_one_head(weights, offset):
+    """With item(), which takes one number only."""
+    length = weights.shape[-1]
+    picked = [weights[..., i, i + offset].item() for i in range(length) if 0 <= i + offset < length]
+    return torch.tensor(sum(picked) / len(picked), dtype=torch.float64)
+
+
+def _corner(cut, whole):
+    """The mean over the corner that `cut` leaves; of the whole table with zeros beside it."""
+
+    def offset_score(weights, offset):
+        kept = cut(torch.ones(weights.shape[-2:], dtype=torch.bool), offset)
+        return (weights * kept).mean(dim=(-2, -1)) if whole else weights[..., kept].mean(dim=-1)
+
+    return offset_score
+
+
 def _both_sides(weights, offset):
     ahead, back = (weights.diagonal(o, dim1=-2, dim2=-1).mean(dim=-1) for o in (offset, -offset))
     return (ahead + back) / 2
@@ -199,6 +239,12 @@ PAIRS = {
         "key 5. Once the queries are averaged, that cannot be seen any more.",
         pick=lambda weights, offset: weights.mean(dim=-2)[..., [offset]],
     ),
+    "whole-table": known(
+        "You average over the whole table, whatever the offset is.",
+        "Each row sums to 1, so that mean is 1 / L for every head. The pairs at one offset lie on "
+        "a single line.",
+        pick=lambda weights, offset: weights.flatten(-2),
+    ),
     "largest-pair": known(
         "You take the largest weight at this offset.",
         "One pair of tokens is enough for that. The mean says what the head does as a rule.",
@@ -225,10 +271,61 @@ OFFSET = {
         "offset says which is meant.",
         wrong=_both_sides,
     ),
-    "all-on-one-side": known(
-        "You take all pairs up to the offset: a whole corner of the table.",
-        "tril and triu keep a corner. The pairs at one offset lie on a single line.",
-        wrong=lambda weights, offset: weights.tril(offset).mean(dim=(-2, -1)),
+    **{
+        id: known(
+            f"You take all pairs {of} the offset: a whole corner of the table.",
+            "tril and triu keep a corner. The pairs at one offset lie on a single line.",
+            wrong=_corner(cut, whole),
+        )
+        for id, of, cut, whole in (
+            ("all-on-one-side", "up to", torch.tril, True),
+            ("all-from-the-offset-on", "from", torch.triu, True),
+            ("corner-up-to-the-offset", "up to", torch.tril, False),
+            ("corner-from-the-offset-on", "from", torch.triu, False),
+        )
+    },
+    "last-pair-dropped-else-0": known(*LAST_PAIR, wrong=_last_pair_dropped_else(lambda X: X * 0)),
+    "last-pair-dropped-else-a-number": known(
+        *LAST_PAIR, wrong=_last_pair_dropped_else(lambda X: 0.0)
+    ),
+    "last-pair-dropped-and-divided": known(
+        *LAST_PAIR, wrong=_last_pair_dropped_else(lambda X: 0 / 0)
+    ),
+    **{
+        id: known(
+            "You index the first two axes with query and key.",
+            "For one head, (L, L), that is right. With heads and layers in front, queries and keys "
+            "are the last two: what can stand for all the axes before them?",
+            wrong=_at_first_axes(length_of),
+        )
+        for id, length_of in (
+            ("first-axes-indexed", lambda weights: weights.shape[-1]),
+            ("first-axes-indexed-and-counted", len),
+        )
+    },
+    "one-head-only": known(
+        "You make each weight a plain number with item(), so one head works and several do not.",
+        "item() takes a tensor of one number. Of several heads weights[..., i, j] has a number "
+        "each: leave it a tensor.",
+        wrong=_of_one_head,
+    ),
+    "always-three-axes": known(
+        "You go through the first axis as if it always held the heads.",
+        "There may be none, (L, L), or layers in front of them. The last two axes are queries and "
+        "keys in any case.",
+        wrong=lambda weights, offset: torch.stack(
+            [torch.diag(head, offset).mean() for head in weights]
+        ),
+    ),
+    "mean-over-the-first-axis": known(
+        "You average over the first axis, not over the pairs.",
+        "diagonal puts the pairs on a new axis. Where does it stand?",
+        average=lambda picked, length, offset: picked.mean(dim=0),
+    ),
+    "axis-kept": known(
+        "Your result has an axis of length 1 at its end.",
+        "The numbers are right. The pairs are averaged, and so their axis is gone: (...).",
+        finish=lambda scores: scores[..., None],
     ),
     "zeros-not-counted": known(
         "You divide by the number of weights that are not 0.",

@@ -62,10 +62,6 @@ def _short():
     return Case("norms from 2e-6 on", {"vectors": vectors, "used": used, "k": 4})
 
 
-def neighbour_stages(inputs):
-    return {"the table of cosines": _cosines(inputs["vectors"])}
-
-
 @total
 def examine_neighbours(inputs, found):
     """The table of whole numbers.
@@ -255,10 +251,74 @@ def _by_topk(vectors, used, k=3):
 
 
 def _is_softened(inputs, value):
+    """Whether a result is as a small number in the norms makes it, wrong where they are small."""
+    vectors, used = inputs["vectors"], inputs["used"].bool()
+    if bool((vectors == 0).all(dim=1).any()):
+        return True
+    right = build_neighbours()(*inputs.values())
+    if not torch.is_tensor(value) or value.shape != right.shape:
+        return False
+    if torch.equal(value, right):
+        return bool(vectors[used].norm(dim=1).min() > 1e-4)
     ways = itertools.product(range(10), range(5, 17))
-    return any(
-        _like_parts(score=_softened(way, 10.0**-exponent))(inputs, value) for way, exponent in ways
-    )
+    softened = (build_neighbours(score=_softened(way, 10.0**-size)) for way, size in ways)
+    return any(torch.equal(value, made(*inputs.values())) for made in softened)
+
+
+def _forbidden_at_the_end(inputs, value):
+    """Whether a result is right but for places that may not be found where nobody is left."""
+    right, used = build_neighbours()(*inputs.values()), inputs["used"].bool()
+    if not torch.is_tensor(value) or value.shape != right.shape:
+        return False
+    if not torch.equal(value[right >= 0], right[right >= 0]):
+        return False
+    for place in range(len(used)):
+        more = value[place, right[place] < 0]
+        if not used[place]:
+            if not bool((more < 0).all()) and more.tolist() != list(range(len(more))):
+                return False
+        elif len(more):
+            named = [other for other in more.tolist() if other >= 0]
+            may = [other for other in named if other < len(used) and used[other] and other != place]
+            if may or not named:
+                return False
+    return True
+
+
+def _itself_at_the_end(vectors, used, k=3):
+    """Each text that is used is its own neighbour once the others are used up."""
+    found = build_neighbours()(vectors, used, k)
+    for place in used.bool().nonzero()[:, 0].tolist():
+        free = (found[place] < 0).nonzero()[:, 0].tolist()
+        if free:
+            found[place, free[0]] = place
+    return found
+
+
+def _topk_of_all(vectors, used, k=3):
+    scores = _cosines(vectors)
+    allowed = _may()(scores, used)
+    found = _hidden(scores, allowed).topk(k)
+    return found.indices.masked_fill(~allowed.gather(1, found.indices), -1)
+
+
+def _indexed_by(index_of, rows):
+    """What is hidden are the places that `index_of` makes of used, taken for an index."""
+
+    def allowed(cosines, used):
+        table = _may(found=False, asking=not rows)(cosines, used)
+        hidden = index_of(used).long()
+        table[:, hidden] = False
+        if rows:
+            table[hidden] = False
+        return table
+
+    return allowed
+
+
+def _nobody_first(found):
+    """With the -1 of each row in front."""
+    return found.gather(1, (found >= 0).long().argsort(dim=1, stable=True))
 
 
 NEIGHBOURS = {
@@ -337,12 +397,47 @@ NEIGHBOURS = {
         "A sort puts NaN before all numbers. Put a number in its place instead of adding one.",
         hide=lambda cosines, allowed: cosines + ~allowed * -1e9,
     ),
+    "itself-at-the-end": known(
+        "Where too few others are left, your rows end with the text itself.",
+        "It is hidden behind the others, but counted among them. How many others does a text have "
+        "if n places are in use?",
+        wrong=_itself_at_the_end,
+    ),
     "nobody-left": known(
         "Where fewer than k others are left you return places that may not be found.",
         "A sort of hidden ones is still a sort: after the last real neighbour come the hidden "
         "ones. There -1 was asked for.",
         fill=lambda places, barred: places,
+        shows=_forbidden_at_the_end,
     ),
+    "nobody-first": known(
+        "Your -1 stand at the beginning of the row.",
+        "The neighbours come first, the best one in front. -1 fills what is left behind them.",
+        finish=_nobody_first,
+    ),
+    "place-0-taken-for-nobody": known(
+        "Place 0 is never found: you turn every 0 into -1.",
+        "0 is a place like the others. What nobody has filled has to be told from it: begin with a "
+        "table of -1.",
+        finish=lambda found: found.masked_fill(found == 0, -1),
+    ),
+    "topk-past-the-end": known(
+        "topk ends in an error where k is larger than the number of places.",
+        "There the row has all others, and -1 behind them. (Nor does topk promise anything about "
+        "equal ones, and there the earlier was asked for.)",
+        wrong=_topk_of_all,
+    ),
+    **{
+        f"used-as-an-index{more}{'' if rows else '-of-columns'}": known(
+            "You use whole numbers as an index: 0 and 1 are places then, not no and yes.",
+            "[:, 1 - used] means columns 0 and 1, and ~used is -1 and -2, the last two. Only a "
+            "tensor of booleans picks what is True: used == 0.",
+            may=_indexed_by(index_of, rows),
+            shows=_like_parts(may=_indexed_by(index_of, rows)),
+        )
+        for more, index_of in (("", lambda used: 1 - used), ("-inverted", lambda used: ~used))
+        for rows in (True, False)
+    },
     "zero-for-nobody": known(
         "Where fewer than k others are left you return 0.",
         "0 is the first text. -1 was asked for, which is no place.",
@@ -360,7 +455,7 @@ NEIGHBOURS = {
         wrong=_counted_among_used,
     ),
     "dot-product": known(
-        "You order by dot product.",
+        "You order by dot product. (Divided by the text's own norm alone the order is the same.)",
         "A vector with a large norm then is everybody's neighbour. The cosine divides by both "
         "norms.",
         score=lambda vectors: vectors @ vectors.T,
@@ -424,7 +519,6 @@ TASK = Task(
     alone=all_but(
         NEIGHBOURS, "itself-found", "padding-found", "dot-product", "nobody-left", "last-of-equals"
     ),
-    stages=neighbour_stages,
     number=6,
     since=2,
 )
