@@ -481,6 +481,22 @@ BEYOND = {
         "A text with many tags would get a larger number. The task asks for the mean.",
         average=lambda gains: torch.stack(gains).sum(dim=0),
     ),
+    "first-pair-only": known(
+        "You return the difference of the first pair.",
+        "Is the return inside your loop? The mean is over all pairs.",
+        average=lambda gains: gains[0],
+    ),
+    "last-pair-only": known(
+        "You return the difference of the last pair.",
+        "Does each turn of your loop overwrite what the one before has found? The mean is over all "
+        "pairs.",
+        average=lambda gains: gains[-1],
+    ),
+    "axis-kept": known(
+        "Your result has an axis of length 1 at its end.",
+        "The numbers are right. The pairs are averaged, and so their axis is gone: (...).",
+        finish=lambda scores: scores[..., None],
+    ),
     "best-pair": known(
         "You return the largest difference of all pairs.",
         "One pair is enough for that. The mean says what the head does as a rule.",
@@ -516,6 +532,9 @@ TASK = Task(
     number=6,
     since=2,
     alone=(
+        "first-pair-only",
+        "last-pair-only",
+        "axis-kept",
         "best-pair",
         "pairs-not-averaged",
         "heads-averaged",

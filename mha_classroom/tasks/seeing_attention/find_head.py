@@ -186,7 +186,8 @@ def _apart(scores, weights):
 
 
 FIND = {
-    **by_id(without(PAIRS, "divided-by-length-less-offset")),  # that changes no place
+    # The one changes no place, the other leaves heads alike.
+    **by_id(without(PAIRS, "divided-by-length-less-offset", "softmax-again")),
     **{
         id: known(OFFSET[id].did, OFFSET[id].why, wrong=_best_by(OFFSET[id].wrong))
         for id in (
@@ -245,6 +246,12 @@ FIND = {
         "The flat row has all heads of layer 0 first, then all of layer 1. After how many places "
         "does a new layer begin?",
         choose=lambda scores, weights: divmod(scores.argmax().item(), len(scores)),
+    ),
+    "table-turned": known(
+        "You flatten the table with the heads in front and read the place as if the layers were.",
+        "In a turned table the first H places are not the heads of layer 0. Does your table have a "
+        "row for each layer?",
+        choose=lambda scores, weights: divmod(scores.T.argmax().item(), scores.shape[1]),
     ),
     "divided-by-12": known(
         "You divide the place in the flattened table by 12.",

@@ -242,6 +242,22 @@ ATTENDED = {
         "and a short one can be compared.",
         strength=lambda weights: weights.sum(dim=0),
     ),
+    "median-of-a-key": known(
+        "You take the median of what the queries give to a key.",
+        "The task asks for the mean, in which every query counts.",
+        strength=lambda weights: weights.median(dim=0).values,
+    ),
+    "softmax-of-the-means": known(
+        "You apply softmax to the means.",
+        "The order stays, and the numbers are no longer what the queries give on average. The "
+        "means sum to 1 without it.",
+        strength=lambda weights: weights.mean(dim=0).softmax(dim=0),
+    ),
+    "softmax-again": known(
+        "You apply softmax to the weights.",
+        "They are weights already: each row sums to 1. A second softmax makes them almost equal.",
+        strength=lambda weights: weights.softmax(dim=-1).mean(dim=0),
+    ),
     "largest-weight-of-a-key": known(
         "You rank the keys by the largest weight that any query gives them.",
         "One query is enough for that. The task asks what all the queries give, on average.",
@@ -437,7 +453,15 @@ TASK = Task(
     tolerance=1e-6,
     mistakes=read_again("The tokens that a head looks at", ATTENDED),
     build=build_attended,
-    alone=("position-instead-of-token", "pairs-turned-round", "tokens-alone", "numbers-alone"),
+    alone=(
+        "median-of-a-key",
+        "softmax-of-the-means",
+        "softmax-again",
+        "position-instead-of-token",
+        "pairs-turned-round",
+        "tokens-alone",
+        "numbers-alone",
+    ),
     forbidden=FORBIDDEN,
     number=1,
 )

@@ -94,6 +94,12 @@ def _cut_at_the_end(weights, offset):
     return weights[..., queries, queries + offset]
 
 
+def _clamped(weights, offset):
+    """With a key for every query: the last one past the end, the first before the beginning."""
+    queries = torch.arange(weights.shape[-1])
+    return weights[..., queries, (queries + offset).clamp(0, len(queries) - 1)]
+
+
 def _votes(weights, offset):
     """1 for each query whose largest weight is at this offset, else 0."""
     queries = torch.arange(weights.shape[-1])
@@ -227,6 +233,17 @@ PAIRS = {
         "heads and layers in front it is not queries and keys that it pairs up.",
         pick=lambda weights, offset: weights.diagonal(offset),
     ),
+    "clamped-at-the-ends": known(
+        "For queries without such a key you take the first or the last key instead.",
+        "clamp, or min and max, make a place of what is none. The first token has no token before "
+        "it; that query is left out.",
+        pick=_clamped,
+    ),
+    "softmax-again": known(
+        "You apply softmax to the weights.",
+        "They are weights already: each row sums to 1. A second softmax makes them almost equal.",
+        pick=lambda weights, offset: weights.softmax(dim=-1).diagonal(offset, dim1=-2, dim2=-1),
+    ),
     "votes-counted": known(
         "You count the queries whose largest weight is at this offset.",
         "By this count Voita et al. call a head positional. The task asks for "
@@ -338,6 +355,24 @@ OFFSET = {
         "The first token has no token before it. A head that always looks there would get less "
         "than 1, and the shorter the sentence, the less.",
         average=lambda picked, length, offset: picked.sum(dim=-1) / length,
+    ),
+    "both-sides-added": known(
+        "You add up both sides: at offset -1, the token before and the one after.",
+        "A head that looks back and one that looks ahead are two kinds of head. The sign of the "
+        "offset says which is meant.",
+        wrong=lambda weights, offset: _both_sides(weights, offset) * (2 if offset else 1),
+    ),
+    "divided-by-length-less-1": known(
+        "You divide by L - 1, whatever the offset is.",
+        "That is how many pairs there are one place apart. How many are there at offset 2, and at "
+        "offset 0?",
+        average=lambda picked, length, offset: picked.sum(dim=-1) / max(length - 1, 1),
+    ),
+    "first-pair-only": known(
+        "You return the weight of the first pair.",
+        "One pair of tokens is not the habit of a head. The mean says what it does as a rule. (Is "
+        "the return inside your loop?)",
+        average=lambda picked, length, offset: picked[..., 0],
     ),
     "added-not-averaged": known(
         "You add the weights up, and your scores go above 1.",

@@ -267,6 +267,12 @@ SHARES = {
         "direction of the output?",
         measure=_by_length,
     ),
+    "lengths-not-divided": known(
+        "You return the lengths of the vectors c.",
+        "Lengths must not be added: vectors can cancel, and a length says nothing about the "
+        "direction. How far does each vector go in the direction of the output?",
+        measure=lambda brought: brought.norm(dim=-1),
+    ),
     "by-length-in-each-head": known(
         "You compare lengths, in each head for itself.",
         "Lengths must not be added: vectors can cancel. And the output is the sum over all heads. "
@@ -491,6 +497,7 @@ TASK = Task(
     number=7,
     since=2,
     alone=(
+        "lengths-not-divided",
         "each-head-made-1",
         "cosines",
         "softmax",

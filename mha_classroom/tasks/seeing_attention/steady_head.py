@@ -284,6 +284,10 @@ def _pooled_best_is_asked(weights, lens, offset, at_least):
     return _choose(means[None], passed) if passed.any() else None
 
 
+def _with_lengths(more):
+    return lambda weights, lens, offset: _scores(weights, lens + more, offset)
+
+
 def _padded_queries(weights, lens, offset):
     """Queries within the text, whose key may be padding."""
     rows, length = [], weights.shape[-1]
@@ -390,6 +394,39 @@ STEADY = {
             weights[:1], lens[:1], offset, at_least
         ),
     ),
+    "last-text-only": known(
+        "You look at the last text only.",
+        "Does each turn of your loop overwrite what the one before has found? Every text has a "
+        "say.",
+        section="Ten other sentences",
+        wrong=lambda weights, lens, offset, at_least: steady_head(
+            weights[-1:], lens[-1:], offset, at_least
+        ),
+    ),
+    "first-layer-only": known(
+        "You look in layer 0 only.",
+        "The head may be in any layer.",
+        wrong=lambda weights, lens, offset, at_least: steady_head(
+            weights[:, :1], lens, offset, at_least
+        ),
+    ),
+    "always-before": known(
+        "You look at the token before, whatever the offset is.",
+        "The offset says how far away the key is, and on which side.",
+        shift=lambda offset: -1,
+    ),
+    **{
+        id: known(
+            f"You cut every text one token {what}.",
+            "A text of n tokens has places 0 to n - 1, and a slice ends before its second number: "
+            "[:n] holds all of them and no padding.",
+            score=_with_lengths(more),
+        )
+        for id, what, more in (
+            ("one-token-too-few", "too early", -1),
+            ("one-token-too-many", "too late", 1),
+        )
+    },
     "best-is-tested-alone": known(
         "You take the head with the best mean, and then ask whether it passes.",
         "If it does not, another head may still pass. In which order do you have to ask the two "
@@ -571,6 +608,9 @@ TASK = Task(
         "divided-by-padded-count",
         "cut-to-the-shortest",
         "cut-to-the-shortest-that-counts",
+        "always-before",
+        "one-token-too-few",
+        "one-token-too-many",
         "one-query-is-too-few",
         "two-queries-are-too-few",
         "left-out-without-sign",

@@ -316,6 +316,18 @@ def _indexed_by(index_of, rows):
     return allowed
 
 
+def _turned_round(vectors, used, k=3):
+    found = build_neighbours()(vectors, used, k)
+    rows = [row[row >= 0].flip(0) for row in found]
+    return torch.stack([torch.cat([row, torch.full((k - len(row),), -1)]) for row in rows])
+
+
+def _in_order_of_places(vectors, used, k=3):
+    found = build_neighbours()(vectors, used, k)
+    count = len(vectors)
+    return torch.where(found < 0, count, found).sort(dim=1).values.masked_fill(found < 0, -1)
+
+
 def _nobody_first(found):
     """With the -1 of each row in front."""
     return found.gather(1, (found >= 0).long().argsort(dim=1, stable=True))
@@ -499,6 +511,22 @@ NEIGHBOURS = {
         "The earlier one comes first.",
         wrong=_by_topk,
         shows=_equals_anyhow,
+    ),
+    "best-last": known(
+        "You have the right neighbours in the wrong order: the best one stands last.",
+        "The best comes first.",
+        wrong=_turned_round,
+    ),
+    "in-order-of-places": known(
+        "You return the right neighbours in the order in which their places stand.",
+        "The best comes first.",
+        wrong=_in_order_of_places,
+    ),
+    "used-inverted": known(
+        "You take the empty places for those in use, and those in use for empty.",
+        "In used 1 is a place that holds a text, and 0 is an empty one.",
+        wrong=lambda vectors, used, k=3: build_neighbours()(vectors, 1 - used.long(), k),
+        shows=_like(lambda vectors, used, k=3: build_neighbours()(vectors, 1 - used.long(), k)),
     ),
     "counted-from-1": known(
         "You count places from 1.",

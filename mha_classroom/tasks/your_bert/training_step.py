@@ -257,6 +257,18 @@ STEP = {
         "came in.",
         wrong=_one_by_one,
     ),
+    "nothing-moves": known(
+        "Your new W and b are the old ones.",
+        "The step is still to be made: each parameter less rate times its gradient, in a tensor of "
+        "its own.",
+        move=lambda parameter, rate, gradient: parameter,
+    ),
+    "bias-with-an-axis": known(
+        "Your new b has an axis of length 1.",
+        "It is one number for each class, (C,). Along which axis is the slope added up, and is "
+        "that axis gone then?",
+        of_b=lambda error: error.sum(0, keepdim=True),
+    ),
     "gradients-returned": known(
         "You return the gradients in place of the new parameters.",
         "The step is still to be made: the new W is the old one, moved by the rate.",
