@@ -290,15 +290,15 @@ OFFSET = {
     ),
     **{
         id: known(
-            f"You take all pairs {of} the offset: a whole corner of the table.",
+            f"You take all pairs {of}: a whole corner of the table.",
             "tril and triu keep a corner. The pairs at one offset lie on a single line.",
             wrong=_corner(cut, whole),
         )
         for id, of, cut, whole in (
-            ("all-on-one-side", "up to", torch.tril, True),
-            ("all-from-the-offset-on", "from", torch.triu, True),
-            ("corner-up-to-the-offset", "up to", torch.tril, False),
-            ("corner-from-the-offset-on", "from", torch.triu, False),
+            ("all-on-one-side", "up to the offset", torch.tril, True),
+            ("all-from-the-offset-on", "from the offset on", torch.triu, True),
+            ("corner-up-to-the-offset", "up to the offset", torch.tril, False),
+            ("corner-from-the-offset-on", "from the offset on", torch.triu, False),
         )
     },
     "last-pair-dropped-else-0": known(*LAST_PAIR, wrong=_last_pair_dropped_else(lambda X: X * 0)),

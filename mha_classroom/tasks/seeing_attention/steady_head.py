@@ -578,6 +578,12 @@ STEADY = {
         "The caller would take that for layer 0, head 0. None cannot be taken for a head.",
         nothing=(0, 0),
     ),
+    "nothing-as-a-place-among-texts": known(
+        "You return (0, 0) where texts count and no head passes.",
+        "The caller would take that for layer 0, head 0. None cannot be taken for a head.",
+        nothing=(0, 0),
+        no_text=lambda nothing: None,
+    ),
     "nothing-as-minus-1": known(
         "You return (-1, -1) where no head passes.",
         "weights[-1, -1] is the last head of the last layer, and nobody would notice. None cannot "
@@ -604,6 +610,7 @@ TASK = Task(
         "counted-from-1",
         "head-before-layer",
         "nothing-as-a-place",
+        "nothing-as-a-place-among-texts",
         "nothing-as-minus-1",
         "divided-by-padded-count",
         "cut-to-the-shortest",

@@ -177,6 +177,12 @@ ENCODER = {
         "By then words have heard of padding. Every layer needs the mask.",
         mask_of=_only(lambda number, count: number == count - 1),
     ),
+    "mask-asked-whether-true": known(
+        "You ask `if mask`, and that asks a tensor whether it is true.",
+        "A tensor of many numbers is neither true nor false. Whether a mask was given is asked "
+        "with `is not None`; and each layer takes None as well.",
+        mask_of=lambda mask, number, count: mask if mask else None,
+    ),
     "mask-not-in-the-first": known(
         "The first layer gets no mask.",
         "Every layer needs it, and the first is where padding would enter.",

@@ -482,6 +482,12 @@ STRICT = {
         "Both sides keep a matrix as (out, in). With a square one no shape gives it away.",
         put=_turn_square,
     ),
+    "gradients-recorded": known(
+        "You write into the parameters while gradients are recorded.",
+        "PyTorch forbids that for what is to be trained. `with torch.no_grad():` around the "
+        "copying switches the recording off.",
+        put=lambda parameter, X: parameter.copy_(X),
+    ),
     "nothing-arrives": known(
         "After your function the model holds the numbers that it had before.",
         "An assignment to a name, such as `parameter = X`, makes the name mean another tensor; the "

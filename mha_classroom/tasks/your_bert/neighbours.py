@@ -214,9 +214,9 @@ def _counted_among_used(vectors, used, k=3):
     return result
 
 
-def _narrow(vectors, used, k=3):
-    """As many columns as there are others."""
-    return build_neighbours()(vectors, used, k)[:, : len(vectors) - 1]
+def _cut_to(count):
+    """With so many columns at most."""
+    return lambda vectors, used, k=3: build_neighbours()(vectors, used, k)[:, : count(used)]
 
 
 def _last_of_equals(scores):
@@ -455,10 +455,23 @@ NEIGHBOURS = {
         "0 is the first text. -1 was asked for, which is no place.",
         finish=lambda found: found.clamp(min=0),
     ),
-    "too-narrow": known(
-        "Where there are fewer than k others your result has fewer columns.",
-        "It has k columns in any case, with -1 where nobody is left.",
-        wrong=_narrow,
+    **{
+        id: known(
+            "Where there are fewer than k others your result has fewer columns.",
+            "It has k columns in any case, with -1 where nobody is left.",
+            wrong=_cut_to(count),
+        )
+        for id, count in (
+            ("too-narrow", lambda used: len(used) - 1),
+            ("as-narrow-as-places", len),
+            ("as-narrow-as-used", lambda used: int(used.sum())),
+            ("as-narrow-as-others-used", lambda used: int(used.sum()) - 1),
+        )
+    },
+    "always-3": known(
+        "Your result has 3 columns, whatever k is.",
+        "3 is what k is when nobody says otherwise.",
+        wrong=lambda vectors, used, k=3: build_neighbours()(vectors, used, 3),
     ),
     "counted-among-used": known(
         "Your numbers count the used places only.",
