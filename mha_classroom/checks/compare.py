@@ -54,8 +54,8 @@ def _pairs(expected, got, names):
     """Yield (name, expected, yours) for each part; a Difference in place of what is not there."""
     if isinstance(expected, (tuple, list)):
         if not isinstance(got, (tuple, list)) or len(got) != len(expected):
-            wanted = f"{len(expected)} values: {', '.join(names)}"
-            yield "", None, Difference("type", f"{wanted} have to be returned; got {describe(got)}")
+            wanted = f"{len(expected)} values have to be returned, {', '.join(names)}"
+            yield "", None, Difference("type", f"{wanted}; got {describe(got)}")
             return
         if len(names) != len(expected):  # a mistake may return more parts than were asked for
             names = [f"value {number}" for number in range(len(expected))]
@@ -67,7 +67,7 @@ def _pairs(expected, got, names):
         missing = [key for key in expected if key not in got]
         if missing:
             listed = ", ".join(map(repr, missing))
-            yield "", None, Difference("type", f"the dict it returns lacks {listed}")
+            yield "", None, Difference("type", f"the dict that is returned has no {listed}")
             return
         yield from ((str(key), expected[key], got[key]) for key in expected)
     else:
@@ -79,8 +79,8 @@ def _compare_one(name, want, have, tolerance, remarks):
         return _compare_tensors(name, want, have, tolerance, remarks)
     if isinstance(want, bool) and isinstance(have, bool):
         # The name of what is asked whether it holds is a sentence.
-        should, is_so = ("should", "is not") if want else ("should not", "is")
-        message = f"this {should} be so, and it {is_so}: {name}"
+        should, does = ("should", "does not") if want else ("should not", "does")
+        message = f"this {should} hold, and it {does}: {name}"
         return Difference("value", message) if have != want else None
     if isinstance(want, numbers.Number) and not isinstance(want, bool):
         return _compare_numbers(name, want, have, tolerance, remarks)
@@ -144,7 +144,7 @@ def _compare_floats(name, want, have, tolerance, remarks):
         )
     elif worst > EXACT:
         remarks.append(
-            f"{name} is right to the digits of float32, about 7, where 15 can be had: somewhere a "
+            "It is right to the digits of float32, about 7, where 15 can be had: somewhere a "
             "number passes through float32 (a tensor made without saying the dtype, or .float()), "
             "or something small is added."
         )
@@ -171,7 +171,7 @@ def _difference(name, want, have, close):
     place = tuple(wrong[0].tolist())
     mine, right = tell_apart(have[place].item(), want[place].item())
     wanted = f"{mine}, expected {right}"
-    if not place:
+    if want.numel() == 1:
         message = f"{name} is {wanted}"
     else:
         kind = "entries" if want.dtype == torch.bool else "numbers"
@@ -185,7 +185,9 @@ def _difference(name, want, have, close):
 
 def _have(name):
     """The name and the right one of "has" and "have"."""
-    return f"{name} {'have' if re.search(r'[^s]s( of | in |$)', name) else 'has'}"
+    subject = name.partition(" of ")[0].partition(" in ")[0]
+    plural = re.search(r"[^su]s$", subject) and "." not in subject
+    return f"{name} {'have' if plural else 'has'}"
 
 
 def _first(place):

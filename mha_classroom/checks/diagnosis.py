@@ -8,6 +8,7 @@ from mha_classroom.checks.earlier_tasks import blame_earlier
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.checks.off_by import say_off_by
 from mha_classroom.checks.outcome import observe, same
+from mha_classroom.checks.patterns import common_pattern
 from mha_classroom.checks.praise import count_calls, praise
 from mha_classroom.checks.prepared import prepared, reversed_case
 from mha_classroom.checks.recognition import other_reading, recognise
@@ -16,6 +17,7 @@ from mha_classroom.checks.showing import describe
 from mha_classroom.checks.stages import computed_tensors, first_wrong_stage
 from mha_classroom.checks.task import Draw
 from mha_classroom.checks.time_limit import OutOfTime
+from mha_classroom.checks.where_wrong import say_where
 
 __all__ = ["WAYS", "Live", "NotRun", "diagnose_task", "not_a", "try_cases"]
 
@@ -131,14 +133,33 @@ def _explained(task, does, tried, index, failed, seed):
     if known:
         other = other_reading(task, cases, outcomes, index, seed, known)
         return explanation.of_mistakes(task, failed, known, other)
-    if failed.kind not in ("value", "nan", "shape", "raises") or any(
+    differences = _differences(task, does, outcomes, cases)
+    failed = explanation.with_remark(failed, common_pattern(differences, index))
+    if failed.kind in ("value", "nan", "shape", "raises") and not any(
         word in failed.message for word in ("dtype", "TypeError", "ends Python")
     ):
-        return failed
-    if task.quantities:
-        return explanation.of_number(failed, say_off_by(task, does, outcomes, cases))
-    stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
-    return explanation.of_stage(failed, stage)
+        if task.quantities:
+            failed = explanation.with_remark(failed, say_off_by(task, does, outcomes, cases))
+        else:
+            stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
+            failed = explanation.of_stage(failed, stage)
+    return explanation.with_remark(failed, say_where(cases, [d is None for d in differences]))
+
+
+def _differences(task, does, outcomes, cases):
+    """Of each case how the result differs: a Difference, None if it is right, "" without result."""
+    found = []
+    for index in range(len(cases)):
+        outcome = outcomes[index]
+        if outcome.error is not None:
+            found.append("")
+            continue
+        try:
+            expected = does.expected(WAYS[0], index)
+            found.append(compare(expected, outcome.value, task.returns, task.tolerance)[0])
+        except Exception:  # what cannot be compared
+            found.append("")
+    return found
 
 
 def _judge(task, does, ways, index, case, outcome):

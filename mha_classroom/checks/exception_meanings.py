@@ -27,6 +27,11 @@ MEANINGS = [
         "matrices, then as many rows as the first factor has columns.",
     ),
     (
+        r"shape '\[(.*?-1.*?)\]' is invalid for input of size (\d+)",
+        "A reshape keeps all numbers: there are {1} of them, and no size in the place of -1 makes "
+        "[{0}] multiply to that.",
+    ),
+    (
         r"shape '\[(.*?)\]' is invalid for input of size (\d+)",
         "A reshape keeps all numbers: there are {1} of them, and the sizes [{0}] do not multiply "
         "to that.",
@@ -130,6 +135,11 @@ MEANINGS = [
         "`stack` needs pieces of one shape. Are they cut in equal parts?",
     ),
     (
+        r"not enough values to unpack \(expected (\d+), got (\d+)\)",
+        "The left side names {0} things, and the right side has {1}. Does what you call return "
+        "fewer, or does a tensor have fewer axes than you think?",
+    ),
+    (
         r"(too many|not enough) values to unpack",
         "The left side names another number of things than the right side has. `split` takes how "
         "long each piece is, `chunk` how many pieces there are.",
@@ -141,7 +151,7 @@ MEANINGS = [
     ),
     (
         r"index (-?\d+) is out of bounds for (?:dimension|axis) (\d+) with size (\d+)",
-        "Axis {1} has {2} entries, 0 to {2} - 1, and you ask for number {0}.",
+        "An axis has {2} entries, counted from 0, and you ask for number {0}.",
     ),
     (
         r"'(\w+)' object is not callable",
@@ -152,6 +162,28 @@ MEANINGS = [
         r"cannot assign (?:module|parameter)s? before Module\.__init__\(\) call",
         "`super().__init__()` has to be the first line of your `__init__`.",
     ),
+    (
+        r"too many dimensions 'str'|can't convert .*str",
+        "A tensor holds numbers, no texts. Use a list, or a dict, for names.",
+    ),
+    (
+        r"list index out of range",
+        "The list has fewer elements than you ask for. Counting starts from 0.",
+    ),
+    (
+        r"'(tuple|list)' object has no attribute '(\w+)'",
+        "A {0} stands where a tensor was expected. Does something that you call return several "
+        "results, of which you want one?",
+    ),
+    (
+        r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted",
+        "A single number is asked for, and the tensor holds several. Which one is meant, or is "
+        "there a step that makes one of them (a sum, a mean)?",
+    ),
+    (
+        r"negative dimension (-\d+)",
+        "A tensor is to be made with a size of {0}. What is subtracted from what there?",
+    ),
     (r"maximum recursion depth", "The function calls itself again and again, without an end."),
 ]
 
@@ -159,6 +191,8 @@ MEANINGS = [
 def explain(error):
     """Return what an exception means for the learner, "" if there is nothing to add."""
     text = f"{error}"
+    if isinstance(error, KeyError):
+        return f"The dict has no key {text}. How are its keys spelled?"
     for pattern, meaning in MEANINGS:
         found = re.search(pattern, text)
         if found:

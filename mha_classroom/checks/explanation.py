@@ -6,8 +6,8 @@ import torch
 
 from mha_classroom.checks.exception_meanings import explain, learners_frames
 from mha_classroom.checks.feedback import Feedback
+from mha_classroom.checks.forbidden import Borrowed
 from mha_classroom.checks.registry import lesson_of
-from mha_classroom.checks.running import Borrowed
 from mha_classroom.checks.showing import describe, rounded
 from mha_classroom.checks.task import AnswerError
 from mha_classroom.checks.time_limit import OutOfTime
@@ -18,11 +18,11 @@ __all__ = [
     "of_exception",
     "of_memory",
     "of_mistakes",
-    "of_number",
     "of_repetition",
     "of_shortage",
     "of_stage",
     "of_strange_value",
+    "with_remark",
 ]
 
 
@@ -65,23 +65,23 @@ def of_stage(failed, stage):
     if stage is None:
         return failed
     right, wrong = stage
+    if failed.kind == "raises":  # what comes later is not there because of the error
+        return with_remark(
+            failed, f"Right up to here: {right}. Then comes the error." if right else ""
+        )
     if wrong is None:
         part = next((d[0][7:] for d in failed.details if d[0].startswith("yours: ")), "")
         after = f"Look at how {part} comes of it" if part else "Something after that changes it"
-        text = f"Every step up to {right} is there and right. {after}."
-        return dataclasses.replace(failed, remarks=(*failed.remarks, text))
-    before = f"Up to {right} your numbers are right. " if right else ""
-    if failed.kind == "raises":  # what comes later is not there because of the error
-        text = f"{before}Then comes the error." if right else ""
-        return dataclasses.replace(failed, remarks=(*failed.remarks, *filter(None, [text])))
+        text = f"Every step up to this one is there and right: {right}. {after}."
+        return with_remark(failed, text)
+    before = f"Right up to here: {right}. " if right else ""
     text = f"{before}The first step whose numbers do not appear in your computation: {wrong}."
-    return dataclasses.replace(failed, remarks=(*failed.remarks, text[0].upper() + text[1:]))
+    return with_remark(failed, text)
 
 
-def of_number(failed, off_by):
-    """The feedback with the sentence that says by what a number is off."""
-    remarks = (*failed.remarks, *filter(None, [off_by]))
-    return dataclasses.replace(failed, remarks=remarks)
+def with_remark(failed, remark):
+    """The feedback with one more sentence, if there is one."""
+    return dataclasses.replace(failed, remarks=(*failed.remarks, *filter(None, [remark])))
 
 
 def of_changes(task, case, names):
@@ -141,8 +141,7 @@ def of_difference(task, case, difference):
         details.append((f"yours{of_what}", difference.yours))
     if difference.expected:
         details.append((f"expected{of_what}", difference.expected))
-    pattern = tuple(filter(None, [difference.pattern()]))
-    return Feedback(task.id, difference.kind, message, tuple(details), remarks=pattern)
+    return Feedback(task.id, difference.kind, message, tuple(details))
 
 
 def of_exception(task, case, error):
@@ -207,4 +206,10 @@ def _input_text(X):
         return str(rounded(X).tolist())
     if isinstance(X, (list, tuple)) and len(X) <= FEW and all(isinstance(x, PLAIN) for x in X):
         return str(list(X))
-    return describe(X).removeprefix("the dtype ").removeprefix("a ").removeprefix("the number ")
+    return (
+        describe(X)
+        .removeprefix("the dtype ")
+        .removeprefix("a ")
+        .removeprefix("an ")
+        .removeprefix("the number ")
+    )

@@ -81,7 +81,8 @@ def misfit(seen, weights, name):
     if len(extra) == 1:
         return f"{name} has a parameter that was not asked for: {extra[0]}."
     if extra:
-        return f"{name} has {len(extra)} parameters that were not asked for: {extra[0]} and others."
+        some = ", ".join([*extra[:4], *(["…"] if len(extra) > 4 else [])])
+        return f"{name} has {len(extra)} parameters that were not asked for: {some}."
     for n, wanted in weights.items():
         if seen[n][0] != tuple(wanted.shape):
             shapes = f"{seen[n][0]}, expected {tuple(wanted.shape)}"

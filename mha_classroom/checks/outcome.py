@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from mha_classroom.checks.compare import FLOAT32_TOLERANCE, compare
-from mha_classroom.checks.running import Borrowed, changed_inputs, copy_inputs, watch_calls
+from mha_classroom.checks.forbidden import Borrowed, forbid
+from mha_classroom.checks.running import changed_inputs, copy_inputs
 from mha_classroom.checks.showing import plain_number
 from mha_classroom.checks.time_limit import OutOfTime, time_limit
 
@@ -31,11 +32,11 @@ class Outcome:
     warned: tuple[str, ...] = ()
 
 
-def observe(task, answer, case, watch=True, seconds=None, noticed=None):
+def observe(task, answer, case, watch=True, seconds=None, closely=False):
     """Run `answer` on `case` and return the Outcome; nothing that an answer raises gets out.
 
     KeyboardInterrupt does: the learner pressed stop.
-    seconds: SECONDS unless told. noticed: see `watch_calls`.
+    seconds: SECONDS unless told. closely: see `forbid`.
     """
     given, printed = copy_inputs(case.inputs), _Beginning()
     value, error, called = None, None, []
@@ -44,7 +45,7 @@ def observe(task, answer, case, watch=True, seconds=None, noticed=None):
         around.enter_context(contextlib.redirect_stdout(printed))
         try:
             forbidden = task.forbidden if watch else ()
-            with time_limit(seconds or SECONDS), watch_calls(forbidden, noticed) as called:
+            with forbid(forbidden, closely) as called, time_limit(seconds or SECONDS):
                 value = frozen(task.run(answer, given))
             value = examined(task, case, value)
         except KeyboardInterrupt:

@@ -1,14 +1,32 @@
 """What two tensors of one shape have in common where they differ: a sentence for the learner."""
 
 import itertools
+import re
 
 import torch
 
-__all__ = ["pattern_of"]
+__all__ = ["common_pattern", "pattern_of"]
 
 AXES = ("the first axis", "the second axis", "the third axis", "the fourth axis", "the fifth axis")
 MOST_AXES = 4  # whose orders are tried
 NEAR = 1e-6  # so exact has what is found to be
+
+
+NUMBERS = re.compile(r"half|a (third|quarter) of|[-+.\de]+ times|large|small|\d[.\de+-]*")
+
+
+def common_pattern(differences, failing):
+    """What is seen in the failing one of all cases' differences, if it is seen in others too.
+
+    Another number in its place is no other pattern. What most of the others do not show is chance.
+    """
+    here = differences[failing]
+    said = here.pattern() if here else ""
+    if not said:
+        return ""
+    others = [d.pattern() for i, d in enumerate(differences) if d and i != failing]
+    alike = [other for other in others if NUMBERS.sub("", other) == NUMBERS.sub("", said)]
+    return said if 2 * len(alike) >= len(others) else ""
 
 
 def pattern_of(want, have):

@@ -57,7 +57,8 @@ def describe(value):
         return str(value)
     if torch.is_tensor(value):
         kind = str(value.dtype).removeprefix("torch.")
-        return f"a {kind} tensor of shape {tuple(value.shape)}"
+        article = "an" if kind[0] in "aeiou" else "a"
+        return f"{article} {kind} tensor of shape {tuple(value.shape)}"
     if isinstance(value, complex):
         return f"the complex number {value!r}"
     if isinstance(value, numbers.Number):

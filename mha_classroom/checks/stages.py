@@ -47,10 +47,15 @@ def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
         missing = [name for name in names if not here[name] or not all(too[name])]
         if reached:
             # What comes before need not appear as it is: there are other ways to get here.
-            right, wrong = " and ".join(reached), next(iter(missing), None)
+            right, wrong = listed(reached), next(iter(missing), None)
         elif wrong is None:
             wrong = next(iter(missing), None)
     return (right, wrong) if right or wrong else None
+
+
+def listed(names):
+    """The names in a sentence: a, b and c."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _one_run(task, case):

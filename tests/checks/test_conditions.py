@@ -72,15 +72,25 @@ def escaped(weak, lesson=""):
 
 
 # What no random draw shows: 7 digits where scores are near 300000, a dtype, a default that no call
-# gives, a name inside another, a label that is 0. A case of the task is made for each of these;
-# that it is found there is what test_mistakes holds.
+# gives, a name inside another, a label that is 0, scores far below 0, a view. A case of the task is
+# made for each of these; that it is found there is what test_mistakes holds.
+# gives, a name inside another, a label that is 0, lengths that are all 0, keys on one line. A case
+# of the task is made for each of these; that it is found there is what test_mistakes holds.
 ONLY_BY_ITS_OWN_CASE = {
+    "01-additive_scores: tanh-of-powers",
     "01-attend: in-float32",
+    "01-kernel_regression: nearest-only-far-away",
+    "01-query_for: constant-only-with-more-keys",
+    "01-query_for: equations-solved-as-independent",
+    "01-query_for: equations-taken-for-independent",
     "02-masked_softmax: fill-of-minus-1000",
     "02-masked_softmax: fill-of-minus-1000-then-zeros",
+    "02-masked_softmax: length-0-for-none",
     "02-masked_softmax: lowered-by-1000",
+    "02-scaled_dot_product_attention: length-0-for-none",
     "02-without_key: divisor-kept-from-getting-small",
     "02-without_key: nearly-alone-for-alone",
+    "02-without_key: output-0-for-nothing",
     "04-MultiHeadAttention: bias-by-default",
     "04-MultiHeadAttention: dropout-by-default",
     "04-MultiHeadAttention: dropout-on-the-weighted-sums",
@@ -93,8 +103,15 @@ ONLY_BY_ITS_OWN_CASE = {
     "06-from_tensorflow: bert-without-slash",
     "06-map_weights: prefix-replaced-everywhere",
     "07-find_head: in-half-precision",
+    "09-causal_tiles: hidden-scores-finite",
     "09-causal_tiles: largest-before-hiding",
+    "09-causal_tiles: nothing-subtracted",
+    "09-causal_tiles: starts-at-a-number",
     "09-causal_tiles: whole-mask",
+    "09-grouped_attention: view-of-what-lies-apart",
+    "09-ring_step: slot-score-finite",
+    "10-beam_step: log-of-softmax",
+    "10-beam_step: logarithm-at-the-end",
     "11-broken_promises: padding-set-to-0",
     "11-mended_step: hidden-scores-low",
     "11-mended_weights: hidden-scores-not-low-enough",

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from mha_classroom.checks import diagnose, find
 from mha_course.attention import scaled_dot_product_attention
+from mha_course.implementations import build
 
 WRONG = all_answers()[1]
 
@@ -214,6 +215,58 @@ def sums_with(eps):
     return without_key(lambda rest, left: rest / (left + eps))
 
 
+def tiled_sum(hidden=None, start=-math.inf, before=lambda scores: scores, give=None):
+    def log_sum_exp(scores, tile):
+        scores = before(scores)
+        largest = torch.full_like(scores[..., 0], start)
+        total = torch.zeros_like(largest)
+        for part in scores.split(tile, -1):
+            part = part if hidden is None else part.masked_fill(part == -math.inf, hidden)
+            new = torch.maximum(largest, part.amax(-1))
+            base = new.masked_fill(new == -math.inf, 0.0)
+            total = total * (largest - base).exp() + (part - base[..., None]).exp().sum(-1)
+            largest = new
+        return give(largest, total) if give else largest + total.log()
+
+    return log_sum_exp
+
+
+def tiles(hide=-math.inf, start=-math.inf):
+    def causal_tiles(queries, keys, values, tile):
+        L, S = queries.shape[2], keys.shape[2]
+        largest = torch.full_like(queries[..., :1], start)
+        total, output = torch.zeros_like(largest), 0
+        for at in range(0, S, tile):
+            scores = queries @ keys[:, :, at : at + tile].mT / math.sqrt(queries.shape[-1])
+            later = at + torch.arange(scores.shape[-1]) > torch.arange(S - L, S)[:, None]
+            scores = scores.masked_fill(later, hide)
+            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            weights, by = (scores - new).exp(), (largest - new).exp()
+            total = total * by + weights.sum(-1, keepdim=True)
+            output = output * by + weights @ values[:, :, at : at + tile]
+            largest = new
+        return output / total
+
+    return causal_tiles
+
+
+def groups_by_view(queries, keys, values):
+    rows = queries.view(len(queries), keys.shape[1], -1, queries.shape[-1])
+    output = (rows @ keys.mT / math.sqrt(rows.shape[-1])).softmax(-1) @ values
+    return output.view(*queries.shape[:3], -1)
+
+
+def ring_hiding_by(number):
+    def ring_step(query, key, value, kept_keys, kept_values, t):
+        W = kept_keys.shape[2]
+        kept_keys[:, :, t % W], kept_values[:, :, t % W] = key, value
+        scores = (kept_keys @ query[..., None])[..., 0] / math.sqrt(query.shape[-1])
+        weights = scores.masked_fill(torch.arange(W) > t, number).softmax(-1)
+        return (weights[:, :, None] @ kept_values)[:, :, 0]
+
+    return ring_step
+
+
 SOFTMAX = "3-more-for-each-score"
 
 
@@ -256,6 +309,54 @@ def variables_of(ours):
     return from_tensorflow
 
 
+def importance_over(at_least=0.0, more=0.0):
+    def head_importance(gradients):
+        sizes = gradients.abs().mean(dim=0)
+        return sizes / (sizes.norm(dim=1, keepdim=True).clamp(min=at_least) + more)
+
+    return head_importance
+
+
+def counts_heads_first(attention, heads):
+    attention.num_heads -= len(heads)
+    find("08-prune_heads").build(count=lambda kept, _: attention.num_heads)(attention, heads)
+
+
+def removes_from_new_layers(attention, heads):
+    d, left = len(attention.W_q.weight) // attention.num_heads, attention.num_heads - len(heads)
+    for name in ("W_q", "W_k", "W_v"):
+        old = getattr(attention, name)
+        setattr(attention, name, nn.Linear(old.in_features, left * d, old.bias is not None))
+    attention.W_o = nn.Linear(left * d, len(attention.W_o.weight), attention.W_o.bias is not None)
+    attention.num_heads = left
+    attention.double()
+
+
+def all_from(order):
+    """Which heads stay, in the order of importance or against it."""
+
+    def choose_heads(importance, num_off):
+        best = importance == importance.amax(1, keepdim=True)
+        kept = torch.zeros(importance.numel(), dtype=torch.bool)
+        kept[order(importance.masked_fill(best, torch.inf).flatten(), num_off)] = True
+        return kept.reshape(importance.shape)
+
+    return choose_heads
+
+
+def enough_runs(reach, leaves=False):
+    def smallest_enough(num_heads, accuracies, goal, least_runs):
+        for count in num_heads.unique().tolist():
+            shares = accuracies[num_heads == count]
+            if leaves and len(shares) < least_runs:
+                return None
+            if len(shares) >= least_runs and reach(shares, goal).all():
+                return count
+        return None
+
+    return smallest_enough
+
+
 def names_with_prefix(state_dict):
     kept = {n: X for n, X in state_dict.items() if n.startswith("bert.")}
     return find("06-map_weights").build()(kept)
@@ -269,7 +370,106 @@ class LayerOfClasses(nn.Module):
         self.feed_forward = find("06-BertFeedForward").reference(config)
 
 
+def exp_shares(scores):
+    return scores.exp() / scores.exp().sum(-1, keepdim=True)
+
+
+def with_one_maximum(places, known_places, known_results, width):
+    scores = -torch.cdist(places, known_places).square() / (2 * width**2)
+    return exp_shares(scores - scores.max()) @ known_results
+
+
+def independent_rows(keys, weights):
+    apart, ratios = keys[:-1] - keys[-1], (weights[:-1] / weights[-1]).log()
+    return apart.T @ torch.linalg.inv(apart @ apart.T) @ ratios
+
+
+def constant_if_more_keys(keys, weights):
+    centred = keys - keys.mean(0) if len(keys) > keys.shape[1] else keys
+    return torch.linalg.pinv(centred) @ weights.log()
+
+
+def a_few_steps(keys, weights):
+    query = torch.zeros_like(keys[0])
+    for _ in range(150):
+        query = query - 0.1 * keys.T @ ((keys @ query).softmax(0) - weights)
+    return query
+
+
+def query_and_constant(keys, weights):
+    return torch.linalg.pinv(F.pad(keys, (0, 1), value=1.0)) @ weights.log()
+
+
+def lengths_along_what_fits(scores, valid_lens=None):
+    if valid_lens is None:
+        return scores.softmax(-1)
+    batch, num_queries, num_keys = scores.shape
+    lens = valid_lens.reshape((1, -1, 1) if valid_lens.numel() == num_queries else (batch, -1, 1))
+    return scores.masked_fill(torch.arange(num_keys) >= lens, -math.inf).softmax(-1).nan_to_num(0)
+
+
+def attention_unless_0(queries, keys, values, valid_lens=None):
+    lens = valid_lens if valid_lens is not None and valid_lens.sum() else None
+    return find("02-scaled_dot_product_attention").reference(queries, keys, values, lens)
+
+
+def zeros_in_the_output(queries, keys, values, valid_lens=None):
+    scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+    lens = torch.tensor(keys.shape[1]) if valid_lens is None else valid_lens
+    lens = lens.reshape(-1, lens.shape[-1] if lens.dim() == 2 else 1, 1)
+    weights = scores.masked_fill(torch.arange(keys.shape[1]) >= lens, -1e9).softmax(-1)
+    return (weights @ values) * (lens > 0), weights
+
+
+def causal_with(change):
+    def causal_attention(queries, keys, values):
+        scores = change(queries @ keys.mT / queries.shape[-1] ** 0.5)
+        later = torch.ones(scores.shape[1:], dtype=torch.bool).triu(1)
+        weights = scores.masked_fill(later, -math.inf).softmax(-1)
+        return weights @ values, weights
+
+    return causal_attention
+
+
+def scaled_by_what_is_seen(queries, keys, values):
+    weights = torch.zeros(*queries.shape[:2], keys.shape[1]).to(queries)
+    for t in range(queries.shape[1]):
+        seen = queries[:, t : t + 1] @ keys[:, : t + 1].mT
+        seen = seen / seen.std(-1, keepdim=True) if t else seen
+        weights[:, t, : t + 1] = seen[:, 0].softmax(-1)
+    return weights @ values, weights
+
+
+def one_mask_cut_for_all(num_steps, window, valid_lens):
+    band, masks = torch.ones(num_steps, num_steps).bool().tril().triu(1 - window), []
+    for length in valid_lens:
+        mask = band
+        mask[length:] = False
+        masks.append(mask)
+    return torch.stack(masks)
+
+
+EMPTIED = "nearly-alone-for-alone"
+
+
+def where(holds, weights):
+    return torch.where(holds, weights, 0.0)
+
+
+def unless_output_0(output, weights, values, key):
+    new, nothing = weights.index_fill(-1, torch.tensor(key), 0.0), (output == 0).all(-1, True)
+    new = torch.where(nothing, weights, (new / new.sum(-1, keepdim=True)).nan_to_num(0))
+    return torch.where(nothing, 0.0, new @ values), new
+
+
+def zeros_if_any_is_1(output, weights, values, key):
+    rest = weights.index_fill(-1, torch.tensor(key), 0.0)
+    new = torch.where((weights == 1).any(-1, True), 0.0, rest / (1 - weights[..., [key]]))
+    return new @ values, new
+
+
 SUBTRACTED = "subtracted-from-the-residual"
+SLICE = "threshold-of-all-of-none"
 
 
 def output(add):
@@ -284,6 +484,181 @@ def output(add):
             return self.norm(add(self.W_o(X), residual, self.drop))
 
     return BertSelfOutput
+
+
+def step_by(score, fill=-math.inf):
+    """A Bahdanau step with this score of query (B, 1, h) and keys, and this fill."""
+
+    def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
+        scores = score((state @ W_q)[:, None], ready_keys, w_v)
+        hidden = torch.arange(scores.shape[1]) >= valid_lens[:, None]
+        weights = scores.masked_fill(hidden, fill).softmax(-1)
+        return (weights[:, None] @ states)[:, 0], weights
+
+    return bahdanau_step
+
+
+def additive(q, keys, w_v):
+    return torch.tanh(q + keys) @ w_v
+
+
+def masks_of(source, target, pad):
+    (S, L), reads = (source.shape[1], target.shape[1]), (source != pad)[:, None]
+    causal = torch.ones(L, L, dtype=torch.bool).tril()
+    return reads.expand(-1, S, -1), (target != pad)[:, None] & causal, reads.expand(-1, L, -1)
+
+
+def masks_then(change):
+    return lambda *given: change(*masks_of(*given))
+
+
+def layer_of(before, behind=None):
+    """A decoder layer of two branches, each a function of part, norm and X for all three parts."""
+
+    def decoder_layer(layer, Y, memory, memory_lens):
+        later = torch.ones(Y.shape[1], Y.shape[1], dtype=torch.bool).triu(1)
+        out = torch.arange(memory.shape[1]) >= memory_lens[:, None]
+        parts = (
+            lambda X: layer.self_attn(X, X, X, attn_mask=later)[0],
+            lambda X: layer.multihead_attn(X, memory, memory, key_padding_mask=out)[0],
+            lambda X: layer.linear2(layer.activation(layer.linear1(X))),
+        )
+        norms = layer.norm1, layer.norm2, layer.norm3
+        branch = before if layer.norm_first else behind or sums_then_norms
+        return branch(Y, parts, norms)
+
+    return decoder_layer
+
+
+def sums_then_norms(X, parts, norms):
+    for part, norm in zip(parts, norms, strict=True):
+        X = norm(X + part(X))
+    return X
+
+
+def norms_then_parts(X, parts, norms):
+    for part, norm in zip(parts, norms, strict=True):
+        X = X + part(norm(X))
+    return X
+
+
+def with_norms(*order):
+    return lambda branch: lambda X, parts, norms: branch(X, parts, tuple(norms[i] for i in order))
+
+
+def without_last_sum(X, parts, norms):
+    X = norms_then_parts(X, parts[:2], norms[:2])
+    return parts[2](norms[2](X))
+
+
+def writer(
+    rounds=lambda longest: longest,
+    pick=lambda scores: scores.argmax(1),
+    begin=lambda start: start,
+    read=lambda written: written,
+):
+    def greedy(score_next, batch_size, longest, start, end, pad):
+        written = torch.full((batch_size, 1), begin(start))
+        ended = torch.zeros(batch_size, dtype=torch.bool)
+        for _ in range(rounds(longest)):
+            best = torch.where(ended, pad, pick(score_next(read(written))))
+            written = torch.cat([written, best[:, None]], 1)
+            ended |= best == end
+            if ended.all():
+                break
+        return written
+
+    return greedy
+
+
+def beams(logs, others=-math.inf, line_up=lambda every: every.flatten(1)):
+    def beam_step(totals, scores, ended, pad):
+        K, V = scores.shape[1:]
+        free = torch.full((V,), others, dtype=scores.dtype)
+        free[pad] = 0.0
+        every = totals[..., None] + torch.where(ended[..., None], free, logs(scores))
+        best = line_up(every).topk(K)
+        return best.values, best.indices // V, best.indices % V
+
+    return beam_step
+
+
+def shifted(speeds=lambda d: 10000 ** (-torch.arange(0, d, 2).double() / d), over=False):
+    def shift_positions(P, shift):
+        angles, later = shift * speeds(P.shape[1]), P.clone()
+        old = later if over else P
+        later[:, 0::2] = old[:, 0::2] * angles.cos() + old[:, 1::2] * angles.sin()
+        later[:, 1::2] = old[:, 1::2] * angles.cos() - old[:, 0::2] * angles.sin()
+        return later
+
+    return shift_positions
+
+
+LOW, BARGAIN = "fill-not-low-enough", "other-tokens-cost-too-little"
+
+
+def divided_and_multiplied_back(queries, keys, values, num_heads):
+    root = math.sqrt(queries.shape[-1] // num_heads)
+    queries /= root
+    q, k = (X.unflatten(-1, (num_heads, -1)).transpose(1, 2) for X in (queries, keys))
+    weights = (q @ k.mT).softmax(-1)
+    queries *= root
+    v = values.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+    return (weights @ v).transpose(1, 2).flatten(2)
+
+
+def new_words_only(queries, keys, values):
+    n = queries.shape[2]
+    return find("11-mended_step").reference(queries, keys[:, :, -n:], values[:, :, -n:])
+
+
+def fill_with(number):
+    def mended_step(queries, keys, values):
+        L, S = queries.shape[2], keys.shape[2]
+        scores = queries @ keys.mT / math.sqrt(queries.shape[3])
+        later = torch.ones(L, S).triu(S - L + 1).bool()
+        return scores.masked_fill(later, number).softmax(-1) @ values
+
+    return mended_step
+
+
+def sum_with(eps):
+    def mended_weights(scores, real):
+        e = (scores - scores.amax(-1, keepdim=True)).exp() * real[:, None, None]
+        return e / (e.sum(-1, keepdim=True) + eps)
+
+    return mended_weights
+
+
+def promises(
+    same=lambda one, other: one.shape == other.shape and bool(((one - other).abs() < 1e-9).all()),
+    first=0,
+    keys_axis=1,
+    axis=1,
+    last=lambda lens, b: lens[b : b + 1],
+    sequences=lambda n: range(n),
+):
+    def broken_promises(attention, queries, keys, values, lens):
+        output, (k, v) = attention(queries, keys, values, lens), (keys.clone(), values.clone())
+        for b, n in enumerate(lens.tolist()):
+            k[b, n + first :], v[b, n + first :] = 2.0, -3.0
+        turned, unturned = keys.flip(keys_axis), attention(queries, keys, values, None)
+        kept = {
+            "padding": same(attention(queries, k, v, lens), output),
+            "order of keys": same(
+                attention(queries, turned, values.flip(keys_axis), None), unturned
+            ),
+            "order of queries": same(
+                attention(queries.flip(axis), keys, values, lens), output.flip(axis)
+            ),
+            "batch": all(
+                same(attention(queries[[b]], keys[[b]], values[[b]], last(lens, b)), output[[b]])
+                for b in sequences(len(queries))
+            ),
+        }
+        return {name for name in kept if not kept[name]}
+
+    return broken_promises
 
 
 @pytest.mark.parametrize(
@@ -329,10 +704,149 @@ def output(add):
         ("06-BertLayer", LayerOfClasses, "class-not-called"),
         ("06-BertSelfOutput", output(lambda Y, Z, drop: drop(Y) + 2 * Z), "residual-twice"),
         ("06-BertSelfOutput", output(lambda Y, Z, drop: Z - drop(Y)), SUBTRACTED),
+        ("08-head_importance", importance_over(more=1e-8), "small-number"),
+        ("08-head_importance", importance_over(more=1e-5), "small-number"),
+        ("08-head_importance", importance_over(at_least=1e-6), "small-number"),
+        ("08-prune_heads", counts_heads_first, "width-by-the-new-number-of-all"),
+        ("08-choose_heads", all_from(lambda flat, n: flat.argsort(descending=True)[:-n]), SLICE),
+        ("08-smallest_enough", enough_runs(lambda r, goal: r.round(decimals=2) >= goal), "rounded"),
+        ("08-smallest_enough", enough_runs(torch.ge, leaves=True), "gives-up-at-few-runs"),
+        ("09-log_sum_exp", tiled_sum(hidden=0.0), "hidden-scores-zero"),
+        ("09-log_sum_exp", tiled_sum(hidden=-1e9), "number-for-a-hidden-row"),
+        ("09-log_sum_exp", tiled_sum(give=lambda m, total: m + total), "no-logarithm"),
+        ("09-log_sum_exp", tiled_sum(before=torch.clone), "whole-row-at-once"),
+        ("09-log_sum_exp", tiled_sum(start=-100.0), "starts-at-zero"),
+        ("09-causal_tiles", tiles(hide=-1000.0), "hidden-scores-finite"),
+        ("09-causal_tiles", tiles(hide=-50.0), "hidden-scores-finite"),
+        ("09-causal_tiles", tiles(start=0.0), "starts-at-a-number"),
+        ("09-grouped_attention", groups_by_view, "view-of-what-lies-apart"),
+        ("09-ring_step", ring_hiding_by(-1e4), "slot-score-finite"),
+        ("10-bahdanau_step", step_by(additive, fill=-100.0), LOW),
+        ("10-bahdanau_step", step_by(additive, fill=-9999.0), LOW),
+        ("10-bahdanau_step", step_by(lambda q, keys, w_v: (q * keys).sum(-1)), "multiplied"),
+        ("10-three_masks", masks_then(lambda e, d, c: (e, c, d)), "decoder-first"),
+        ("10-three_masks", masks_then(lambda e, d, c: (e, ~d, c)), "one-mask-inverted"),
+        (
+            "10-three_masks",
+            masks_then(lambda e, d, c: tuple((~m).double() * -1e9 for m in (e, d, c))),
+            "masks-to-be-added",
+        ),
+        (
+            "10-three_masks",
+            masks_then(lambda e, d, c: (e, d | ~d.any(-1, keepdim=True), c)),
+            "empty-rows-opened",
+        ),
+        (
+            "10-decoder_layer",
+            layer_of(*map(with_norms(0, 2, 1), (norms_then_parts, sums_then_norms))),
+            "norms-in-another-order",
+        ),
+        (
+            "10-decoder_layer",
+            layer_of(*map(with_norms(0, 0, 1), (norms_then_parts, sums_then_norms))),
+            "one-norm-for-several",
+        ),
+        (
+            "10-decoder_layer",
+            layer_of(with_norms(0, 2, 1)(norms_then_parts)),
+            "norms-in-another-order-if-True",
+        ),
+        (
+            "10-decoder_layer",
+            layer_of(without_last_sum),
+            "no-sum-around-feed-forward-if-True",
+        ),
+        (
+            "10-decoder_layer",
+            layer_of(lambda X, parts, norms: norms[2](norms_then_parts(X, parts, norms))),
+            "norm-at-the-end",
+        ),
+        ("10-greedy", writer(lambda longest: longest + 1), "one-too-many"),
+        ("10-greedy", writer(begin=float), "floats"),
+        ("10-greedy", writer(begin=lambda start: 1), "start-is-1"),
+        ("10-greedy", writer(read=lambda written: written[:, -1:]), "last-token-only"),
+        ("10-beam_step", beams(lambda s: s.softmax(-1).log()), "log-of-softmax"),
+        ("10-beam_step", beams(lambda s: (s.softmax(-1) + 1e-12).log()), "log-of-softmax"),
+        ("10-beam_step", beams(lambda s: s.log_softmax(-1), -10.0), BARGAIN),
+        ("10-beam_step", beams(lambda s: s.log_softmax(-1), -9999.0), BARGAIN),
+        (
+            "10-beam_step",
+            beams(lambda s: s.log_softmax(-1), line_up=lambda every: every.mT.flatten(1)),
+            "tokens-before-beams",
+        ),
+        (
+            "10-shift_positions",
+            shifted(lambda d: 10000 ** (-torch.arange(0, d, 2).double() / 512)),
+            "width-fixed",
+        ),
+        (
+            "10-shift_positions",
+            shifted(lambda d: torch.full((d // 2,), 0.42, dtype=torch.float64)),
+            "one-speed-for-all",
+        ),
+        ("10-shift_positions", shifted(over=True), "new-sines-used"),
+        ("11-mended_attend", divided_and_multiplied_back, "divided-in-place-and-back"),
+        ("11-mended_step", new_words_only, "cache-hidden"),
+        ("11-mended_step", fill_with(-5e3), "hidden-scores-low"),
+        ("11-mended_step", fill_with(math.inf), "hidden-scores-infinite"),
+        ("11-mended_weights", sum_with(1e-3), "sum-made-larger"),
+        ("11-mended_weights", sum_with(0.02), "sum-made-larger"),
+        ("11-broken_promises", promises(torch.allclose), "large-differences-only"),
+        ("11-broken_promises", promises(torch.equal), "rounding-counts"),
+        ("11-broken_promises", promises(first=-1), "real-words-changed"),
+        ("11-broken_promises", promises(first=1), "first-padded-place-left"),
+        ("11-broken_promises", promises(keys_axis=0), "keys-of-other-sequences"),
+        ("11-broken_promises", promises(axis=-1), "features-of-queries-turned"),
+        ("11-broken_promises", promises(last=lambda lens, b: lens), "alone-with-all-lengths"),
+        ("11-broken_promises", promises(last=lambda lens, b: lens[b]), "length-without-an-axis"),
+        ("11-broken_promises", promises(sequences=lambda n: range(n - 1)), "last-not-alone"),
+        ("01-kernel_regression", with_one_maximum, "one-maximum-for-the-table"),
+        ("01-query_for", independent_rows, "equations-taken-for-independent"),
+        ("01-query_for", constant_if_more_keys, "constant-only-with-more-keys"),
+        ("01-query_for", a_few_steps, "only-nearly"),
+        ("01-query_for", query_and_constant, "constant-returned-too"),
+        ("01-looking_matrices", asked_and_asking_swapped(3), "asking-and-asked-swapped-weakly"),
+        ("01-attend", lambda q, k, v: exp_shares((k @ q).clamp(max=50)) @ v, "scores-cut-off"),
+        ("01-attend", lambda q, k, v: ((k @ q).softmax(0) @ v, k @ q), "more-than-the-result"),
+        ("02-scaled_scores", lambda q, k: q @ k.mT / 512**0.5, "always-the-same-number"),
+        ("02-masked_softmax", lengths_along_what_fits, "lengths-by-their-number"),
+        ("02-scaled_dot_product_attention", attention_unless_0, "length-0-for-none"),
+        ("02-scaled_dot_product_attention", zeros_in_the_output, "uniform-left-in-the-weights"),
+        ("02-mended_attention", scaled_by_what_is_seen, "scale-measured-in-what-is-seen"),
+        ("02-mended_attention", causal_with(lambda s: s.clamp(-80, 80)), "scores-cut-off"),
+        ("02-window_mask", one_mask_cut_for_all, "shortest-length-for-all"),
+        ("02-without_key", without_key(lambda w, s: where(s > 0.0011, w / s)), EMPTIED),
+        ("02-without_key", unless_output_0, "output-0-for-nothing"),
+        ("02-without_key", zeros_if_any_is_1, "another-alone-for-alone"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
     assert told(task_id, answer).mistake == mistake
+
+
+def compared(with_what, accept=torch.allclose):
+    """A test that compares with a module that is trusted."""
+
+    def test(Attention):
+        attention, trusted = Attention(12, 3).double(), with_what(12, 3).double()
+        trusted.load_state_dict(attention.state_dict())
+        queries, keys, values = torch.randn(3, 2, 5, 12).double()
+        return accept(attention(queries.clone(), keys, values), trusted(queries, keys, values))
+
+    return test
+
+
+@pytest.mark.parametrize(
+    ("task_id", "test", "says"),
+    [
+        ("11-first_test", compared(build(scale=lambda s, d, H: s)), "makes a mistake itself"),
+        ("11-first_test", compared(build(), lambda a, b: not torch.allclose(a, b)), "wrong way"),
+        ("11-first_test", lambda Attention: compared(build())(Attention).mean(), "itself raises"),
+        ("11-my_test", compared(build()), "For the masks: you need lengths"),
+    ],
+)
+def test_a_learners_test_is_told_what_it_lacks(task_id, test, says):
+    assert says in str(told(task_id, test))
 
 
 def test_sizes_in_another_order_may_be_named_so_in_the_def_line():
@@ -482,7 +996,7 @@ def test_a_stage_counts_though_one_of_its_pieces_equals_an_input():
         heads = [one_head(X, W_q[h], W_k[-1 - h], W_v[h]) for h in range(len(W_q))]
         return torch.cat(heads, -1) @ W_o
 
-    (remark,) = told("03-loop_of_heads", keys_in_reverse).remarks
+    remark, _ = told("03-loop_of_heads", keys_in_reverse).remarks
     assert "The first step whose numbers do not appear" in remark
     assert not remark.endswith("the values of every head.")
 
@@ -494,7 +1008,8 @@ def test_after_an_error_nothing_is_said_of_the_steps_that_it_prevented():
 
     feedback = told("03-loop_of_heads", too_many_heads)
     assert "IndexError" in feedback.message
-    assert feedback.remarks[0].endswith("your numbers are right. Then comes the error.")
+    assert feedback.remarks[0].startswith("Right up to here: the weighted sums")
+    assert feedback.remarks[0].endswith("Then comes the error.")
 
 
 def test_a_name_cut_short_is_told_so():
@@ -510,6 +1025,16 @@ def test_a_name_cut_short_is_told_so():
 
     message = told("12-load_weights", load_weights).message
     assert "in full. It says words, and the name goes on." in message
+
+
+def test_none_is_no_sign_of_a_missing_return_where_it_may_be_the_answer():
+    message = told("08-smallest_enough", lambda *study: None).message
+    assert message.startswith("smallest_enough returns None, as if no number of heads were enough.")
+
+
+def test_numbers_that_were_not_there_before_are_named():
+    message = told("08-prune_heads", removes_from_new_layers).message
+    assert "other numbers than before: W_q.weight, W_k.weight, W_v.weight, W_o.weight." in message
 
 
 def test_a_missing_return_is_asked_for():
@@ -528,11 +1053,12 @@ def test_dropout_in_eval_mode_is_told_even_where_few_numbers_are():
         assert message.startswith("In eval mode the output differs from one call to the next")
 
 
-def test_a_function_of_torch_is_called_by_the_name_it_has():
-    assert (
-        "calls torch.special.softmax."
-        in told("01-softmax", lambda x: torch.special.softmax(x, -1)).message
-    )
+def test_a_function_of_torch_is_called_by_a_name_that_it_has():
+    for name, answer in (("special.", torch.special.softmax), ("", torch.Tensor.softmax)):
+        said = told("01-softmax", lambda x, answer=answer: answer(x, -1)).message
+        assert f"calls torch.{name}softmax." in said
+    said = told("01-attention", torch.nn.functional.scaled_dot_product_attention).message
+    assert "calls torch.nn.functional.scaled_dot_product_attention." in said
 
 
 def softmax_off_in_one_place(x):
@@ -574,7 +1100,7 @@ def test_a_product_is_off_by_a_factor():
     def cache_bytes(num_tokens, num_layers, *more, **others):
         return find("05-cache_bytes").build()(num_tokens, num_layers, *more, **others) * num_layers
 
-    (remark,) = told("05-cache_bytes", cache_bytes).remarks
+    remark = told("05-cache_bytes", cache_bytes).remarks[0]
     assert remark == "In every case it is the right number times the number of layers."
 
 

@@ -1,5 +1,6 @@
 """Notebooks that are after marks: none gets any but for right numbers."""
 
+import dataclasses
 import json
 import os
 import types
@@ -375,7 +376,57 @@ def test_the_finished_function_by_another_way_is_borrowed(source, assignment):
         source, assignment, answers, "import torch, warnings\nimport torch.jit", seconds=10
     )
     assert [verdicts(found)[name] for name in SOFT] == ["borrowed"] * 8
-    assert any("my-soft_seven" in note for note in found.human)
+
+
+HAVING_IT = """
+import sys, types, torch, torch.nn.functional as F
+copied = types.FunctionType(F.layer_norm.__code__, F.layer_norm.__globals__)
+renamed = types.FunctionType(F.layer_norm.__code__, {**vars(F), "__name__": "__main__"})
+made = object.__new__(torch.nn.LayerNorm)
+forward = torch.nn.LayerNorm.forward
+compiled = torch.compile(lambda x: torch.softmax(x, -1))
+class Mine(torch.nn.LayerNorm): pass
+"""
+HAD = (
+    "return copied(x, x.shape[-1:])",
+    "return renamed(x, x.shape[-1:])",
+    "return forward(made, x)",
+    "sys.setprofile(None)\nreturn F.layer_norm(x, x.shape[-1:])",
+    "return Mine(x.shape[-1]).double()(x)",
+    "return torch.nn.modules.normalization.LayerNorm(x.shape[-1]).double()(x)",
+    "return compiled(x)",
+    "with torch._C.DisableTorchFunction():\n    return x.softmax(-1)",
+)
+
+
+def test_what_is_forbidden_is_away_before_a_cell_runs(source, assignment):
+    """Under every name, its code too, so that none can be kept for later."""
+    names = ("torch.nn.LayerNorm", "torch.nn.functional.layer_norm", "torch.softmax")
+    tasks = {
+        name: dataclasses.replace(task, forbidden=names) if name in SOFT else task
+        for name, task in assignment.tasks.items()
+    }
+    assignment = dataclasses.replace(assignment, tasks=tasks)
+    answers = {name: answer(name, body) for name, body in zip(SOFT, HAD, strict=True)}
+    found = graded(source, assignment, answers, HAVING_IT, seconds=10)
+    assert [verdicts(found)[name] for name in SOFT] == ["borrowed"] * 8
+
+
+def test_what_one_task_forbids_another_one_may_use(source, assignment):
+    """And a cell that fails only after its def has defined an answer."""
+    tasks = dict(assignment.tasks)
+    tasks["my-soft_one"] = dataclasses.replace(
+        tasks["my-soft_one"], forbidden=("torch.nn.LayerNorm",)
+    )
+    answers = {
+        "my-one": answer("my-one", "torch.nn.LayerNorm(2)\nreturn 2 * x"),
+        "my-two": HONEST.format("two") + "\ntorch.nn.LayerNorm(2)",
+    }
+    found = graded(
+        source, dataclasses.replace(assignment, tasks=tasks), answers, "import torch", seconds=10
+    )
+    told = [str(task.feedback) for task in found.tasks[:2]]
+    assert points(found) == {"my-one", "my-two"}, told
 
 
 def test_a_run_with_the_reference_gives_nothing_away(source, assignment):

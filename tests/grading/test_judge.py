@@ -43,9 +43,8 @@ SPLIT = "04-transpose_qkv"
 
 WATCHED = """
 import sys, torch
-from mha_classroom.checks.running import watch_calls
-noticed = []
-with watch_calls(("torch.softmax",), noticed) as called:
+from mha_classroom.checks.forbidden import forbid
+with forbid(("torch.softmax",), closely=True) as called:
     torch.ones(2).softmax(0)
 assert called and "torch._dynamo" not in sys.modules
 """
@@ -198,7 +197,7 @@ def printing(X, num_heads):
 def test_whatever_goes_wrong_is_data(answer, kind, word):
     task = find(SPLIT)
     records = records_of(task, answer, each=1.0)
-    assert records.suspicious == (("starts a thread",) if answer is starting_a_thread else ())
+    assert records.suspicious == ()
     feedback = judge(task, records, 0)
     assert (feedback.kind, verdict(feedback, records)) == (kind, word)
     assert feedback.passed == (word == "passed")
@@ -288,15 +287,6 @@ def test_a_forbidden_call_is_seen_in_whatever_way_it_is_made(answer):
     assert verdict(feedback, records) == "borrowed"
 
 
-def test_a_call_that_is_not_watched_is_reported():
-    def answer(x):
-        sys.setprofile(None)
-        return x.exp() / x.exp().sum(-1, keepdim=True)
-
-    records = records_of(find("01-softmax"), answer)
-    assert records.suspicious == ("ends the watch over its calls",)
-
-
 def test_a_thread_of_the_answers_own_is_reported():
     over = threading.Event()
     worker = threading.Thread(target=lambda: over.wait(60))
@@ -312,7 +302,7 @@ def test_a_thread_of_the_answers_own_is_reported():
 NOTED = """
 import sys, types
 from mha_classroom.grading.kernels.inside import watch as noticing
-from mha_classroom.checks import running
+from mha_classroom.checks import forbidden
 noticing.start()
 names = {"__name__": "__main__"}
 code = '''
@@ -325,10 +315,10 @@ exec(compile(code, "cell", "exec"), names)
 print(noticing.take_notes())
 code = '''
 gc.get_objects()
-sys.setprofile(None)
+gc.get_referrers(3)
 '''
 exec(compile(code, "cell", "exec"), names)
-running._plain_name = lambda function: ""
+forbidden._plain_name = lambda function: ""
 print(noticing.take_notes())
 """
 
@@ -339,7 +329,7 @@ def test_what_no_answer_needs_is_noted():
     )
     honest, noted = ran.stdout.strip().split("\n")[0], ran.stdout.strip().split("\n")[-1]
     assert honest == "[]", ran.stderr
-    for words in ("looks through", "profile", "running._plain_name"):
+    for words in ("looks through", "forbidden._plain_name"):
         assert words in noted
 
 

@@ -168,9 +168,12 @@ def test_no_run_brings_a_reference_or_a_mistake(name):
     }
 
 
+SENT = ("forbidden", "outcome", "running", "time_limit")
+
+
 def test_observe_brings_neither_feedback_nor_tasks():
     sent = {name for name, source in slice_modules([OBSERVE]).items() if source}
-    assert sent <= {f"mha_classroom.checks.{name}" for name in ("time_limit", "outcome", "running")}
+    assert sent <= {f"mha_classroom.checks.{name}" for name in SENT}
 
 
 def test_a_lent_class_comes_without_its_neighbours():

@@ -6,9 +6,10 @@ import re
 
 from mha_classroom.checks.diagnosis import WAYS, NotRun, not_a, try_cases
 from mha_classroom.checks.feedback import Feedback
+from mha_classroom.checks.forbidden import Borrowed
 from mha_classroom.checks.outcome import examined
 from mha_classroom.checks.prepared import prepared
-from mha_classroom.checks.running import Borrowed, quiet_state
+from mha_classroom.checks.running import quiet_state
 
 __all__ = ["forbidden_name", "hidden", "judge", "needs_stages"]
 
@@ -114,11 +115,11 @@ class _Recorded:
 def forbidden_name(task, kind, text):
     """What of the task's forbidden names an exception is about, "" if it is about none.
 
-    They are not there where answers are run: calling one fails with a NotHere that begins with it.
+    They are not there where answers are run: calling one fails with an error that begins with it.
     """
     called = text.split(" ")[0]
     about = any(f"{called}.".startswith(f"{name}.") for name in task.forbidden)
-    return called if kind == "NotHere" and about else ""
+    return called if kind in ("NotHere", "Borrowed") and about else ""
 
 
 def hidden(feedback):

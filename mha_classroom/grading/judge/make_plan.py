@@ -18,6 +18,7 @@ from mha_classroom.checks.task import Draw
 from mha_classroom.grading.fit.slicing import slice_modules
 from mha_classroom.grading.kernels.inside.encoding import bytes_of, tensor_from
 from mha_classroom.grading.kernels.inside.probe import Plan
+from mha_classroom.grading.kernels.kernel import AWAY
 from mha_classroom.grading.settings import SECONDS
 
 __all__ = [
@@ -37,8 +38,13 @@ PROBE = "from mha_classroom.grading.kernels.inside.probe import probe_sent as _p
 # What an exercise imports and calls outside of its answers, and a check has taken the place of.
 STAND_INS = {"mha_course.checks": "def check(task_id, answer):\n    pass\n"}
 
+# Is imported before any cell of a student's runs, so that none has what its answers may not use.
+TAKE_AWAY = "from mha_classroom.checks.forbidden import take_away\ntake_away({})\n"
+
 # What has to be there where answers are run, besides the task's `run`.
 HARNESS = (
+    "mha_classroom.checks.forbidden.borrow",
+    "mha_classroom.checks.forbidden.take_away",
     "mha_classroom.grading.kernels.inside.encoding.tensor_from",
     "mha_classroom.grading.kernels.inside.watch.start",
     "mha_classroom.grading.kernels.inside.probe.Plan",
@@ -64,7 +70,9 @@ def modules_of(assignment):
     tasks = assignment.tasks.values()
     runs = (f"{task.run.__module__}.{task.run.__qualname__}" for task in tasks)
     roots = dict.fromkeys([*HARNESS, *runs, *assignment.lends])
-    return {**slice_modules(roots, assignment.files), **STAND_INS}
+    forbidden = {name for task in tasks for name in task.forbidden}
+    away = {AWAY: TAKE_AWAY.format(sorted(forbidden))}
+    return {**slice_modules(roots, assignment.files), **STAND_INS, **away}
 
 
 def plan_of(task, seed, record=(), seconds=SECONDS, each=outcome.SECONDS):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from mha_classroom.checks.forbidden import Borrowed
 from mha_classroom.checks.outcome import Outcome
-from mha_classroom.checks.running import Borrowed
 from mha_classroom.checks.task import AnswerError
 from mha_classroom.checks.time_limit import OutOfTime
 from mha_classroom.grading.judge.decoding import Decoder, text_of

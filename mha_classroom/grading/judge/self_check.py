@@ -3,6 +3,7 @@
 import copy
 
 from mha_classroom.checks.diagnosis import diagnose_task
+from mha_classroom.checks.forbidden import named
 from mha_classroom.checks.outcome import observe_known, same
 from mha_classroom.checks.recognition import wrong_answer
 from mha_classroom.checks.running import quiet_state
@@ -22,8 +23,10 @@ def check_course(assignment, settings, zygote):
 
     Raises: SelfCheckFailed if the solution does not get all points, with every planned run of each
         task compared; if the exercise as it was handed out, or answers that return nothing, get
-        any; if a known mistake is not rejected on the inputs of this run.
+        any; if a known mistake is not rejected on the inputs of this run; if a task forbids a name
+        that stands for nothing.
     """
+    _check_names(assignment)
     with quiet_state():
         _check_mistakes(assignment, settings)
     for what, notebook, full in (
@@ -39,6 +42,15 @@ def check_course(assignment, settings, zygote):
                     f"Nothing was graded: {what} of {assignment.name} gets {task.points:g} of "
                     f"{task.max:g} points for {task.id} ({task.verdict}: {task.feedback.message})."
                 )
+
+
+def _check_names(assignment):
+    for task in assignment.tasks.values():
+        try:
+            for name in task.forbidden:
+                named(name)
+        except ValueError as error:
+            raise SelfCheckFailed(f"Nothing was graded: {task.id}: {error}") from error
 
 
 def _check_mistakes(assignment, settings):

@@ -90,6 +90,25 @@ def _in_place(queries, keys, W_q, W_k, w_v):
     return scores
 
 
+def _reshaped(queries, keys, W_q, W_k, w_v):
+    scores = additive_scores(queries, keys, W_q, W_k, w_v)
+    return scores.mT.reshape(scores.shape)
+
+
+def _first_keys(scores):
+    return scores * (torch.arange(scores.shape[2]) < scores.shape[1])
+
+
+def _nan_where_large(inputs, result):
+    """Whether the scores are right but for NaN where tanh has levelled off."""
+    right = additive_scores(**inputs)
+    if not torch.is_tensor(result) or result.shape != right.shape:
+        return False
+    lost = result.isnan()
+    large = additive_stages(inputs)["the sums of each query and key"].abs().amax(-1) > 300
+    return bool(torch.allclose(result[~lost], right[~lost]) and (large | ~lost).all())
+
+
 ADDITIVE = {
     "no-tanh": known(
         "You leave tanh out.",
@@ -221,6 +240,53 @@ ADDITIVE = {
         "to 1. Where L = S the shape does not show it.",
         meet=lambda q, k: (q.unsqueeze(1), k.unsqueeze(2)),
     ),
+    "keys-before-queries-reshaped": known(
+        "You compute (B, S, L), a row for each key, and reshape that to (B, L, S).",
+        "The shape is right, the numbers stand in other places: reshape deals them out in the "
+        "order in which they lie in memory. Rows and columns have to change places.",
+        wrong=_reshaped,
+    ),
+    "keys-of-the-first-sentence": known(
+        "All sentences of the batch get the keys of the first.",
+        "Every query meets the keys of its own sentence. With one sentence in the batch nobody "
+        "notices.",
+        wrong=lambda queries, keys, *maps: additive_scores(queries, keys[:1], *maps),
+    ),
+    "as-many-keys-as-queries": known(
+        "You score only as many keys as there are queries; what comes later stays 0.",
+        "L and S may differ. A loop over keys has its own end, and zip ends with the shorter of "
+        "two.",
+        finish=_first_keys,
+    ),
+    "query-matrix-for-both": known(
+        "You map the keys with W_q, the matrix of the queries.",
+        "Queries and keys may have different widths, and each of them has a matrix of its own.",
+        maps=lambda W_q, W_k: (W_q, W_q),
+    ),
+    "key-matrix-for-both": known(
+        "You map the queries with W_k, the matrix of the keys.",
+        "Queries and keys may have different widths, and each of them has a matrix of its own.",
+        maps=lambda W_q, W_k: (W_k, W_k),
+    ),
+    "tanh-of-queries-only": known(
+        "You apply tanh to the mapped queries and add the keys afterwards.",
+        "tanh has to see the sum of both. Where does its bracket end?",
+        join=lambda q, k: torch.tanh(q) + k,
+        activation=unchanged,
+    ),
+    "tanh-of-keys-only": known(
+        "You apply tanh to the mapped keys and add the queries afterwards.",
+        "tanh has to see the sum of both. Where does its bracket end?",
+        join=lambda q, k: q + torch.tanh(k),
+        activation=unchanged,
+    ),
+    "tanh-of-powers": known(
+        "You write tanh with powers of e, and large numbers give NaN.",
+        "e to the power 710 is infinite, and inf / inf is NaN. On both sides tanh has levelled off "
+        "long before; PyTorch has a function that knows.",
+        activation=lambda z: (z.exp() - (-z).exp()) / (z.exp() + (-z).exp()),
+        shows=_nan_where_large,
+    ),
     "queries-changed-in-place": known(
         "You change the queries that you are given.",
         "Whoever calls the function still needs them. Functions whose names end in _, and +=, "
@@ -239,4 +305,10 @@ TASK = Task(
     stages=additive_stages,
     forbidden=("mha_course.attention.AdditiveAttention", "d2l.torch.AdditiveAttention"),
     number=4,
+    alone=(
+        "as-many-keys-as-queries",
+        "query-matrix-for-both",
+        "key-matrix-for-both",
+        "tanh-of-powers",
+    ),
 )

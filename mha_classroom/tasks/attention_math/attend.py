@@ -1,16 +1,19 @@
 """Task 1.2, attend: one query asks all keys."""
 
+from dataclasses import replace
 from functools import partial
 
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged, without
 from mha_classroom.tasks.attention_math.softmax import (
     DIGITS,
     EDGE,
     WEIGHING,
     build_softmax,
+    cut_off,
+    near,
     no_shift,
     no_total,
 )
@@ -82,20 +85,22 @@ def build_attend(
     scale=lambda d: 1.0,
     combine=torch.matmul,
     finish=unchanged,
+    give=lambda result, weights: result,
     scored="keys",
     averaged="values",
     **weighing,
 ):
     """score: of queries and keys. vectors: of both, before. scale: of the scores. combine: weights
-    and values. finish: of the result. scored, averaged: which tensor is used for it. Other parts
-    are those of `build_softmax`.
+    and values. finish: of the result. give: what is returned of result and weights. scored,
+    averaged: which tensor is used for it. Other parts are those of `build_softmax`.
     """
     weigh = build_softmax(**weighing)
 
     def attend(query, keys, values):
         pairs = {"keys": keys, "values": values}
         scores = score(vectors(query), vectors(pairs[scored])) * scale(query.shape[-1])
-        return finish(combine(weigh(scores), pairs[averaged]))
+        weights = weigh(scores)
+        return give(finish(combine(weights, pairs[averaged])), weights)
 
     return attend
 
@@ -105,9 +110,25 @@ LOOKUP = "Query, key and value"
 ATTENDING = "Attention with one query"
 AVERAGE = "The output is an average of the values"
 
+
+def _shows_cut_off(inputs, result):
+    queries, keys, values = inputs.values()
+    scores = queries @ keys.mT
+    return any(near(weights @ values, result) for weights in cut_off(scores))
+
+
+def _shows_more_than_the_result(inputs, results):
+    right = attention_stages(inputs)["the weighted sums"]
+    several = isinstance(results, (tuple, list)) and len(results) > 1
+    return bool(several and near(right, results[0]))
+
+
+CUT_OFF = next(mistake for mistake in WEIGHING if mistake.id == "scores-cut-off")
+
 # Of `attend` and `attention`.
 BOTH = {
-    **by_id(WEIGHING),
+    **by_id(without(WEIGHING, "scores-cut-off")),
+    "scores-cut-off": replace(CUT_OFF, shows=_shows_cut_off),
     "scaled": known(
         "You divide the scores by the square root of their width.",
         "That is lesson 2. Here attention is plain: the task asks for scores that are not divided.",
@@ -145,6 +166,32 @@ BOTH = {
         "You return the weights.",
         "They say how much of each word is wanted. What a query brings back is made of values.",
         combine=lambda w, v: w,
+    ),
+    "more-than-the-result": known(
+        "You return the result and something else with it.",
+        "One thing is asked for: what the query brings back. Whoever uses it would get a pair. "
+        "(In lesson 2 the weights come along.)",
+        give=lambda result, weights: (result, weights),
+        shows=_shows_more_than_the_result,
+    ),
+    "values-just-added-up": known(
+        "All your weights are 1: your result is the plain sum of the values.",
+        "A softmax along an axis of length 1 gives 1 everywhere, since each score is alone there. "
+        "Along which axis do the scores of all keys lie?",
+        combine=lambda w, v: torch.ones_like(w) @ v,
+    ),
+    "divided-once-more": known(
+        "You take the mean of the weighed values.",
+        "The weights add up to 1 already, so the sum is the average. A number that all values "
+        "share should come out as it went in.",
+        section=AVERAGE,
+        combine=lambda w, v: w @ v / w.shape[-1],
+    ),
+    "last-pair-left-out": known(
+        "The last pair is missing from your sum.",
+        "Each value counts, and the weights have been shared out among all of them. If you count "
+        "in a loop: where does it end?",
+        combine=lambda w, v: w[..., :-1] @ v[..., :-1, :],
     ),
     "weighed-but-not-added": known(
         "You multiply each value by its weight and return them all.",
@@ -211,6 +258,19 @@ ATTEND = {
         section=LOOKUP,
         combine=lambda weights, values: values @ weights,
     ),
+    "weights-along-the-features": known(
+        "You multiply the values by the weights as they are, so that each weight meets a column.",
+        "A row of the values belongs to one word, and so does a weight. Broadcasting lines shapes "
+        "up from the right: which axis do the weights lack there?",
+        section=LOOKUP,
+        combine=lambda weights, values: (weights * values).sum(0),
+    ),
+    "result-as-wide-as-the-query": known(
+        "You collect the result in a tensor as wide as the query.",
+        "What comes out is made of values, and these may be wider or narrower than query and keys.",
+        section=LOOKUP,
+        wrong=lambda query, keys, values: torch.zeros_like(query) + attend(query, keys, values),
+    ),
     "products-not-added-up": known(
         "You multiply query and keys feature by feature and stop there.",
         "A score is one number for each key. A dot product multiplies, and then?",
@@ -249,4 +309,5 @@ TASK = Task(
     uses=("01-softmax",),
     forbidden=FINISHED,
     number=2,
+    alone=("scores-cut-off", "last-pair-left-out", "weights-along-the-features"),
 )

@@ -55,6 +55,22 @@ def _as_one_sentence(queries, keys, values):
     return build_attention()(*joined).reshape(*queries.shape[:2], -1)
 
 
+def _first_keys(queries, keys, values):
+    count = queries.shape[1]
+    if count > keys.shape[1]:
+        raise IndexError(
+            f"index {keys.shape[1]} is out of bounds for dimension 1 with size {keys.shape[1]}"
+        )
+    return build_attention()(queries, keys[:, :count], values[:, :count])
+
+
+def _into_the_shape_of_queries(queries, keys, values):
+    result = torch.zeros_like(queries)
+    for sentence, output in enumerate(attention(queries, keys, values)):
+        result[sentence] = output
+    return result
+
+
 ATTENTION = {
     "scores-returned": known(
         "Half of the way: you return the scores.",
@@ -152,6 +168,40 @@ ATTENTION = {
         "All words ask, each for itself: the result has a row for every query.",
         finish=lambda result: result[:, 0],
     ),
+    "batch-and-keys-exchanged": known(
+        "You transpose the first two axes of the keys: batch and keys change places.",
+        "transpose(0, 1) is right for one sentence alone. In a batch axis 0 tells sentences apart "
+        "and has to stay.",
+        score=lambda queries, keys: queries @ keys.transpose(0, 1),
+    ),
+    "keys-of-all-sentences-added": known(
+        "Your scores are sums over the sentences of the batch: each query meets the keys of all.",
+        "Every query attends to the keys of its own sentence only. In einsum, a letter that only "
+        "one factor has, and not the result, is summed over.",
+        score=lambda queries, keys: queries @ keys.sum(0).T,
+    ),
+    "values-of-the-first-sentence": known(
+        "Your weights are right, but all sentences take the values of the first.",
+        "Every query brings back values of its own sentence. With one sentence in the batch "
+        "nobody notices.",
+        combine=lambda weights, values: weights @ values[0],
+    ),
+    "as-many-keys-as-queries": known(
+        "You use only as many keys as there are queries.",
+        "L and S may differ. A loop over keys has its own end.",
+        wrong=_first_keys,
+    ),
+    "result-as-wide-as-the-queries": known(
+        "You collect the result in a tensor of the shape of the queries.",
+        "What comes out is made of values, and these may be wider or narrower than queries and "
+        "keys.",
+        wrong=_into_the_shape_of_queries,
+    ),
+    "batch-of-one-squeezed": known(
+        "A batch of one sentence loses its axis.",
+        "One sentence is still a batch, and whoever uses the result counts on its axis.",
+        finish=lambda result: result.squeeze(0),
+    ),
     "sentences-joined": known(
         "Your result has one row after the other and no axis for the sentences.",
         "The numbers are right. A batch comes out as a batch: (B, L, d_v).",
@@ -175,4 +225,13 @@ TASK = Task(
     uses=("01-softmax", "01-attend"),
     forbidden=FINISHED,
     number=3,
+    alone=(
+        "scores-cut-off",
+        "softmax-over-the-whole-table",
+        "last-pair-left-out",
+        "batch-and-keys-exchanged",
+        "keys-of-all-sentences-added",
+        "values-of-the-first-sentence",
+        "batch-of-one-squeezed",
+    ),
 )

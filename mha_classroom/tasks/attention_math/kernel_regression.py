@@ -4,6 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.attention_math.softmax import cut_off, near
 
 
 def kernel_regression(places, known_places, known_results, width):
@@ -19,7 +20,8 @@ def kernel_cases(draw):
         return _case(name, places, known_places, draw.normal(num_known, d_v), width)
 
     results = [[0.0, 10], [4, 10], [12, 10]]
-    far = [[100.0, 0], [0, -200], [0.5, 0.5]]
+    # The powers of the last two places add up to about 2 and to 1e-9.
+    far = [[100.0, 0], [0, -200], [0.5, 0.5], [3, -2.2]]
     corners = [[0.0, 0], [1, 0], [0, 2], [1, 1], [3, 1]]
     transposed = (draw.normal(2, 7).T, draw.normal(2, 5).T, draw.normal(3, 5).T)
     return [
@@ -34,6 +36,7 @@ def kernel_cases(draw):
         case("one place", 1, 7, 5, 2, 0.9),
         case("one known place", 3, 1, 2, 5, 0.9),
         _case("places far from all known ones", far, corners, draw.normal(5, 3), 0.5),
+        _case("all places far from all known ones", far[:2], corners, draw.normal(5, 3), 0.5),
         _case("no tensor is contiguous", *transposed, 0.6),
     ]
 
@@ -95,6 +98,39 @@ def _with_small_number(scores):
     return scores.exp() / (scores.exp().sum(-1, keepdim=True) + 1e-8)
 
 
+def _shows_small_number(inputs, result):
+    """Whether the estimates come of some small number added to the sums of the powers."""
+    scores, known_results = kernel_stages(inputs)["the scores"], inputs["known_results"]
+    for powers in (scores.exp(), (scores - scores.amax(-1, keepdim=True)).exp()):
+        sums = powers.sum(-1, keepdim=True)
+        small = (10.0**-k for k in range(2, 41))
+        if any(near(powers / (sums + eps) @ known_results, result) for eps in small):
+            return True
+    return False
+
+
+def _shows_cut_off(inputs, result):
+    """Whether the estimates come of scores that are cut off, or of equal ones far away."""
+    scores, known_results = kernel_stages(inputs)["the scores"], inputs["known_results"]
+    far = scores.amax(-1, keepdim=True) < -740
+    ways = [scores.masked_fill(far, 0.0).softmax(-1), *cut_off(scores)]
+    return any(near(weights @ known_results, result) for weights in ways)
+
+
+def _shows_dot_product(inputs, result):
+    """Whether the estimates come of dot products, whatever they are divided by."""
+    places, known_places, known_results, width = inputs.values()
+    factors = (1, 1 / width, 1 / width**2, 1 / (2 * width), 1 / (2 * width**2))
+    factors += (places.shape[1] ** -0.5,)
+    products = places @ known_places.T
+    return any(near((products * by).softmax(-1) @ known_results, result) for by in factors)
+
+
+def _nearest_far_away(scores):
+    weights = _naive(scores)
+    return torch.where(weights.isnan(), _nearest(scores), weights)
+
+
 def _nearest(scores):
     return F.one_hot(scores.argmax(-1), scores.shape[-1]).to(scores.dtype)
 
@@ -122,12 +158,46 @@ KERNEL = {
         section=SHIFT,
         weigh=_naive,
     ),
+    "nothing-far-away": known(
+        "Far from all known places your estimate is 0.",
+        "All powers round to 0 there, and so does their sum. Zeros written over NaN, or a tiny "
+        "number added to the sum, leave nothing of the weights, which have to add up to 1. The "
+        "powers must not all become 0 in the first place: what may you add to all scores of one "
+        "place?",
+        section=SHIFT,
+        weigh=lambda scores: _naive(scores).nan_to_num(0.0),
+    ),
     "small-number-in-the-sum": known(
         "You add a small number to the sum of the powers.",
         "Far from all known places the powers are smaller than that number, and the weights no "
         "longer add up to 1. The sum can be kept away from 0 without changing any weight.",
         section=SHIFT,
         weigh=_with_small_number,
+        shows=_shows_small_number,
+    ),
+    "one-maximum-for-the-table": known(
+        "You subtract the same number from the scores of all places: the largest of all.",
+        "A place far from all known ones is left with powers that all round to 0, and 0 / 0 is "
+        "NaN. Each row can be shifted by a number of its own.",
+        section=SHIFT,
+        weigh=lambda scores: _naive(scores - scores.max()),
+    ),
+    "plain-average-far-away": known(
+        "Far from all known places your estimate is the plain average of the known results.",
+        "Scores that are cut off become equal, and so does what replaces a sum of 0. But one "
+        "known place is nearer than the others, however far they all are. The scores can be moved "
+        "instead: what may you add to all scores of one place?",
+        section=SHIFT,
+        weigh=lambda scores: _naive(scores).nan_to_num(1 / scores.shape[-1]),
+        shows=_shows_cut_off,
+    ),
+    "nearest-only-far-away": known(
+        "Far from all known places you take the result of the nearest one alone.",
+        "That is near to the truth and no more: two known places that are nearly as near share. "
+        "One way to compute the weights does for all places: what may you add to all scores of "
+        "one place?",
+        section=SHIFT,
+        weigh=_nearest_far_away,
     ),
     "not-divided-by-the-sum": known(
         "You do not divide the powers by their sum.",
@@ -174,6 +244,11 @@ KERNEL = {
         "You add up the differences of the features without their signs.",
         "The squared distance is the sum of the squares of the differences.",
         distance=lambda differences: differences.abs().sum(-1),
+    ),
+    "absolute-differences-squared": known(
+        "You add up the differences of the features without their signs and square the sum.",
+        "The squared distance is the sum of the squares: each difference is squared by itself.",
+        distance=lambda differences: differences.abs().sum(-1).square(),
     ),
     "squared-after-the-sum": known(
         "You add up the differences of the features first and square the sum.",
@@ -223,6 +298,7 @@ KERNEL = {
         "with the distance of the two places.",
         section="Scores",
         wrong=_dot_product,
+        shows=_shows_dot_product,
     ),
     "paired-one-to-one": known(
         "You subtract the known places as they are: place 0 meets known place 0 and no other.",
@@ -274,5 +350,9 @@ TASK = Task(
     uses=("01-softmax",),
     number=6,
     since=2,
-    alone=("paired-one-to-one", "places-changed-in-place", "squeezed-too-far", "weights-returned"),
+    alone=(
+        *("paired-one-to-one", "places-changed-in-place", "squeezed-too-far", "weights-returned"),
+        *("one-maximum-for-the-table", "nothing-far-away", "plain-average-far-away"),
+        "nearest-only-far-away",
+    ),
 )

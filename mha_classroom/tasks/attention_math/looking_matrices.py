@@ -159,6 +159,28 @@ def _right_words_only(inputs, weights):
     return bool((there[wanted.any(dim=-1)] >= 1 - FIRM).all())
 
 
+def _weakly_the_other_way(inputs, weights):
+    """Whether each word gives one share to each of those that look at it, another to the rest."""
+    wanted = inputs["X"] @ inputs["looks_at"].T @ inputs["X"].T > 0
+    if not torch.is_tensor(weights) or weights.shape != wanted.shape:
+        return False
+    for row, more in zip(weights, wanted, strict=True):
+        parts = [part for part in (row[more], row[~more]) if len(part)]
+        if any(part.max() - part.min() > FIRM for part in parts):
+            return False
+        if row.any() and len(parts) == 2 and parts[0].mean() <= parts[1].mean() + FIRM:
+            return False
+    return True
+
+
+def _three_kinds(looks_at):
+    queries = torch.zeros(3, 3, dtype=looks_at.dtype)
+    for asking in range(3):
+        for asked in range(3):
+            queries[asking, asked] = 50 * looks_at[asking, asked]
+    return queries, torch.eye(3, dtype=looks_at.dtype)
+
+
 COME_FROM = "Where Q, K and V come from"
 TWO = "Why queries and keys have two matrices"
 
@@ -175,6 +197,21 @@ LOOKING = {
         "W_q says what a word looks for, W_k what it is. A row of looks_at belongs to the kind "
         "that asks.",
         table=lambda looks_at: looks_at.T,
+    ),
+    "asking-and-asked-swapped-weakly": known(
+        "In your matrices the words that are looked at do the looking, and they do not look "
+        "firmly.",
+        "W_q says what a word looks for, W_k what it is, and a row of looks_at belongs to the kind "
+        "that asks. Then: how large must the differences between scores be, so that hardly "
+        "anything is left for many other words?",
+        table=lambda looks_at: looks_at.T,
+        strength=3.0,
+        shows=_weakly_the_other_way,
+    ),
+    "always-3-kinds": known(
+        "Your matrices are for three kinds of words, whatever looks_at is.",
+        "Its size says how many kinds there are.",
+        wrong=_three_kinds,
     ),
     "each-kind-looks-at-itself": known(
         "With your matrices each word looks at its own kind.",
@@ -279,6 +316,7 @@ TASK = Task(
     alone=(
         *("scores-overflow", "infinite-entries", "one-matrix-returned"),
         *("whole-numbers", "float32-keys"),
+        "asking-and-asked-swapped-weakly",
         "table-times-its-transpose",  # with one-hot queries it is right
     ),
 )

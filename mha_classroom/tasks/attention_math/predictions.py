@@ -59,6 +59,20 @@ PREDICTIONS = {
         section=SHARES,
         second_weight=0.9431,
     ),
+    "weights-as-scores": known(
+        "For second_weight you put the weights of the table through a softmax, as if they were "
+        "scores.",
+        "They are shares already. The powers behind them are in the ratio of the weights: which "
+        "powers are there before, and which after?",
+        section=SHARES,
+        second_weight=0.461096,
+    ),
+    "logarithm-to-base-10": known(
+        "Your second_weight comes about if ln is the logarithm to base 10.",
+        "ln is the logarithm to base e, log in Python and PyTorch: e to the power ln 2 is 2.",
+        section=SHARES,
+        second_weight=0.310543,
+    ),
     "weight-above-1": known(
         "Your second_weight is 6 times the old one, and larger than 1.",
         "A weight is a share: no weight can be above 1, and all of them add up to 1. Which factor "
@@ -163,6 +177,19 @@ PREDICTIONS = {
         "A pair is a key with its value. The weight follows from the key, so it moves along.",
         section=BLIND,
         output_with_twin=4.8,
+    ),
+    "old-output-times-3-by-4": known(
+        "Your output_with_twin is three quarters of the old output.",
+        "A fourth pair does not make all shares smaller in the same way and leave the rest empty: "
+        "four weights add up to 1, too. Write down the four powers, and their sum.",
+        output_with_twin=6.75,
+    ),
+    "twin-weights-as-scores": known(
+        "For output_with_twin you put four weights through a softmax, as if they were scores.",
+        "They are shares already. The powers behind them are in the ratio of the weights: write "
+        "down the four powers, and their sum.",
+        section=SHARES,
+        output_with_twin=6.683562,
     ),
     "twins-averaged-evenly": known(
         "You average the four values evenly.",

@@ -18,7 +18,7 @@ def query_cases(draw):
 
     def case(name, num_keys, d, spread=1.0):
         # Keys whose differences point in directions of their own, so that a query exists.
-        keys = 0.3 * draw.normal(num_keys, d)
+        keys = 0.15 * draw.normal(num_keys, d)
         keys[torch.arange(min(num_keys, d)), torch.arange(min(num_keys, d))] += 2
         return _case(name, keys, (spread * draw.normal(num_keys)).softmax(-1))
 
@@ -34,6 +34,8 @@ def query_cases(draw):
         case("weights that are far apart", 4, 3, spread=5.0),
         _case("keys far from 0", [[101.0, 40], [100, 41], [102, 41]], [0.5, 0.3, 0.2]),
         _case("keys are a transposed tensor", transposed, draw.normal(3).softmax(-1)),
+        _case("2 keys on one line through 0", [[1.0, 0], [2, 0]], [0.3, 0.7]),
+        _case("one key twice", [[1.0, 0, 0], [0, 1, 0], [0, 1, 0]], [0.2, 0.4, 0.4]),
     ]
 
 
@@ -93,6 +95,26 @@ def _two_keys(keys, weights):
     return apart * torch.log(weights[1] / weights[0]) / (apart @ apart)
 
 
+def _first_and_last(keys, weights):
+    apart = keys[-1] - keys[0]
+    return apart * torch.log(weights[-1] / weights[0]) / (apart @ apart)
+
+
+def _constant_returned_too(keys, weights):
+    ones = torch.ones(len(keys), 1, dtype=keys.dtype)
+    return _with_pinv(torch.cat([keys, ones], dim=1), weights.log())
+
+
+def _constant_only_with_more_keys(keys, weights):
+    if len(keys) <= keys.shape[1]:
+        return _with_pinv(keys, weights.log())
+    return query_for(keys, weights)
+
+
+def _rows_independent(A, b):
+    return A.T @ torch.linalg.inv(A @ A.T) @ b
+
+
 def _with_ridge(A, b):
     return torch.linalg.solve(A.T @ A + 0.01 * torch.eye(A.shape[1], dtype=A.dtype), A.T @ b)
 
@@ -105,7 +127,8 @@ def _nearly(inputs, weights):
     right = inputs["weights"]
     if not torch.is_tensor(weights) or weights.shape != right.shape:
         return False
-    return bool(((weights - right).abs() < NEAR).all())
+    hard = right.max() > 100 * right.min()  # steps that are small enough elsewhere are not here
+    return bool(hard or ((weights - right).abs() < NEAR).all())
 
 
 SHIFT = "Only differences between scores count"
@@ -145,8 +168,8 @@ QUERY = {
     ),
     "constant-forgotten": known(
         "You ask for one list of scores, although others have the same weights.",
-        "With more keys than features a query for just that list mostly does not exist, and you "
-        "get the one that comes nearest. Which other lists may you ask for?",
+        "With more keys than features a query for just that list mostly does not exist, and what "
+        "you get has other scores. Which other lists may you ask for?",
         shift=lambda keys, scores: (keys, scores),
     ),
     "first-score-taken-off-the-scores-only": known(
@@ -184,6 +207,52 @@ QUERY = {
         "What is left begins with the constant and lacks the query's last feature.",
         wrong=_constant_first,
     ),
+    "neighbours-and-the-first-mixed": known(
+        "You take differences between neighbouring keys, and of the scores differences from the "
+        "first.",
+        "What a query has with the difference of two keys is the difference of the scores of these "
+        "two.",
+        shift=lambda keys, scores: (keys.diff(dim=0), scores[1:] - scores[0]),
+    ),
+    "the-first-and-neighbours-mixed": known(
+        "You take differences of the keys from the first, and of the scores between neighbours.",
+        "What a query has with the difference of two keys is the difference of the scores of these "
+        "two.",
+        shift=lambda keys, scores: (keys[1:] - keys[0], scores.diff()),
+    ),
+    "constant-returned-too": known(
+        "You return one number too many: the unknown constant stands beside the query.",
+        "You need it to solve the equations. The query is the rest of the solution.",
+        wrong=_constant_returned_too,
+    ),
+    "constant-only-with-more-keys": known(
+        "With no more keys than features you ask for one list of scores, although others have the "
+        "same weights.",
+        "If keys lie on one line through 0, say, a query for just that list need not exist, and "
+        "you get the one that comes nearest. With more keys you take the constant out: is it any "
+        "better known here?",
+        wrong=_constant_only_with_more_keys,
+    ),
+    "equations-taken-for-independent": known(
+        "Your way fails if two keys are the same, or if several lie on one line.",
+        "Then one equation follows from the others, and a table of them has no inverse. The "
+        "statement names a function that does without.",
+        section="Scores",
+        solve=_rows_independent,
+    ),
+    "equations-solved-as-independent": known(
+        "Your way fails if two keys are the same, or if several lie on one line.",
+        "Then one equation follows from the others, and a table of them has no inverse. The "
+        "statement names a function that does without.",
+        section="Scores",
+        solve=lambda A, b: A.T @ torch.linalg.solve(A @ A.T, b),
+    ),
+    "first-and-last-only": known(
+        "You compare the first key with the last one only.",
+        "That makes the ratio of two weights right. There may be more keys, and each of them has "
+        "an equation.",
+        wrong=_first_and_last,
+    ),
     "two-keys-only": known(
         "You compare the first two keys only.",
         "That makes the ratio of two weights right. There may be more keys, and each of them has "
@@ -204,7 +273,7 @@ QUERY = {
         finish=torch.neg,
     ),
     "scaled": known(
-        "Your query is longer by the square root of the width.",
+        "Your query is too long by a factor of √d_k.",
         "That would be right if the scores were divided by it, as in lesson 2. Here they are not.",
         finish=lambda query: query * len(query) ** 0.5,
     ),
@@ -271,5 +340,8 @@ TASK = Task(
     build=build_query,
     number=7,
     since=2,
-    alone=("query-as-a-column", "only-nearly"),
+    alone=(
+        *("query-as-a-column", "only-nearly"),
+        *("equations-taken-for-independent", "equations-solved-as-independent"),
+    ),
 )

@@ -75,6 +75,26 @@ def a_little_less(right, result, sums=None):
     return bool(there and less and torch.allclose(result, factors * right, rtol=1e-6, atol=1e-15))
 
 
+# Where scores are cut off: exp(89) is too large for a float32, exp(710) for a float64.
+LIMITS = (10, 20, 30, 50, 60, 70, 80, 85, 88, 100, 200, 300, 500, 600, 700, 708, 709)
+
+
+def cut_off(scores):
+    """The weights of scores that are cut off on both sides, above or below."""
+    for limit in LIMITS:
+        ways = scores.clamp(-limit, limit), scores.clamp(max=limit), scores.clamp(min=-limit)
+        for cut in ways:
+            yield torch.softmax(cut, dim=-1)
+            yield cut.exp() / cut.exp().sum(dim=-1, keepdim=True)
+
+
+def near(right, result, rtol=1e-6):
+    """Whether a result is this one, NaN included."""
+    if not torch.is_tensor(result) or result.shape != right.shape:
+        return False
+    return torch.allclose(result.to(right.dtype), right, rtol=rtol, atol=1e-9, equal_nan=True)
+
+
 def no_shift(x, axis):
     return 0.0
 
@@ -171,6 +191,23 @@ WEIGHING = {
         "larger its weight has to be.",
         prepare=torch.neg,
     ),
+    "scores-cut-off": known(
+        "You cut large scores off so that their powers stay finite.",
+        "1000 and 1001 both become the same number, and the difference between them, which is all "
+        "that counts, is gone. They can be moved instead of cut.",
+        section=SHIFT,
+        shift=no_shift,
+        power=lambda x: x.clamp(-700, 700).exp(),
+        shows=lambda inputs, result: any(near(weights, result) for weights in cut_off(inputs["x"])),
+    ),
+    "nan-turned-into-0": known(
+        "Where the powers overflow you replace NaN by 0.",
+        "Then nothing is left of the row. The NaN comes from powers that are too large to be "
+        "written down; they must not arise in the first place.",
+        section=SHIFT,
+        shift=no_shift,
+        finish=torch.nan_to_num,
+    ),
 }
 WEIGHING = read_again(SHARES, WEIGHING)
 
@@ -178,6 +215,11 @@ WEIGHING = read_again(SHARES, WEIGHING)
 def _shifted_in_place(x, axis):
     x.sub_(x.amax(axis, keepdim=True))
     return 0.0
+
+
+def _rows_along_the_first_axis(x):
+    powers = [(row - row.max()).exp() for row in x]
+    return torch.stack([power / power.sum() for power in powers])
 
 
 SOFTMAX = {
@@ -228,24 +270,10 @@ SOFTMAX = {
         shift=lambda x, axis: x.amin(axis, keepdim=True),
     ),
     "largest-without-its-sign": known(
-        "You subtract the largest score without its sign.",
+        "You subtract the largest absolute value (abs) of each row.",
         "Where all scores are near -1000, that moves them down to -2000 instead of up to 0, and "
         "all powers round to 0.",
         shift=lambda x, axis: x.abs().amax(axis, keepdim=True),
-    ),
-    "scores-cut-off": known(
-        "You cut large scores off so that their powers stay finite.",
-        "1000 and 1001 both become 700, and the difference between them, which is all that counts, "
-        "is gone. They can be moved instead of cut.",
-        shift=no_shift,
-        power=lambda x: x.clamp(-700, 700).exp(),
-    ),
-    "nan-turned-into-0": known(
-        "Where the powers overflow you replace NaN by 0.",
-        "The row then has no weights at all. The NaN comes from powers that are too large to be "
-        "written down; they must not arise in the first place.",
-        shift=no_shift,
-        finish=torch.nan_to_num,
     ),
     "sigmoid-for-exp": known(
         "You make scores positive with a sigmoid instead of a power of e.",
@@ -338,12 +366,33 @@ SOFTMAX = {
         total=lambda powers, axis: row_sum(powers, axis) + 1e-8,
         shows=lambda inputs, result: a_little_less(softmax(inputs["x"]), result),
     ),
+    "rows-along-the-first-axis": known(
+        "You go along the first axis and share out 1 among all that lies under each place.",
+        "In a table that is a row. In a list of scores it is a single one, and with more axes it "
+        "is a whole table. A row is what lies along the last axis.",
+        section=FORMULA,
+        wrong=_rows_along_the_first_axis,
+    ),
+    "squeezed-too-far": known(
+        "You squeeze every axis of length 1 out of the result.",
+        "The weights are right. One row, or one score a row, is still an axis, and the result has "
+        "to have the shape of x.",
+        section=FORMULA,
+        finish=torch.squeeze,
+    ),
     "axes-joined": known(
         "You return one table, whatever axes x had.",
         "The weights are right. The result has to have the shape of x, so that each weight stands "
         "where its score was.",
         section=FORMULA,
         finish=lambda weights: weights.reshape(-1, weights.shape[-1]),
+    ),
+    "axes-joined-but-for-one-row": known(
+        "You return one table, whatever axes x had, unless it is a single row.",
+        "The weights are right. The result has to have the shape of x, so that each weight stands "
+        "where its score was.",
+        section=FORMULA,
+        finish=lambda w: w if w.dim() == 1 else w.reshape(-1, w.shape[-1]),
     ),
     "scores-changed-in-place": known(
         "You change x itself.",
@@ -361,10 +410,17 @@ TASK = Task(
     tolerance=1e-9,  # as its statement says
     mistakes=read_again(SHIFT, SOFTMAX),
     build=build_softmax,
+    alone=(
+        "max-gives-two-things",
+        "exp-of-one-number",
+        "rows-along-the-first-axis",
+        "squeezed-too-far",
+        "axes-joined-but-for-one-row",
+    ),
     stages=softmax_stages,
     forbidden=(
         "torch.softmax",
-        "torch.softmin",
+        "torch.nn.functional.softmin",
         "torch.log_softmax",
         "torch.special_softmax",
         "torch.special_log_softmax",

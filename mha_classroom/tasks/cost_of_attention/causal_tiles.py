@@ -1,7 +1,10 @@
 """Task 9.3, causal_tiles: attention in tiles for queries that come last."""
 
+from dataclasses import replace
+
 import torch
 
+from mha_classroom.checks.forms import like, near
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cost_of_attention.log_sum_exp import FORBIDDEN, ONE_PASS
 from mha_classroom.tasks.cost_of_attention.merge_parts import TILES
@@ -27,6 +30,13 @@ def tile_cases(draw):
         inputs["keys"][:, :, -1] = 10 * inputs["queries"][:, :, 0]
         return hidden
 
+    def far_below_zero(name, *sizes):
+        """Each score is about a million below 0."""
+        low = case(name, *sizes)
+        low.inputs["queries"][..., 0] = 1000.0
+        low.inputs["keys"][..., 0] -= 1000 * low.inputs["keys"].shape[-1] ** 0.5
+        return low
+
     return [
         case("1 head, 2 queries and 3 keys, tiles of 2", 1, 1, 2, 3, 2, 1, 2),
         case("5 queries come last among 13 keys, tiles of 4", 2, 3, 5, 13, 2, 3, 4),
@@ -36,60 +46,221 @@ def tile_cases(draw):
         case("tiles of one key", 3, 2, 4, 7, 3, 5, 1),
         case("one tile for everything", 2, 2, 3, 5, 7, 2, 6),
         case("large scores", 2, 3, 7, 17, 3, 5, 5, scale=300.0),
+        far_below_zero("scores far below 0", 2, 2, 4, 9, 3, 2, 4),
         huge_and_hidden("a hidden key with a huge score", 2, 2, 3, 7, 5, 3, 4),
         case("one text, one head, 9 queries and 20 keys, tiles of 2", 1, 1, 9, 20, 3, 2, 2),
     ]
 
 
-def _bottom_right(L, S, start, stop):
-    return torch.arange(start, stop) <= torch.arange(L)[:, None] + S - L
+def _own(L, S):
+    """The number of each query in the whole sequence."""
+    return torch.arange(S - L, S)
+
+
+def _not_later(keys, own):
+    return keys <= own[:, None]
 
 
 def _hide(scores, allowed):
     return scores.masked_fill(~allowed, -torch.inf)
 
 
+def _filled(number):
+    return lambda scores, allowed: scores.masked_fill(~allowed, number)
+
+
 def build_tiles(
-    allowed=_bottom_right,
+    own=_own,
+    numbered=torch.arange,
+    allowed=_not_later,
     hide=_hide,
-    scale=lambda q: q.shape[-1] ** -0.5,
+    scale=lambda q, v: q.shape[-1] ** -0.5,
     correct=lambda old, new: torch.exp(old - new),
     of_output=unchanged,
+    of_total=unchanged,
     divide=lambda output, total: output / total[..., None],
-    stops=lambda S, tile: range(0, S, tile),
+    stops=lambda L, S, tile: range(0, S, tile),
     merged=torch.maximum,
     looks=lambda hidden, every: hidden,
+    give=lambda output: output,
+    start_at=-1e300,
+    weigh=lambda scores, new: torch.exp(scores - new[..., None]),
+    again=lambda output, total: output,
+    first=lambda queries: 0.0,
+    of_weights=lambda weights, mask: weights,
 ):
-    """allowed: which keys of a tile each query may see. of_output: of the correction, what the
-    output is multiplied by. stops: where the tiles begin.
-    looks: at which scores, for the largest."""
+    """own: the numbers of the queries. numbered: those of the keys of a tile. allowed: which keys
+    each query may see. of_output, of_total: of the correction, what the two are multiplied by.
+    stops: where the tiles begin. looks: at which scores, for the largest. again: what becomes of
+    the output after each tile."""
 
     def causal_tiles(queries, keys, values, tile):
         L, S = queries.shape[-2], keys.shape[-2]
-        largest = torch.full_like(queries[..., 0], -1e300)
-        total, output = torch.zeros_like(largest), 0.0
-        for start in stops(S, tile):
+        largest = torch.full_like(queries[..., 0], start_at)
+        total, output = torch.zeros_like(largest), first(queries)
+        for start in stops(L, S, tile):
             part = slice(start, start + tile)
-            every = queries @ keys[..., part, :].mT * scale(queries)
-            mask = allowed(L, S, start, start + every.shape[-1])
+            every = queries @ keys[..., part, :].mT * scale(queries, values)
+            mask = allowed(numbered(start, start + every.shape[-1]), own(L, S))
             scores = hide(every, mask)
             new = merged(largest, looks(scores, every).amax(-1))
             by = correct(largest, new)
-            weights = torch.exp(scores - new[..., None])
-            total = total * by + weights.sum(-1)
-            output = output * of_output(by)[..., None] + weights @ values[..., part, :]
+            weights = weigh(scores, new)
+            total = total * of_total(by) + weights.sum(-1)
+            output = output * of_output(by)[..., None]
+            output = output + of_weights(weights, mask) @ values[..., part, :]
+            output = again(output, total)
             largest = new
-        return divide(output, total)
+        return give(divide(output, total))
 
     return causal_tiles
+
+
+def _whole_mask(queries, keys, values, tile):
+    """Its mask is as large as the table; a boolean one, as most make it."""
+    L, S = queries.shape[-2], keys.shape[-2]
+    mask = torch.ones(L, S, dtype=torch.bool).tril(S - L)
+    return build_tiles(
+        numbered=lambda a, b: torch.arange(a, b), allowed=lambda keys, own: mask[:, keys]
+    )(queries, keys, values, tile)
+
+
+def _unsafe(queries, keys, values, tile):
+    return build_tiles(
+        merged=lambda old, new: torch.zeros_like(new), correct=lambda old, new: torch.ones_like(new)
+    )(queries, keys, values, tile)
+
+
+def _each_alone(joined, hide=_hide):
+    """Attention in each tile for itself, and what is made of the outputs."""
+
+    def causal_tiles(queries, keys, values, tile):
+        outputs = []
+        for start in range(0, keys.shape[-2], tile):
+            one = build_tiles(
+                hide=hide,
+                stops=lambda L, S, tile, start=start: [start],
+                divide=lambda output, total: output / total[..., None].clamp(min=1e-300),
+            )
+            outputs.append(one(queries, keys, values, tile))
+        return joined(outputs)
+
+    return causal_tiles
+
+
+def _any_start(*parts):
+    """The `shows` of a mistake, whether the largest score starts at −inf or at a number."""
+    return like(
+        *(build_tiles(**(one | at)) for one in parts for at in ({}, {"start_at": -torch.inf}))
+    )
+
+
+def _not_nan(inputs, value):
+    """Where a result is a number: a query that sees nothing has many."""
+    return value.isfinite()
+
+
+def _ends_early(*stops):
+    """The `shows` of a mistake that does not come to the last tiles."""
+    made = [build_tiles(stops=one) for one in stops]
+
+    def where(inputs, value):
+        return value.isfinite() & (value != 0)
+
+    def shows(inputs, value):
+        if torch.is_tensor(value) and not where(inputs, value).any():
+            return True  # it comes to no tile at all
+        return like(*made, where=where)(inputs, value)
+
+    return shows
+
+
+def _overflows(inputs, value):
+    """Right, or no number: exp of a score overflowed, or was 0 for all keys."""
+    right = build_tiles()(*inputs.values())
+    if not torch.is_tensor(value) or value.shape != right.shape:
+        return False
+    largest = _largest_seen(inputs)
+    every = inputs["queries"] @ inputs["keys"].mT * inputs["queries"].shape[-1] ** -0.5
+    far = ((largest.abs() > 700) | (every.amax(-1) > 700))[..., None].expand_as(right)
+    return bool((near(value.double(), right) | far).all()) and not bool(
+        (far & near(value.double(), right)).all() and far.any()
+    )
+
+
+def _largest_seen(inputs):
+    queries, keys = inputs["queries"], inputs["keys"]
+    scores = queries @ keys.mT * queries.shape[-1] ** -0.5
+    L, S = scores.shape[-2:]
+    return _hide(scores, _not_later(torch.arange(S), _own(L, S))).amax(-1)
+
+
+def _starts_too_high(inputs, value):
+    """Right, and wrong where each score is far below 0."""
+    right = build_tiles()(*inputs.values())
+    if not torch.is_tensor(value) or value.shape != right.shape:
+        return False
+    low = (_largest_seen(inputs) < -700)[..., None].expand_as(right)
+    same = near(value.double(), right)
+    return bool((same | low).all()) and not (low.all() and same.all())
+
+
+def _finite_fill(inputs, value):
+    """Hidden keys get a number between −1 and a million below 0."""
+    if _largest_seen(inputs).amax() < -1e5:  # any of the numbers makes the hidden keys alike
+        return like(build_tiles(hide=_filled(-1000.0)))(inputs, value)
+    fills = (-1.0, -10.0, -50.0, -100.0, -999.0, -1000.0, -9999.0, -1e4, -1e5)
+    filled = [build_tiles(hide=_filled(number)) for number in fills]
+    return like(build_tiles(), *filled)(inputs, value)
 
 
 def _whole(queries, keys, values, tile):
     scores = queries @ keys.mT * queries.shape[-1] ** -0.5
     L, S = scores.shape[-2:]
-    scores = scores.masked_fill(~_bottom_right(L, S, 0, S), -torch.inf)
+    scores = _hide(scores, _not_later(torch.arange(S), _own(L, S)))
     scores = torch.exp(scores - scores.amax(-1, keepdim=True))
     return scores @ values / scores.sum(-1, keepdim=True)
+
+
+def _nan_for_all(inputs, value):
+    """NaN everywhere, as 0 · inf makes it; or the numbers of a finite start."""
+    made = build_tiles(correct=lambda old, new: torch.exp(new - old))
+    return like(made)(inputs, value)
+
+
+def _divided_in_each_tile(inputs, value):
+    def divided(output, total):
+        return output / torch.where(total == 0, 1.0, total)[..., None]
+
+    made = [
+        build_tiles(again=divided, divide=divide)
+        for divide in (lambda output, total: output, divided)
+    ]
+    return like(*made, where=_not_nan)(inputs, value)
+
+
+def _heads_moved(inputs, value):
+    B, H, L, _ = inputs["queries"].shape
+    d_v = inputs["values"].shape[-1]
+    if not torch.is_tensor(value):
+        return False
+    return value.shape in ((B, L, H, d_v), (B, L, H * d_v))
+
+
+def _full_tiles(L, S, tile):
+    return range(0, max(S - tile + 1, 1), tile)
+
+
+def _up_to_query_0(L, S, tile):
+    return range(0, S - L + 1, tile)
+
+
+def _before_the_queries(L, S, tile):
+    return range(0, max(S - L, 1), tile)
+
+
+def _as_many_as_queries(L, S, tile):
+    return range(0, L, tile)
 
 
 MISTAKES = {
@@ -98,33 +269,79 @@ MISTAKES = {
         "The queries come last. With 5 queries and 13 keys, query 0 is token 8. Where L = S nobody "
         "notices.",
         section=MASK,
-        allowed=lambda L, S, a, b: torch.arange(a, b) <= torch.arange(L)[:, None],
+        own=lambda L, S: torch.arange(L),
     ),
     "own-key-hidden": known(
         "A query does not see its own key.",
         "A token attends to the tokens before it and to itself.",
         section=MASK,
-        allowed=lambda L, S, a, b: torch.arange(a, b) < torch.arange(L)[:, None] + S - L,
+        allowed=lambda keys, own: keys < own[:, None],
     ),
     "one-key-too-many": known(
         "Each query sees one key too many, that of the next token.",
         "The last query is the last token. How far before the end is query 0?",
         section=MASK,
-        allowed=lambda L, S, a, b: torch.arange(a, b) <= torch.arange(L)[:, None] + S - L + 1,
+        allowed=lambda keys, own: keys <= own[:, None] + 1,
     ),
     "no-mask": known(
         "Every query sees all keys.",
         "A token attends to the tokens before it and to itself. Only the last query may see "
         "everything.",
         section=MASK,
-        allowed=lambda L, S, a, b: torch.ones(L, b - a, dtype=torch.bool),
+        allowed=lambda keys, own: keys <= own[:, None] + 10**6,
     ),
     "keys-counted-from-the-tile": known(
         "You count the keys of each tile from 0.",
         "Key 0 of the second tile has the number `tile`. The mask needs the numbers in the whole "
         "sequence.",
         section=MASK,
-        allowed=lambda L, S, a, b: torch.arange(b - a) <= torch.arange(L)[:, None] + S - L,
+        numbered=lambda a, b: torch.arange(b - a),
+    ),
+    "offset-turned-round": known(
+        "You take L − S for S − L.",
+        "Query 0 is the first of the last L tokens, so its number is not below 0. With 5 queries "
+        "and 13 keys, which token is it?",
+        section=MASK,
+        own=lambda L, S: torch.arange(L) + L - S,
+    ),
+    "mask-turned-round": known(
+        "Your mask is turned round: it hides what a query may see.",
+        "A query sees the keys before it and its own. In `masked_fill`, True is what gets hidden. "
+        "tril keeps what lies below, triu what lies above.",
+        section=MASK,
+        allowed=lambda keys, own: keys > own[:, None],
+        shows=_any_start(
+            {"allowed": lambda keys, own: keys > own[:, None]},
+            {"allowed": lambda keys, own: keys >= own[:, None]},
+        ),
+    ),
+    "start-with-the-wrong-sign": known(
+        "You count the keys of a tile backwards from its start: the sign of `start` is wrong.",
+        "Key j of a tile has the number start + j. If you move the diagonal of a mask, or the "
+        "numbers of the queries, that has to go the other way.",
+        section=MASK,
+        numbered=lambda a, b: torch.arange(b - a) - a,
+    ),
+    "hidden-scores-finite": known(
+        "Hidden scores get a number such as −1000.",
+        "Scores can be below it, since they can be large. Then exp gives hidden keys the most "
+        "weight. Which number is below every score?",
+        hide=_filled(-1000.0),
+        shows=_finite_fill,
+    ),
+    "starts-at-a-number": known(
+        "Your largest score starts at 0, or at another number that scores can be below.",
+        "Where all scores are below it, it stays. exp of every score is 0 then, and so is the "
+        "total.",
+        section=ONE_PASS,
+        start_at=0.0,
+        shows=_starts_too_high,
+    ),
+    "hidden-in-the-total": known(
+        "Hidden keys count in the total, but not in the output.",
+        "The weights that are used have to sum to 1. Hide a key before the total is summed.",
+        hide=lambda scores, allowed: scores,
+        of_weights=lambda weights, mask: weights * mask,
     ),
     "hidden-scores-zero": known(
         "Hidden scores are set to 0.",
@@ -142,13 +359,47 @@ MISTAKES = {
         "The numbers are right. But this mask grows with L · S, like the table. Each tile needs "
         "its own columns of it only.",
         section=MASK,
-        allowed=lambda L, S, a, b: torch.ones(L, S, dtype=torch.bool).tril(S - L)[:, a:b],
+        wrong=_whole_mask,
     ),
     "not-corrected": known(
         "Neither the total nor the output is corrected when a larger score arrives.",
         "What came before was measured against a smaller score and counts for too much.",
         section=ONE_PASS,
         correct=lambda old, new: torch.ones_like(new),
+    ),
+    "total-not-corrected": known(
+        "The output is corrected, the total is not.",
+        "The total so far was measured against the old largest score, like the output.",
+        section=ONE_PASS,
+        of_total=torch.ones_like,
+    ),
+    "corrected-the-wrong-way": known(
+        "You correct by exp(new − old), or by another factor that is infinite at first.",
+        "What came before has to become smaller when a larger score arrives. And before the first "
+        "tile the largest score is −inf, so that this factor is infinite: 0 · inf is NaN.",
+        section=ONE_PASS,
+        correct=lambda old, new: torch.exp(new - old),
+        shows=_nan_for_all,
+    ),
+    "divided-in-each-tile": known(
+        "You divide the output by the total in each tile.",
+        "The next tile corrects and adds to sums. Divide once, after the last tile.",
+        again=lambda output, total: output / total[..., None],
+        divide=lambda output, total: output,
+        shows=_divided_in_each_tile,
+    ),
+    "tiles-added-up": known(
+        "You compute attention in each tile for itself, and add the outputs, or take their mean.",
+        "The weights of a tile sum to 1 then, also where all of its scores are small. Tiles can be "
+        "put together only if all are measured against the same score, and divided once.",
+        wrong=_each_alone(sum),
+        shows=like(
+            _each_alone(sum),
+            _each_alone(lambda outputs: sum(outputs) / len(outputs)),
+            _each_alone(lambda outputs: outputs[-1]),
+            _each_alone(sum, hide=_filled(-1e9)),
+            where=_not_nan,
+        ),
     ),
     "output-not-corrected": known(
         "The total is corrected, the output is not.",
@@ -169,25 +420,84 @@ MISTAKES = {
     "divided-by-keys": known(
         "The scores are divided by d_k.",
         "They are divided by the root of it, as everywhere.",
-        scale=lambda q: 1 / q.shape[-1],
+        scale=lambda q, v: 1 / q.shape[-1],
+    ),
+    "scaled-by-d_v": known(
+        "The scores are divided by √d_v.",
+        "The width that counts is that of a query and a key, d_k.",
+        scale=lambda q, v: v.shape[-1] ** -0.5,
+    ),
+    "multiplied-by-the-root": known(
+        "The scores are multiplied by √d_k.",
+        "They are divided by it.",
+        scale=lambda q, v: q.shape[-1] ** 0.5,
+    ),
+    "scaled-by-something-else": known(
+        "The scores are divided by something else than √d_k.",
+        "d_k is the last axis of the queries, and its root is taken once.",
+        scale=lambda q, v: q.shape[-1] ** -0.25,
+        shows=_any_start(
+            {"scale": lambda q, v: q.shape[-1] ** -0.25},
+            {"scale": lambda q, v: q.shape[-1] ** -1.5},
+            {"scale": lambda q, v: (q.shape[1] * q.shape[-1]) ** -0.5},
+            {"scale": lambda q, v: q.shape[1] ** -0.5},
+            {"scale": lambda q, v: q.shape[-2] ** -0.5},
+        ),
     ),
     "not-scaled": known(
         "The scores are not divided by √d_k.",
         "Attention in tiles computes the same as attention.",
-        scale=lambda q: 1.0,
+        scale=lambda q, v: 1.0,
     ),
     "last-tile-dropped": known(
         "You leave out the last keys where the tiles do not divide their number.",
         "The last tile may be shorter than the others.",
-        stops=lambda S, tile: range(0, max(S - tile + 1, 1), tile),
+        stops=_full_tiles,
+        shows=_ends_early(_full_tiles, lambda L, S, tile: range(0, S - tile + 1, tile)),
+    ),
+    "ends-with-query-0": known(
+        "You stop at the tiles that query 0 may not see.",
+        "The later queries see more. A tile can be left out only if no query sees it.",
+        section=MASK,
+        stops=_up_to_query_0,
+        shows=_ends_early(_up_to_query_0, _before_the_queries),
+    ),
+    "tiles-of-the-queries": known(
+        "Your tiles go up to L, the number of queries.",
+        "The keys are cut into tiles, and there are S of them.",
+        stops=_as_many_as_queries,
+        shows=_ends_early(_as_many_as_queries),
+    ),
+    "nothing-subtracted": known(
+        "You compute exp(score), without subtracting the largest.",
+        "exp overflows above 709 in float64, and far below 0 all of it is 0. The largest score so "
+        "far has to be subtracted before.",
+        section=ONE_PASS,
+        wrong=_unsafe,
+        shows=_overflows,
+    ),
+    "output-of-width-d_k": known(
+        "Your output has the shape of the queries.",
+        "An output is an average of values, so it is d_v wide, and d_v may differ from d_k.",
+        wrong=build_tiles(first=torch.zeros_like),
+    ),
+    "heads-behind-queries": known(
+        "The queries stand before the heads in your result, or the heads are joined.",
+        "The task asks for (B, H, L, d_v).",
+        give=lambda output: output.transpose(1, 2),
+        shows=_heads_moved,
     ),
     "whole-table": known(
-        "You make the whole table of scores.",
-        "The numbers are right. But the table grows with L · S, and the task is to have one tile "
-        "of it at a time.",
+        "You make a tensor as large as the whole table of scores.",
+        "The numbers may be right. But the table grows with L · S, and the task is to have one "
+        "tile of it at a time.",
         wrong=_whole,
     ),
 }
+
+for _id, _mistake in MISTAKES.items():
+    if _mistake.parts and not _mistake.shows and "start_at" not in _mistake.parts:
+        MISTAKES[_id] = replace(_mistake, shows=_any_start(_mistake.parts))
 
 TASK = Task(
     "09-causal_tiles",
@@ -205,7 +515,24 @@ TASK = Task(
     ),
     mistakes=read_again(TILES, MISTAKES),
     build=build_tiles,
-    alone=("last-tile-dropped", "divided-by-keys", "largest-of-this-tile", "no-mask"),
+    alone=(
+        "last-tile-dropped",
+        "divided-by-keys",
+        "scaled-by-d_v",
+        "scaled-by-something-else",
+        "multiplied-by-the-root",
+        "largest-of-this-tile",
+        "no-mask",
+        "mask-turned-round",
+        "offset-turned-round",
+        "hidden-scores-finite",
+        "starts-at-a-number",
+        "corrected-the-wrong-way",
+        "divided-in-each-tile",
+        "ends-with-query-0",
+        "tiles-of-the-queries",
+        "heads-behind-queries",
+    ),
     forbidden=(*FORBIDDEN, "torch.nn.functional.scaled_dot_product_attention"),
     number=3,
 )

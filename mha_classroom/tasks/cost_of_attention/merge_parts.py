@@ -1,7 +1,10 @@
 """Task 9.2, merge_parts: attention over several shares of the keys, put together."""
 
+from dataclasses import replace
+
 import torch
 
+from mha_classroom.checks.forms import near
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.cost_of_attention.log_sum_exp import ONE_PASS
 
@@ -82,6 +85,197 @@ def build_merge(
     return merge_parts
 
 
+def _one_after_another(outputs, largest, totals):
+    output, most, total = outputs[0], largest[0], totals[0]
+    for o, m, t in zip(outputs[1:], largest[1:], totals[1:], strict=True):
+        new = torch.maximum(most, m)
+        old_share, share = total * torch.exp(most - new), t * torch.exp(m - new)
+        total = old_share + share
+        output = (old_share[:, None] * output + share[:, None] * o) / total[:, None]
+        most = new
+    return output, most, total
+
+
+def _tensors(value, shapes):
+    return (
+        isinstance(value, (tuple, list))
+        and len(value) == len(shapes)
+        and all(torch.is_tensor(X) and X.shape == s for X, s in zip(value, shapes, strict=True))
+        and all(X.is_floating_point() for X in value)
+    )
+
+
+def _parts_near(value, want):
+    """For each query whether all three are right: (3, L)."""
+    first, *others = (near(X.double(), Y) for X, Y in zip(value, want, strict=True))
+    return torch.stack([first.all(-1), *others])
+
+
+def seen_by(answer, where=None):
+    """The `shows` of a mistake: for queries that see a key the results are those of this answer.
+
+    where: for the inputs, more queries that are left out of account, (L,).
+    """
+
+    def shows(inputs, value):
+        given = [X.clone() for X in inputs.values()]
+        want = answer(*given)
+        if not _tensors(value, [X.shape for X in want]):
+            return False
+        counts = (inputs["totals"] > 0).any(0)
+        if where is not None:
+            counts &= ~where(inputs)
+        return want[0].dim() < 2 or bool(_parts_near(value, want)[:, counts].all())
+
+    return shows
+
+
+def _any_seen(*answers):
+    return lambda inputs, value: any(seen_by(answer)(inputs, value) for answer in answers)
+
+
+def _with_total(change):
+    """A right answer, but for the total."""
+
+    def merge_parts(outputs, largest, totals):
+        output, most, total = build_merge()(outputs, largest, totals)
+        return output, most, change(most, total)
+
+    return merge_parts
+
+
+def _only_without_keys(is_wrong):
+    """All is right but what a query without keys gets, of which this says what it is."""
+
+    def shows(inputs, value):
+        want = build_merge()(*inputs.values())
+        if not _tensors(value, [X.shape for X in want]):
+            return False
+        right = _parts_near(value, want)
+        without = (inputs["totals"] == 0).all(0)
+        if not right[:, ~without].all():
+            return False
+        return not without.any() or is_wrong(right[:, without].all(1), [X[without] for X in value])
+
+    return shows
+
+
+def _nan_in(value):
+    return any(bool(X.isnan().any()) for X in value)
+
+
+def _repaired(output=lambda X: X, most=lambda X: X, total=lambda X: X):
+    """A right answer, but for queries without keys."""
+
+    def change(outputs, largest, totals):
+        results = build_merge()(outputs, largest, totals)
+        without = (totals == 0).all(0)
+        for X, changed in zip(results, (output, most, total), strict=True):
+            X[without] = changed(X[without])
+        return results
+
+    return change
+
+
+def _nan(X):
+    return X * torch.nan
+
+
+def _overflown(outputs, largest, totals):
+    by = totals * torch.exp(largest)
+    total = by.sum(0)
+    output = (by[..., None] * outputs).sum(0) / total[:, None]
+    new = largest.amax(0)
+    return output, new, total * torch.exp(-new)
+
+
+def _too_large(inputs):
+    """The queries for which exp of a score overflows, or all are 0."""
+    new = inputs["largest"].amax(0)
+    return (new > 700) | (new < -700)
+
+
+def _overflows(inputs, value):
+    """Wrong where exp of a score overflows, right for all other queries that see a key."""
+    if not seen_by(build_merge(), where=_too_large)(inputs, value):
+        return False
+    large = _too_large(inputs) & (inputs["totals"] > 0).any(0)
+    return not large.any() or not bool(
+        _parts_near(value, build_merge()(*inputs.values()))[:, large].all()
+    )
+
+
+def _with_largest(outputs, largest, totals):
+    output, most, total = build_merge()(outputs, largest, totals)
+    return output, most + total.log(), total
+
+
+def _in_a_loop(old_corrected, divided):
+    """One part after another; the new output undivided, or divided in each step."""
+
+    def merge_parts(outputs, largest, totals):
+        output, most, total = torch.zeros_like(outputs[0]), largest[0], torch.zeros_like(totals[0])
+        for o, m, t in zip(outputs, largest, totals, strict=True):
+            new = torch.maximum(most, m)
+            by = torch.exp(most - _base(new)) if old_corrected else torch.ones_like(new)
+            share = t * torch.exp(m - _base(new))
+            output, total = output * by[:, None] + o * share[:, None], total * by + share
+            if divided:
+                output = _fine(outputs, output, total)
+            most = new
+        return output if divided else _fine(outputs, output, total), most, total
+
+    return merge_parts
+
+
+def _in_another_order(inputs, value):
+    want = build_merge()(*inputs.values())
+    if not isinstance(value, (tuple, list)) or len(value) != 3:
+        return False
+    if not all(torch.is_tensor(X) and X.is_floating_point() for X in value):
+        return False
+    orders = ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
+    counts = (inputs["totals"] > 0).any(0)
+
+    def alike(X, Y):
+        return X.shape == Y.shape and bool(near(X.double(), Y)[counts].all())
+
+    return any(all(alike(value[i], Y) for i, Y in zip(o, want, strict=True)) for o in orders)
+
+
+def _nan_at_first(inputs, value):
+    """NaN for queries that see nothing in the first part, or in the first two."""
+    want = build_merge()(*inputs.values())
+    if not _tensors(value, [X.shape for X in want]):
+        return False
+    seen = inputs["totals"][:2].sum(0) > 0
+    bad = value[0].isnan().any(-1) | value[2].isnan()
+    without = (inputs["totals"] == 0).all(0)
+    first = inputs["totals"][0] == 0
+    if not (inputs["totals"] == 0).any():
+        return bool(_parts_near(value, want).all())
+    late = ~without & first  # some of them have keys, and nevertheless NaN
+    return bool(
+        _parts_near(value, want)[:, ~bad].all()
+        and (bad & late).any()
+        and not (bad & seen & ~first).any()
+    )
+
+
+def _axes_kept(inputs, value):
+    _, L, d_v = inputs["outputs"].shape
+    some = isinstance(value, (tuple, list)) and len(value) == 3
+    if not some or not all(torch.is_tensor(X) for X in value):
+        return False
+    kept = [
+        X.dim() > 0 and X.shape[0] == 1 and X.dim() == n
+        for X, n in zip(value, (3, 2, 2), strict=True)
+    ]
+    fits = [X.numel() in (L, L * d_v) for X in value]
+    column = value[1].shape == (L, 1) or value[2].shape == (L, 1)
+    return all(fits) and (any(kept) or column)
+
+
 MISTAKES = {
     "plain-average": known(
         "You average the outputs, each part counting the same.",
@@ -130,6 +324,56 @@ MISTAKES = {
             totals.sum(0),
         ),
     ),
+    "total-nan-without-keys": known(
+        "The total, or the largest score, is NaN for a query that sees no key in any part.",
+        "The output is right. −inf − (−inf) is NaN, and so is what is computed from it. It is "
+        "better not to make it than to replace it in one of the three results.",
+        wrong=_repaired(total=_nan),
+        shows=_only_without_keys(
+            lambda right, value: bool(right[0]) and not _nan_in(value[:1]) and _nan_in(value[1:])
+        ),
+    ),
+    "total-of-nothing": known(
+        "The total of a query that sees no key in any part is not 0.",
+        "Do you change a total of 0 so that you can divide by it? That is for the division alone. "
+        "The task says what is returned.",
+        wrong=_repaired(total=torch.ones_like),
+        shows=_only_without_keys(
+            lambda right, value: bool(right[:2].all() and not right[2]) and not _nan_in(value)
+        ),
+    ),
+    "largest-of-nothing": known(
+        "The largest score of a query that sees no key in any part is not −inf.",
+        "A number in place of −inf, or nan_to_num, helps while you compute. What is returned "
+        "has to be what the task says: another part may still come, and its largest score has to "
+        "win.",
+        wrong=_repaired(most=torch.zeros_like),
+        shows=_only_without_keys(
+            lambda right, value: bool(right[0] and not right[1]) and not _nan_in(value)
+        ),
+    ),
+    "output-of-nothing": known(
+        "The output of a query that sees no key in any part is not 0.",
+        "The task says what such a query gets.",
+        wrong=_repaired(output=lambda X: X + 1),
+        shows=_only_without_keys(lambda right, value: not bool(right[0]) and not _nan_in(value)),
+    ),
+    "nan-one-after-another": known(
+        "You merge the parts one after another, and NaN comes up as long as a query has seen no "
+        "key.",
+        "The largest score so far is −inf then, and −inf − (−inf) is NaN, or the total so far is "
+        "0, and 0 / 0 is NaN. It stays NaN when keys come.",
+        wrong=_one_after_another,
+        shows=_nan_at_first,
+    ),
+    "nothing-subtracted": known(
+        "You compute exp(largest), without subtracting.",
+        "It overflows above 709 in float64, and far below 0 all of it is 0. Only differences of "
+        "the largest scores may go into exp.",
+        section=ONE_PASS,
+        wrong=_overflown,
+        shows=_overflows,
+    ),
     "nan-without-keys": known(
         "You return NaN for a query that sees no key in any part.",
         "Its largest score is −inf, and −inf − (−inf) is NaN. Its total is 0, and 0 / 0 is NaN. "
@@ -141,6 +385,119 @@ MISTAKES = {
         "You divide 0 by 0 for a query that sees no key in any part.",
         "The task says what such a query gets.",
         divide=lambda outputs, summed, total: summed / total[..., None],
+    ),
+    "largest-alone": known(
+        "You weight the outputs by softmax of the largest scores.",
+        "That leaves the totals out: a part with many keys near its largest score counts for more "
+        "than one with few. The totals belong into numerator and denominator.",
+        weigh=lambda outputs, totals, factors: outputs * (factors / factors.sum(0))[..., None],
+        divide=lambda outputs, summed, total: summed,
+    ),
+    "output-weights-not-corrected": known(
+        "The new total is corrected. The weights of the outputs are not.",
+        "Each output counts with its total, and that has to be measured against the new largest "
+        "score in both places.",
+        section=ONE_PASS,
+        weigh=lambda outputs, totals, factors: outputs * totals[..., None],
+    ),
+    "total-of-factors": known(
+        "Your new total is the sum of exp(largest − new largest), without the old totals.",
+        "The total of a part is a sum over its keys. The correction multiplies it, and does not "
+        "take its place.",
+        section=ONE_PASS,
+        total_of=lambda totals, factors: factors.sum(0),
+    ),
+    "divided-by-uncorrected-totals": known(
+        "Your new total is the sum of the totals as they come in.",
+        "They are measured against different scores. Numerator and denominator need the same "
+        "correction.",
+        section=ONE_PASS,
+        total_of=lambda totals, factors: totals.sum(0),
+    ),
+    "one-largest-for-all-queries": known(
+        "You take one largest score for all queries.",
+        "Each query has its own. Which axis counts the parts, and has to go?",
+        section=ONE_PASS,
+        largest_of=lambda largest: largest.amax().expand(largest.shape[1:]),
+    ),
+    "last-part-for-the-largest": known(
+        "You take the largest score of the last part for that of all.",
+        "Any of the parts may have it. If you go from part to part: is the larger of two kept?",
+        section=ONE_PASS,
+        largest_of=lambda largest: largest[-1],
+    ),
+    "smallest-for-the-largest": known(
+        "You take the smallest of the parts' largest scores.",
+        "The new largest score is the largest of all keys.",
+        section=ONE_PASS,
+        largest_of=lambda largest: largest.amin(0),
+    ),
+    "old-parts-not-corrected": known(
+        "Going from part to part, you correct the new part only.",
+        "When a larger score arrives, what was put together so far has to be corrected, too.",
+        section=ONE_PASS,
+        wrong=_in_a_loop(old_corrected=False, divided=False),
+    ),
+    "divided-in-each-step": known(
+        "Going from part to part, you divide in each step, and take the result for a sum in the "
+        "next.",
+        "An output that was divided has to be multiplied by its total before it is added to "
+        "another one.",
+        wrong=_in_a_loop(old_corrected=True, divided=True),
+    ),
+    "averaged-once-more": known(
+        "You weight the outputs rightly, and then take their mean over the parts.",
+        "The weights are divided by the new total, so they sum to 1 already.",
+        weigh=lambda outputs, totals, factors: (
+            outputs * (totals * factors)[..., None] / len(totals)
+        ),
+    ),
+    "logarithm-for-the-largest": known(
+        "You return largest + log(total) for the largest score.",
+        "The task asks for the largest score itself.",
+        section=ONE_PASS,
+        wrong=_with_largest,
+    ),
+    "first-two-parts": known(
+        "You merge two parts and leave out the others.",
+        "There can be any number of them, P.",
+        wrong=lambda outputs, largest, totals: build_merge()(outputs[:2], largest[:2], totals[:2]),
+    ),
+    "last-part-left-out": known(
+        "You leave out the last part.",
+        "The loop has to come to the end of the first axis.",
+        wrong=lambda outputs, largest, totals: build_merge()(
+            *((X[:-1] if len(X) > 1 else X) for X in (outputs, largest, totals))
+        ),
+    ),
+    "logarithm-of-the-total": known(
+        "You return a logarithm in place of the total.",
+        "The task asks for the total: the sum of exp(score − largest).",
+        section=ONE_PASS,
+        wrong=_with_total(lambda most, total: total.log()),
+        shows=_any_seen(
+            _with_total(lambda most, total: total.log()),
+            _with_total(lambda most, total: most + total.log()),
+        ),
+    ),
+    "total-of-all-exponents": known(
+        "You return the total multiplied by exp(largest).",
+        "It has to be measured against the new largest score, as the totals that come in are.",
+        section=ONE_PASS,
+        wrong=_with_total(lambda most, total: most.exp() * total),
+    ),
+    "results-in-another-order": known(
+        "You return the three in another order.",
+        "The task asks for the output, then the largest score, then the total.",
+        give=lambda output, largest, total: (output, total, largest),
+        shows=_in_another_order,
+    ),
+    "axes-kept": known(
+        "An axis with one entry is left over in your results.",
+        "keepdim=True, or [..., None], helps while you compute. The output is (L, d_v), the other "
+        "two are (L,).",
+        give=lambda output, largest, total: (output, largest[None], total[None]),
+        shows=_axes_kept,
     ),
     "output-only": known(
         "You return the output only.",
@@ -154,6 +511,30 @@ MISTAKES = {
     ),
 }
 
+# Queries without keys tell nothing of these: what they get has many ways to go wrong.
+PLAIN = (
+    "plain-average",
+    "by-totals-alone",
+    "by-factors-alone",
+    "not-divided",
+    "corrected-the-wrong-way",
+    "total-not-corrected",
+    "largest-alone",
+    "output-weights-not-corrected",
+    "total-of-factors",
+    "divided-by-uncorrected-totals",
+    "one-largest-for-all-queries",
+    "first-two-parts",
+    "last-part-left-out",
+    "old-parts-not-corrected",
+    "divided-in-each-step",
+    "averaged-once-more",
+    "logarithm-for-the-largest",
+)
+for _id in PLAIN:
+    _shows = seen_by(MISTAKES[_id].wrong or build_merge(**MISTAKES[_id].parts))
+    MISTAKES[_id] = replace(MISTAKES[_id], shows=_shows)
+
 TASK = Task(
     "09-merge_parts",
     build_merge(),
@@ -161,6 +542,14 @@ TASK = Task(
     returns=("the output", "the largest score", "the total"),
     mistakes=read_again(TILES, MISTAKES),
     build=build_merge,
-    alone=("output-only", "parts-not-merged", "nan-without-keys", "zero-by-zero"),
+    alone=(
+        "output-only",
+        "parts-not-merged",
+        "nan-without-keys",
+        "zero-by-zero",
+        "axes-kept",
+        "results-in-another-order",
+        "largest-alone",
+    ),
     number=2,
 )

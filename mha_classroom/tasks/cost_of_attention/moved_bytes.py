@@ -1,7 +1,9 @@
 """Task 9.4, moved_bytes: what attention in tiles reads and writes, with a fast memory of a size."""
 
+from dataclasses import replace
 from math import ceil
 
+from mha_classroom.checks.showing import plain_number
 from mha_classroom.checks.task import Case, Task, known, read_again
 
 SAVED = "What the tiles save"
@@ -34,9 +36,9 @@ def traffic_cases(draw):
             4 * (3 * 7 + 3 * 10),
             bytes_per_number=4,
         ),
-        case("a block that is not full at the end", 10, 6, 5, 2, 3, 2 * (3 * 7 + 4 * 10 + 9)),
+        case("a block that is not full at the end", 10, 6, 5, 2, 3, 2 * (3 * 7 + 4 * 10 + 3)),
         case("room for more than all queries", 6, 9, 2, 3, 4, 10_000),
-        case("room for a single query", 7, 5, 3, 2, 2, 2 * (2 * 5 + 7)),
+        case("room for a single query", 7, 5, 3, 2, 2, 2 * (2 * 5 + 7 + 6)),
         case("one byte too few for a third query", 9, 4, 3, 5, 2, 2 * (2 * 8 + 3 * 10) - 1),
         case("fewer keys than a tile has", 5, 1, 3, 4, 8, 160),
         case("one number is one byte", 9, 11, 2, 7, 3, 3 * 9 + 4 * 12 + 5, bytes_per_number=1),
@@ -50,29 +52,90 @@ def build_traffic(
     cut=lambda tile, S: tile,
     each=lambda tile, d_k, d_v: d_k + d_v + tile,
     numbers=lambda fast_bytes, size: fast_bytes // size,
-    blocks=lambda L, block: -(-L // block),
+    per=lambda room, each: room // each,
+    blocks=lambda L, block: ceil(L / block),
     queries=lambda L, block: L,
     keys=lambda S, tile: S,
     most=min,
+    least=lambda block: block if block > 0 else 1,
     once=lambda d_k, d_v: d_k + d_v,
     again=lambda d_k, d_v: d_k + d_v,
     extra=lambda L, S: 0,
     size=lambda b: b,
     default=2,
+    widths=lambda d_k, d_v: (d_k, d_v),
 ):
     """fixed, each: numbers in fast memory for the tile of keys, and for each query of a block.
-    cut: keys that the tile has room for. queries, keys: how many are moved, in all and per block.
-    once, again: numbers that are moved for each query, and for each key in each block."""
+    cut: keys that the tile has room for. per: how many queries there is room for. queries, keys:
+    how many are moved, in all and per block. once, again: numbers that are moved for each query,
+    and for each key in each block. widths: what is taken for d_k and d_v."""
 
     def moved_bytes(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=default):
         L, S, b = num_queries, num_keys, bytes_per_number
+        d_k, d_v = widths(d_k, d_v)
         room = numbers(fast_bytes, b) - fixed(cut(tile, S), d_k, d_v)
-        block = max(most(L, room // each(tile, d_k, d_v)), 1)
+        block = most(L, per(room, each(tile, d_k, d_v)))
+        block = least(block)
         moved = queries(L, block) * once(d_k, d_v) + extra(L, S)
         moved += blocks(L, block) * keys(S, tile) * again(d_k, d_v)
         return moved * size(b)
 
     return moved_bytes
+
+
+def _uncapped(L, room):
+    return room
+
+
+# As most write it: a block that is larger than all queries, or has none, stays as it is.
+FREE = {"most": _uncapped, "least": lambda block: block}
+
+
+def _of_width(both):
+    """One width for both in what is moved; and in the tile that lies in fast memory."""
+    return {"once": both, "again": both}, {"fixed": lambda tile, k, v: tile * both(k, v)}
+
+
+def any_of(*answers):
+    """The `shows` of a mistake: a number is that of one of these answers."""
+
+    def shows(inputs, value):
+        mine = plain_number(value)
+        if mine is None or mine != mine or abs(mine) == float("inf"):
+            return False
+        return any(abs(float(mine) - float(answer(**inputs))) <= 1e-6 for answer in answers)
+
+    return shows
+
+
+def _changed(change):
+    """A right number, and what is made of it and of the sizes."""
+
+    def moved(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
+        sizes = (num_queries, num_keys, d_k, d_v, tile, fast_bytes)
+        right = moved_bytes(*sizes, bytes_per_number)
+        return change(right, bytes_per_number, num_queries, num_keys, d_k, d_v, tile)
+
+    return moved
+
+
+def _tables(count):
+    return _changed(lambda right, b, L, S, d_k, d_v, tile: right + b * count * L * S)
+
+
+def _outputs_by_tile(times):
+    return _changed(
+        lambda right, b, L, S, d_k, d_v, tile: right + b * L * d_v * (times * ceil(S / tile) - 1)
+    )
+
+
+def _keys_outside(right, b, L, S, d_k, d_v, tile):
+    return b * (d_k + d_v) * (S + L * ceil(S / tile))
+
+
+def _small_tile(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
+    sizes = (num_queries, num_keys, d_k, d_v, min(tile, num_keys), fast_bytes, bytes_per_number)
+    return moved_bytes(*sizes)
 
 
 MISTAKES = {
@@ -126,6 +189,7 @@ MISTAKES = {
         "Where there are fewer keys than a tile has, you keep room for these only.",
         "In this task the fast memory always has room for a whole tile of keys and values.",
         cut=min,
+        shows=any_of(build_traffic(cut=min), build_traffic(cut=min, most=_uncapped), _small_tile),
     ),
     "keys-read-once": known(
         "You read the keys and values once.",
@@ -153,6 +217,150 @@ MISTAKES = {
         "In tiles, scores are made and used in fast memory. They never leave it.",
         section=TRAFFIC,
         extra=lambda L, S: 4 * L * S,
+        shows=any_of(*(_tables(count) for count in (1, 2, 3, 4))),
+    ),
+    "values-take-no-room": known(
+        "The values of a tile take no room in your fast memory.",
+        "A tile has keys and values, and both lie there.",
+        fixed=lambda tile, d_k, d_v: tile * d_k,
+    ),
+    "queries-take-no-room": known(
+        "The queries of a block take no room in your fast memory.",
+        "They meet each tile of keys, so they have to stay there.",
+        each=lambda tile, d_k, d_v: d_v + tile,
+    ),
+    "statistics-take-room": known(
+        "You keep room for the largest score and the total of each query.",
+        "They do need it. But in this task they take no room, as it says.",
+        each=lambda tile, d_k, d_v: d_k + d_v + tile + 2,
+    ),
+    "scores-and-weights-take-room": known(
+        "You keep room for two tiles of scores, perhaps for the weights, too.",
+        "The task lists what lies in fast memory: the scores of a query for one tile, once.",
+        each=lambda tile, d_k, d_v: d_k + d_v + 2 * tile,
+    ),
+    "one-width-for-both": known(
+        "You take one width for keys and values.",
+        "A key is as wide as a query, d_k, and an output as wide as a "
+        "value, d_v. The two may differ.",
+        widths=lambda d_k, d_v: (d_k, d_k),
+        shows=any_of(
+            *(
+                build_traffic(widths=widths, **free)
+                for widths in (lambda d_k, d_v: (d_k, d_k), lambda d_k, d_v: (d_v, d_v))
+                for free in ({}, FREE)
+            ),
+            *(
+                build_traffic(**(moved | more | free))
+                for moved, lain in (_of_width(lambda k, v: 2 * k), _of_width(lambda k, v: 2 * v))
+                for more in ({}, lain)
+                for free in ({}, FREE)
+            ),
+        ),
+    ),
+    "two-bytes-always": known(
+        "You reckon with 2 bytes a number, whatever bytes_per_number is.",
+        "2 is only its default.",
+        numbers=lambda fast_bytes, size: fast_bytes // 2,
+        size=lambda b: 2,
+    ),
+    "two-bytes-at-the-end": known(
+        "You multiply by 2 at the end, whatever bytes_per_number is.",
+        "2 is only its default.",
+        size=lambda b: 2,
+    ),
+    "two-bytes-in-fast-memory": known(
+        "You divide the fast memory by 2, whatever bytes_per_number is.",
+        "2 is only its default.",
+        numbers=lambda fast_bytes, size: fast_bytes // 2,
+    ),
+    "block-of-a-fraction": known(
+        "Your block has a fraction of a query.",
+        "Room for 2.9 queries is room for 2. And how many blocks there are comes from that whole "
+        "number.",
+        per=lambda room, each: room / each,
+        shows=any_of(
+            *(
+                build_traffic(numbers=numbers, per=lambda room, each: room / each, most=most)
+                for numbers in (lambda fast, size: fast / size, lambda fast, size: fast // size)
+                for most in (min, _uncapped)
+            )
+        ),
+    ),
+    "blocks-rounded": known(
+        "You round the number of blocks to the nearest whole number.",
+        "A smaller block at the end counts, too, however small it is.",
+        blocks=lambda L, block: round(L / block),
+    ),
+    "block-rounded-up": known(
+        "You round the number of queries in a block up.",
+        "Then the last of them does not fit into fast memory.",
+        per=lambda room, each: -(-room // each),
+    ),
+    "one-query-too-few": known(
+        "Where the queries of a block fill the fast memory exactly, you take one fewer.",
+        "What fits exactly fits.",
+        per=lambda room, each: (room - 1) // each,
+    ),
+    "one-block-too-many": known(
+        "You count one block more than the full ones, also where none is left over.",
+        "If the block divides the queries, there is no smaller one at the end.",
+        blocks=lambda L, block: L // block + 1,
+    ),
+    "queries-not-read": known(
+        "The queries are not read in your count.",
+        "What is moved is what is read and what is written.",
+        section=TRAFFIC,
+        once=lambda d_k, d_v: d_v,
+    ),
+    "outputs-moved-twice": known(
+        "You move the outputs twice, perhaps because you read them, too.",
+        "An output starts with zeros in fast memory and is written once, at the end.",
+        section=TRAFFIC,
+        once=lambda d_k, d_v: d_k + 2 * d_v,
+    ),
+    "outputs-moved-with-each-tile": known(
+        "You move the outputs with each tile of keys.",
+        "They stay in fast memory until the last tile. That is why they take room there.",
+        wrong=_outputs_by_tile(1),
+        shows=any_of(_outputs_by_tile(1), _outputs_by_tile(2)),
+    ),
+    "loops-exchanged": known(
+        "You read the keys once, and the queries and outputs again for each tile of keys.",
+        "Here the blocks of queries are the outer loop: a block stays in fast memory, and all "
+        "tiles of keys pass by.",
+        wrong=_changed(_keys_outside),
+    ),
+    "last-tile-forgotten": known(
+        "You count full tiles only.",
+        "The last keys are read, too, where the tiles do not divide their number.",
+        keys=lambda S, tile: S // tile * tile,
+    ),
+    "one-tile-for-a-block": known(
+        "You read one tile of keys and values for each block.",
+        "One tile at a time lies in fast memory. In the end each block has seen all keys.",
+        keys=lambda S, tile: tile,
+    ),
+    "tiles-for-keys": known(
+        "You multiply by the number of tiles where keys are counted.",
+        "Each key and each value of a tile is read.",
+        keys=lambda S, tile: -(-S // tile),
+    ),
+    "another-unit": known(
+        "You return kilobytes or bits.",
+        "The task asks for bytes.",
+        wrong=_changed(lambda right, *_: right / 1000),
+        shows=any_of(
+            *(
+                _changed(lambda right, *_, by=by: right * by)
+                for by in (1 / 1000, 1 / 1024, 8, 1 / 10**6, 1 / 2**20)
+            )
+        ),
+    ),
+    "queries-and-keys-exchanged": known(
+        "You take the number of queries for that of keys, and the other way round.",
+        "Queries come in blocks, and each block reads all keys.",
+        wrong=lambda L, S, d_k, d_v, tile, fast, b=2: moved_bytes(S, L, d_k, d_v, tile, fast, b),
     ),
     "numbers-not-bytes": known(
         "You return how many numbers are moved.",
@@ -166,11 +374,18 @@ MISTAKES = {
     ),
 }
 
+for _id, _mistake in MISTAKES.items():
+    if _mistake.parts and not _mistake.shows and "default" not in _mistake.parts:
+        _parts = _mistake.parts
+        _shows = any_of(build_traffic(**_parts), build_traffic(**(_parts | FREE)))
+        MISTAKES[_id] = replace(_mistake, shows=_shows)
+
 TASK = Task(
     "09-moved_bytes",
     moved_bytes,
     traffic_cases,
     mistakes=read_again(SAVED, MISTAKES),
     build=build_traffic,
+    alone=("one-width-for-both", "tile-cut-to-the-keys", "block-of-a-fraction"),
     number=4,
 )

@@ -1,6 +1,7 @@
 """What runs of lesson 09's tasks beside the learner's code: it counts, and judges nothing."""
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["run_ring", "run_small"]
@@ -28,16 +29,29 @@ class _Largest(TorchDispatchMode):
         return result
 
 
+class _Left(TorchFunctionMode):
+    """Sees whether tensors are handed to NumPy, whose arrays nobody here counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.numpy = False
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.numpy |= getattr(func, "__name__", "") in ("numpy", "__array__", "from_numpy")
+        return func(*args, **(kwargs or {}))
+
+
 def _place(X):
     return X.untyped_storage().data_ptr()
 
 
 def run_small(answer, inputs):
-    """Call an answer; return its result, and the numbers of the largest tensor that it makes."""
-    with _Largest(inputs) as watching:
+    """Call an answer; return its result, the numbers of the largest tensor that it makes, and
+    whether it computes with NumPy."""
+    with _Left() as left, _Largest(inputs) as watching:
         result = answer(*inputs.values())
     numbers = result.numel() if torch.is_tensor(result) else 0  # perhaps made without torch
-    return {"result": result, "largest": max(watching.numbers, numbers)}
+    return {"result": result, "largest": max(watching.numbers, numbers), "numpy": left.numpy}
 
 
 def run_ring(answer, inputs):

@@ -24,6 +24,11 @@ def small_enough(shape, limit, reason):
         result, largest = seen["result"], seen["largest"]
         if torch.is_tensor(result) and tuple(result.shape) != tuple(shape(inputs)):
             return result
+        if seen["numpy"] is not False:
+            raise AnswerError(
+                "Your function computes with NumPy, and it is not known how large its arrays are. "
+                "Compute with tensors."
+            )
         if type(largest) is not int or (torch.is_tensor(result) and largest < result.numel()):
             raise AnswerError("It is not known how large the tensors are that came of the answer.")
         if largest > limit(inputs):

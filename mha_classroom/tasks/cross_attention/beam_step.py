@@ -1,7 +1,10 @@
 """Task 10.6, beam_step: one step of a search that keeps several beginnings of each text."""
 
+import itertools
+
 import torch
 
+from mha_classroom.checks.forms import FILLS, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 WRITING = "Writing, one token at a time"
@@ -35,6 +38,12 @@ def beam_cases(draw):
     }
     loud = case("one beam has scores 50 higher than the other", 2, 2, 5, 0)
     loud.inputs["scores"][:, 1] += 50
+    steep = case("one beam is far ahead, with scores 2,000 apart", 2, 2, 4, 3)
+    steep.inputs["totals"] = torch.tensor([[-1.0, -9000.0], [-9000.0, -2.0]]).double()
+    steep.inputs["scores"][0, 0] -= 2000.0 * torch.arange(4)
+    steep.inputs["scores"][1, 1] -= 2000.0 * torch.arange(4)
+    ahead = case("an ended beam that is far ahead", 2, 2, 5, 1, [[True, False], [False, True]])
+    ahead.inputs["totals"] = torch.tensor([[-1.0, -30000.0], [-30000.0, -2.0]]).double()
     return [
         Case("probabilities .5 and .4 so far, then .6 .3 .1 or .1 .1 .8", by_hand),
         case("3 sequences, 2 beams, 7 tokens", 3, 2, 7, 0),
@@ -46,6 +55,8 @@ def beam_cases(draw):
         case("one beam: greedy", 4, 1, 6, 0, [[False], [True], [False], [False]]),
         case("more beams than tokens", 2, 5, 3, 0, apart=0.1),
         case("scores in the thousands", 2, 2, 5, 1, [[False, False], [False, True]], 1000.0),
+        steep,
+        ahead,
     ]
 
 
@@ -60,36 +71,53 @@ def build_beam(
     others=-torch.inf,
     add=lambda totals, logs: totals[..., None] + logs,
     end=lambda ended: ended,
-    choose=lambda every, K: every.flatten(1).topk(K),
+    choose=lambda every, K: every.topk(K),
     which=lambda indices, V, K: (indices // V, indices % V),
     give=unchanged,
     place=unchanged,
+    ready=lambda scores, ended, pad: scores,
+    joined=lambda every: every.flatten(1),
+    sums=lambda every, ended: every,
+    after=lambda tokens, beams, ended, pad: tokens,
 ):
-    """pads, others: what an ended beam adds for padding and for other tokens; None: its own."""
+    """pads, others: what an ended beam adds for padding and for other tokens; None: its own.
+
+    ready: the scores before the softmax. joined: the row in which all candidates compete.
+    """
 
     def beam_step(totals, scores, ended, pad):
         K, V = scores.shape[1:]
-        new = logs(scores)
+        new = logs(ready(scores, ended, pad))
         of_ended = new.clone() if others is None else torch.full_like(new, others)
         of_ended[..., place(pad)] = new[..., pad] if pads is None else pads
         new = torch.where(end(ended)[..., None], of_ended, new)
-        best = choose(add(totals, new), K)
-        return give((best[0], *which(best[1], V, K)))
+        best = choose(joined(sums(add(totals, new), ended)), K)
+        beams, tokens = which(best[1], V, K)
+        return give((best[0], beams, after(tokens, beams, ended, pad)))
 
     return beam_step
 
 
-def _best_of_each(every, K):
+def _best_of_each(totals, scores, ended, pad):
+    K, V = scores.shape[1:]
+    every = build_beam(choose=lambda every, K: (every, every), which=lambda i, V, K: (i, i))(
+        totals, scores, ended, pad
+    )[0].unflatten(1, (K, V))
     best = every.max(-1)
     order = best.values.argsort(1, descending=True)
-    values = best.values.gather(1, order)
-    return values, order * every.shape[-1] + best.indices.gather(1, order)
+    return best.values.gather(1, order), order, best.indices.gather(1, order)
+
+
+def _each_in_place(*given):
+    """The same, in the order of the beams."""
+    values, beams, tokens = _best_of_each(*given)
+    order = beams.argsort(1)
+    return tuple(X.gather(1, order) for X in (values, beams, tokens))
 
 
 def _in_order_of_beams(every, K):
-    best = every.flatten(1).topk(K)
-    places = best.indices.sort(1)
-    return every.flatten(1).gather(1, places.values), places.values
+    places = every.topk(K).indices.sort(1).values
+    return every.gather(1, places), places
 
 
 def _over_all(scores):
@@ -97,8 +125,121 @@ def _over_all(scores):
 
 
 def _worst(every, K):
-    finite = every.flatten(1).nan_to_num(neginf=torch.inf)
-    return finite.topk(K, largest=False)
+    return every.nan_to_num(neginf=torch.inf).topk(K, largest=False)
+
+
+def _sorted(every, K, descending):
+    best = every.sort(1, descending=descending)
+    return best.values[:, :K], best.indices[:, :K]
+
+
+def _log_of_softmax(least, add):
+    """The logarithm of the softmax, which is made no smaller than this."""
+
+    def logs(scores):
+        shares = scores.softmax(-1)
+        return (shares + least if add else shares.clamp(min=least)).log()
+
+    return logs
+
+
+LOGS = [
+    {"logs": _log_of_softmax(least, add)}
+    for least in (0.0, *(10.0**-n for n in (*range(3, 21), 30, 37, 45, 300)))
+    for add in (True, False)
+]
+
+
+def _scores_of_ended(fill, of_pad):
+    """The scores of an ended beam: one for padding, another for the rest."""
+
+    def ready(scores, ended, pad):
+        made = torch.full_like(scores, fill)
+        made[..., pad] = of_pad
+        return torch.where(ended[..., None], made, scores)
+
+    return ready
+
+
+TOO_LITTLE = [
+    *({"others": fill} for fill in FILLS),
+    *(
+        {"pads": None, "others": None, "ready": _scores_of_ended(fill, of_pad)}
+        for fill, of_pad in itertools.product((*FILLS, 0.0), (0.0, 10.0, 100.0, 1e3, 1e4))
+        if of_pad > fill
+    ),
+]
+
+
+def _texts_compete(totals, scores, ended, pad):
+    B, K, V = scores.shape
+    every = build_beam(choose=lambda every, K: (every, every), which=lambda i, V, K: (i, i))(
+        totals, scores, ended, pad
+    )[0]
+    best = every.flatten().topk(B * K)
+    places = best.indices.reshape(B, K)
+    return best.values.reshape(B, K), places // V, places % V
+
+
+def _of_probabilities(totals, scores, ended, pad):
+    values, beams, tokens = beam_step(totals, scores, ended, pad)
+    return values.exp(), beams, tokens
+
+
+def _products(finish, late=False):
+    """The best products of probabilities, and what is made of them, before or after the choice."""
+
+    def beam_step(totals, scores, ended, pad):
+        V = scores.shape[2]
+        only_pad = torch.zeros(V, dtype=scores.dtype)
+        only_pad[pad] = 1.0
+        shares = torch.where(ended[..., None], only_pad, scores.softmax(-1))
+        every = totals.exp()[..., None] * shares
+        best = (every if late else finish(every)).flatten(1).topk(scores.shape[1])
+        values = finish(best.values) if late else best.values
+        return values, best.indices // V, best.indices % V
+
+    return beam_step
+
+
+def _no_axis(totals, scores, ended, pad):
+    B, K, V = scores.shape
+    logs = build_beam(add=lambda totals, logs: logs, joined=unchanged, choose=_as_it_is)
+    best = (totals + logs(totals, scores, ended, pad)[0]).view(B, K * V).topk(K)
+    return best.values, best.indices // V, best.indices % V
+
+
+def _as_it_is(every, K):
+    return every, torch.zeros_like(every).long()
+
+
+def _columns_first(every):
+    return every.transpose(1, 2).flatten(1)
+
+
+def _total_lost(every, ended):
+    alone = every.masked_fill(every > -torch.inf, 0.0)
+    return torch.where(ended[..., None], alone, every)
+
+
+def _softmax_of_sums(every, ended):
+    return every.flatten(1).log_softmax(-1).reshape(every.shape)
+
+
+def _tokens_replaced(tokens, beams, ended, pad):
+    return tokens.masked_fill(ended.gather(1, beams), pad)
+
+
+def _costs_taken_back(totals, scores, ended, pad):
+    """An ended beam goes on writing, and is mended when the best have been chosen."""
+    values, beams, tokens = build_beam(end=torch.zeros_like)(totals, scores, ended, pad)
+    over = ended.gather(1, beams)
+    return torch.where(over, totals.gather(1, beams), values), beams, tokens.masked_fill(over, pad)
+
+
+def _all_forms(choices):
+    """The parts of the first of several forms of a mistake, and whether a result is of one."""
+    return {"shows": like(*(build_beam(**parts) for parts in choices)), **choices[0]}
 
 
 BEAM = {
@@ -119,9 +260,14 @@ BEAM = {
         logs=_over_all,
     ),
     "softmax-over-beams": known(
-        "Your softmax runs over the beams.",
+        "Your softmax runs over the beams, or over the texts of the batch.",
         "For each beam, the probabilities of all tokens sum to 1.",
-        logs=lambda scores: scores.log_softmax(1),
+        **_all_forms(
+            [
+                {"logs": lambda scores: scores.log_softmax(1)},
+                {"logs": lambda scores: scores.log_softmax(0)},
+            ]
+        ),
     ),
     "totals-forgotten": known(
         "What came before has no effect: the totals are not added.",
@@ -146,7 +292,7 @@ BEAM = {
     "ended-is-dropped": known(
         "A beam that has ended is never chosen again.",
         "It may be the best text of all. It stays among the candidates, with one token: padding.",
-        pads=-1e9,
+        **_all_forms([{"pads": -1e9}, {"pads": -torch.inf}]),
     ),
     "ended-may-write-others": known(
         "A beam that has ended may choose other tokens besides padding.",
@@ -163,10 +309,126 @@ BEAM = {
         "The argument pad says which token is padding.",
         place=lambda pad: 0,
     ),
+    "log-of-softmax": known(
+        "You take the logarithm of a softmax, or of what you keep from becoming 0.",
+        "Where scores are far apart a probability is too small for any number, and its logarithm "
+        "is -inf or whatever you put there. Is there a function that makes both steps in one?",
+        **_all_forms(LOGS),
+    ),
+    "other-tokens-cost-too-little": known(
+        "A beam that has ended may write other tokens than padding, at a price that is too low.",
+        "If the next beam is 30,000 behind, -100 is a bargain. The candidate is not to exist: "
+        "which logarithm does a probability of 0 have?",
+        **_all_forms(TOO_LITTLE),
+    ),
+    "ended-inverted": known(
+        "The beams that have not ended are treated as ended, and the reverse.",
+        "torch.where takes its first value where the condition is True.",
+        end=torch.logical_not,
+    ),
+    "totals-along-the-tokens": known(
+        "You add the totals along the axis of the tokens: (B, 1, K) and (B, K, V).",
+        "Each beam has one total for all of its tokens. Which axis does it lack?",
+        add=lambda totals, logs: totals[:, None] + logs,
+    ),
+    "totals-along-the-tokens-turned": known(
+        "You add the totals along the axis of the tokens: (B, 1, K) and (B, K, V).",
+        "Each beam has one total for all of its tokens. Which axis does it lack?",
+        add=lambda totals, logs: logs + totals[:, None],
+    ),
+    "totals-without-axis": known(
+        "Your totals have no axis for the tokens: (B, K) is added to (B, K, V).",
+        "Axes are matched from the right, so K meets V. Each beam has one total for all of its "
+        "tokens.",
+        add=lambda totals, logs: totals + logs,
+    ),
+    "totals-without-axis-turned": known(
+        "Your totals have no axis for the tokens: (B, K) is added to (B, K, V).",
+        "Axes are matched from the right, so K meets V. Each beam has one total for all of its "
+        "tokens.",
+        add=lambda totals, logs: logs + totals,
+    ),
+    "totals-without-axis-in-view": known(
+        "Your totals have no axis for the tokens: (B, K) is added to (B, K, V).",
+        "Axes are matched from the right, so K meets V. Each beam has one total for all of its "
+        "tokens.",
+        wrong=_no_axis,
+    ),
+    "totals-as-probabilities": known(
+        "You add the totals as probabilities.",
+        "They are logarithms, and the sum is one of logarithms.",
+        add=lambda totals, logs: totals.exp()[..., None] + logs,
+    ),
+    "totals-subtracted": known(
+        "You subtract the totals.",
+        "The logarithm of a product is the sum of the logarithms.",
+        add=lambda totals, logs: logs - totals[..., None],
+    ),
+    "totals-averaged": known(
+        "You divide the new totals by 2, as if they were means.",
+        "A total is a sum over the tokens, and the length of a text does not matter here.",
+        add=lambda totals, logs: (totals[..., None] + logs) / 2,
+    ),
+    "softmax-of-the-sums": known(
+        "You take the softmax after the totals have been added, over all candidates of a text.",
+        "The scores become logarithms of probabilities first, each beam by itself. Then the total "
+        "is added.",
+        logs=unchanged,
+        sums=_softmax_of_sums,
+    ),
+    "ended-total-lost": known(
+        "A beam that has ended loses its total: it starts again from 0.",
+        "Padding costs nothing, so the total stays as it was.",
+        sums=_total_lost,
+    ),
+    "ended-mended-afterwards": known(
+        "You choose first, and put padding in ended beams afterwards.",
+        "Then an ended beam has competed with all of its tokens, at their cost. Its one candidate "
+        "has to be ready before the best are chosen.",
+        end=torch.zeros_like,
+        after=_tokens_replaced,
+        shows=like(build_beam(end=torch.zeros_like, after=_tokens_replaced), _costs_taken_back),
+    ),
+    "texts-compete": known(
+        "All texts of the batch compete for the same places.",
+        "Each text keeps its own K beams: one row of K · V candidates for each.",
+        wrong=_texts_compete,
+    ),
+    "probabilities-returned": known(
+        "You return probabilities.",
+        "Totals are logarithms, those that you return as those that you got.",
+        wrong=_of_probabilities,
+        shows=like(_of_probabilities, _products(unchanged)),
+    ),
+    "logarithm-at-the-end": known(
+        "You multiply probabilities, and take the logarithm at the end.",
+        "A probability of e to the power of -2000 is too small for any number: it becomes 0, and "
+        "its logarithm -inf. Add logarithms instead.",
+        wrong=_products(torch.log),
+        shows=like(_products(torch.log), _products(torch.log, late=True)),
+    ),
+    "worst-first": known(
+        "You return the K best with the worst of them first.",
+        "The best comes first.",
+        give=lambda found: tuple(X.flip(1) for X in found),
+    ),
+    "tokens-before-beams": known(
+        "You line the candidates up token by token, and read the places as if it were beam by "
+        "beam.",
+        "Where V and K come in this order, K places belong to each token. Which of the two does "
+        "// find then?",
+        joined=_columns_first,
+    ),
+    "beams-as-fractions": known(
+        "Your beams are fractions: / gives them.",
+        "The number of a beam is a whole number. // gives one.",
+        which=lambda indices, V, K: (indices / V, indices % V),
+    ),
     "best-of-each-beam": known(
         "You take the best token of each beam.",
         "All beams and tokens compete: the two best candidates may come from the same beam.",
-        choose=_best_of_each,
+        wrong=_best_of_each,
+        shows=like(_best_of_each, _each_in_place),
     ),
     "in-the-order-of-beams": known(
         "You found the right candidates, and return them in another order.",
@@ -177,11 +439,22 @@ BEAM = {
         "You take the lowest totals.",
         "Logarithms of probabilities are negative, and the largest is the best.",
         choose=_worst,
+        shows=like(
+            build_beam(choose=_worst),
+            build_beam(choose=lambda every, K: every.topk(K, largest=False)),
+            build_beam(choose=lambda every, K: _sorted(every, K, descending=False)),
+        ),
     ),
     "divided-by-beams": known(
         "You divide the place by the number of beams to find out which beam it is.",
         "Flattened, there are V places for each beam.",
         which=lambda indices, V, K: (indices // K, indices % K),
+        shows=like(
+            build_beam(which=lambda indices, V, K: (indices // K, indices % K)),
+            build_beam(which=lambda indices, V, K: (indices // K, indices % V)),
+            build_beam(which=lambda indices, V, K: (indices // V, indices % K)),
+            build_beam(which=lambda indices, V, K: (indices % K, indices // K)),
+        ),
     ),
     "beams-and-tokens-swapped": known(
         "Beams and tokens have changed places in your result.",
@@ -217,6 +490,22 @@ TASK = Task(
         "padding-is-0",
         "totals-forgotten",
         "best-of-each-beam",
+        "log-of-softmax",
+        "other-tokens-cost-too-little",
+        "ended-inverted",
+        "totals-along-the-tokens",
+        "totals-along-the-tokens-turned",
+        "totals-without-axis",
+        "totals-without-axis-turned",
+        "totals-as-probabilities",
+        "totals-subtracted",
+        "totals-averaged",
+        "softmax-of-the-sums",
+        "ended-total-lost",
+        "ended-mended-afterwards",
+        "worst-first",
+        "tokens-before-beams",
+        "beams-as-fractions",
     ),
     number=6,
 )

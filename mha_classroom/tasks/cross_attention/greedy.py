@@ -1,7 +1,10 @@
 """Task 10.5, greedy: write the best next token until each row has come to its own end."""
 
+import itertools
+
 import torch
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cross_attention.runs import run_greedy
 
@@ -36,6 +39,8 @@ def writing_cases(draw):
     chain = case("the next token depends on the one before", [[3] * 9] * 4, 5, usual, weak=0.0)
     for token, following in ((1, 3), (3, 4), (4, 0), (0, 2), (2, 1)):
         chain.inputs["after"][token, following] += 20
+    close = case("scores close together", [[3] * 6] * 3, 8, usual, weak=0.0)
+    close.inputs["at_step"][..., usual[1]] -= 9  # nobody ends
     return [
         case("1 sequence that ends after 3 tokens", [[5, 6, 7, 2, 3]], 8, usual),
         case("3 sequences that end after 2, 4 and 1 tokens", after_end, 8, usual),
@@ -45,6 +50,7 @@ def writing_cases(draw):
         case("the model likes to write padding and START", [[0, 1, 5, 2], [1, 0, 0, 1]], 6, usual),
         chain,
         case("longest is 1", [[4], [2]], 6, usual),
+        close,
     ]
 
 
@@ -57,20 +63,31 @@ def build_greedy(
     begin=unchanged,
     count=unchanged,
     finish=lambda written, start: written,
+    asked=lambda score_next, written, start: score_next(written),
+    looked_at=lambda ended, now: ended,
+    special=lambda start, end, pad: (start, end, pad),
+    ends=lambda best, end, pad: best == end,
+    append=lambda written, best: torch.cat([written, best[:, None]], 1),
 ):
-    """late: a row counts as ended one step too early, so that its END becomes padding."""
+    """late: a row counts as ended one step too early, so that its END becomes padding.
+
+    asked: the scores. looked_at: what says whether the loop is done, of the rows that have ended
+    and those that do so now. special: which numbers are taken for START, END and padding.
+    """
 
     def greedy(score_next, batch_size, longest, start, end, pad):
-        written = torch.full((batch_size, 1), start)
+        start, end, pad = special(start, end, pad)
+        written = begin(torch.full((batch_size, 1), start))
         ended = torch.zeros(batch_size, dtype=torch.bool)
         for _ in range(count(longest)):
-            best = choose(score_next(written))
+            best = choose(asked(score_next, written, start))
             if late:
-                ended = ended | (best == end)
+                ended = ended | ends(best, end, pad)
             best = close(best, ended, pad, end)
-            written = torch.cat([written, best[:, None]], 1)
-            ended = remember(ended, best == end)
-            if done(ended):
+            written = append(written, best)
+            now = ends(best, end, pad)
+            ended = remember(ended, now)
+            if done(looked_at(ended, now)):
                 break
         return finish(written, start)
 
@@ -79,6 +96,44 @@ def build_greedy(
 
 def _cut(written, start):
     return written[:, 1:]
+
+
+def _forbidding(no_start, no_pad):
+    """Never writes START, or padding before the END."""
+
+    def writes(score_next, batch_size, longest, start, end, pad):
+        barred = torch.tensor([start] * no_start + [pad] * no_pad)
+        return greedy(
+            lambda written: score_next(written).index_fill(1, barred, -torch.inf),
+            *(batch_size, longest, start, end, pad),
+        )
+
+    return writes
+
+
+def _stops_late(score_next, batch_size, longest, start, end, pad):
+    """Asks whether all have ended before it notes which rows end now."""
+    written = torch.full((batch_size, 1), start)
+    ended = torch.zeros(batch_size, dtype=torch.bool)
+    for _ in range(longest):
+        best = score_next(written).argmax(1).masked_fill(ended, pad)
+        written = torch.cat([written, best[:, None]], 1)
+        if ended.all():
+            break
+        ended |= best == end
+    return written
+
+
+def _stops_early(score_next, batch_size, longest, start, end, pad):
+    written = torch.full((batch_size, 1), start)
+    ended = torch.zeros(batch_size, dtype=torch.bool)
+    for _ in range(longest):
+        best = score_next(written).argmax(1).masked_fill(ended, pad)
+        ended |= best == end
+        if ended.all():
+            break
+        written = torch.cat([written, best[:, None]], 1)
+    return written
 
 
 GREEDY = {
@@ -140,43 +195,121 @@ GREEDY = {
         choose=lambda scores: scores.topk(2, dim=1).indices[:, 1],
     ),
     "special-tokens-forbidden": known(
-        "You do not let the model write padding or START.",
+        "You do not let the model write padding, or START.",
         "The statement says: the token with the highest score, whichever it is. Only END ends.",
-        wrong=lambda score_next, batch_size, longest, start, end, pad: greedy(
-            lambda written: score_next(written).index_fill(
-                1, torch.tensor([start, pad]), -torch.inf
-            ),
-            *(batch_size, longest, start, end, pad),
+        wrong=_forbidding(True, True),
+        shows=like(
+            *itertools.starmap(_forbidding, [(True, True), (True, False), (False, True)]),
+            run=run_greedy,
         ),
     ),
     "padding-ends": known(
         "For you a row has ended when it writes padding.",
         "Only END ends a row. A model may write padding before it, however odd that is.",
-        wrong=lambda score_next, batch_size, longest, start, end, pad: _padding_ends(
-            score_next, batch_size, longest, start, end, pad
-        ),
+        ends=lambda best, end, pad: (best == end) | (best == pad),
+    ),
+    "start-ends": known(
+        "For you a row has ended when it writes START.",
+        "Only END ends a row.",
+        wrong=lambda score_next, batch_size, longest, start, end, pad: build_greedy(
+            ends=lambda best, *_: (best == end) | (best == start)
+        )(score_next, batch_size, longest, start, end, pad),
     ),
     "start-given-each-time": known(
         "You ask the model with START alone each time, not with what is written.",
         "The next token follows from all tokens before it.",
-        wrong=lambda score_next, batch_size, longest, start, end, pad: greedy(
-            lambda written: score_next(torch.full_like(written, start)),
-            *(batch_size, longest, start, end, pad),
+        asked=lambda score_next, written, start: score_next(torch.full_like(written, start)),
+    ),
+    "start-alone-each-time": known(
+        "You ask the model with START alone each time, not with what is written.",
+        "The next token follows from all tokens before it.",
+        asked=lambda score_next, written, start: score_next(written[:, :1]),
+    ),
+    "last-token-only": known(
+        "You ask the model with the last token alone.",
+        "The next token follows from all tokens before it: score_next takes (B, t).",
+        asked=lambda score_next, written, start: score_next(written[:, -1:]),
+    ),
+    "one-too-many": known(
+        "You ask for one more token when `longest` have been written after START.",
+        "longest counts what is written after START, and a loop without an END must stop there. "
+        "How many times may it run?",
+        count=lambda longest: longest + 1,
+    ),
+    "stops-one-step-late": known(
+        "You find out one step late that all rows have ended, and write a column of padding more.",
+        "Stop right after the step in which the last END is written.",
+        wrong=_stops_late,
+    ),
+    "all-in-the-same-step": known(
+        "You stop only when all rows write END in the same step.",
+        "They end at different times. The loop is done when every row has an END somewhere.",
+        looked_at=lambda ended, now: now,
+    ),
+    "padding-before-the-end": known(
+        "You write padding in the rows that have not ended, and go on in those that have.",
+        "masked_fill writes where its mask is True, torch.where keeps its second argument there.",
+        close=lambda best, ended, pad, end: best.masked_fill(~ended, pad),
+    ),
+    "padding-is-0": known(
+        "You take token 0 for padding.",
+        "The argument pad says which token is padding.",
+        special=lambda start, end, pad: (start, end, 0),
+    ),
+    "start-is-1": known(
+        "You take token 1 for START, or 0.",
+        "The argument start says which token is START.",
+        special=lambda start, end, pad: (1, end, pad),
+        shows=like(
+            build_greedy(special=lambda start, end, pad: (1, end, pad)),
+            build_greedy(special=lambda start, end, pad: (0, end, pad)),
+            run=run_greedy,
         ),
     ),
+    "end-is-2": known(
+        "You take token 2 for END.",
+        "The argument end says which token is END.",
+        special=lambda start, end, pad: (start, 2, pad),
+    ),
+    "all-numbers-fixed": known(
+        "You take tokens 1, 2 and 0 for START, END and padding.",
+        "The arguments start, end and pad say which ones they are.",
+        special=lambda start, end, pad: (1, 2, 0),
+    ),
+    "floats": known(
+        "Your tokens are floats.",
+        "score_next looks tokens up by their numbers, and only whole numbers count places. "
+        "torch.full makes them if what it is given is an int; torch.zeros and torch.ones need "
+        "dtype=torch.long.",
+        begin=torch.Tensor.float,
+    ),
+    "argmax-of-all": known(
+        "Your argmax has no axis: it is the place of the highest score of all rows together.",
+        "Each row chooses its own token: along which axis do the scores of one row lie?",
+        choose=lambda scores: scores.argmax().expand(len(scores)),
+    ),
+    "scores-for-tokens": known(
+        "You write the highest score itself.",
+        "A token is the place of the highest score. max gives both, values and indices.",
+        choose=lambda scores: scores.amax(1),
+    ),
+    "end-not-written": known(
+        "The END of the rows that end last is missing: you stop before it is written.",
+        "Append first, then look whether all rows have ended.",
+        wrong=_stops_early,
+    ),
+    "no-axis-for-the-token": known(
+        "The chosen tokens are (B,), and you put them to (B, t) without an axis for the step.",
+        "cat joins tensors of equally many axes: the new column is (B, 1).",
+        append=lambda written, best: torch.cat([written, best], 1),
+    ),
+    "argmax-over-the-batch": known(
+        "You take the argmax over the rows of the batch.",
+        "The scores are (B, num_tokens), and each row chooses one of its tokens: along the last "
+        "axis.",
+        choose=lambda scores: scores.argmax(0),
+    ),
 }
-
-
-def _padding_ends(score_next, batch_size, longest, start, end, pad):
-    written = torch.full((batch_size, 1), start)
-    ended = torch.zeros(batch_size, dtype=torch.bool)
-    for _ in range(longest):
-        best = score_next(written).argmax(1).masked_fill(ended, pad)
-        written = torch.cat([written, best[:, None]], 1)
-        ended |= (best == end) | (best == pad)
-        if ended.all():
-            break
-    return written
 
 
 TASK = Task(
@@ -187,7 +320,28 @@ TASK = Task(
     returns=("what is written",),
     mistakes=read_again(WRITING, GREEDY),
     build=build_greedy,
-    alone=("start-cut-off", "one-too-few", "lowest-score", "best-row", "second-best"),
+    alone=(
+        "start-cut-off",
+        "one-too-few",
+        "lowest-score",
+        "best-row",
+        "second-best",
+        "padding-ends",
+        "start-given-each-time",
+        "start-alone-each-time",
+        "last-token-only",
+        "one-too-many",
+        "all-in-the-same-step",
+        "padding-before-the-end",
+        "start-is-1",
+        "end-is-2",
+        "all-numbers-fixed",
+        "floats",
+        "argmax-over-the-batch",
+        "argmax-of-all",
+        "scores-for-tokens",
+        "no-axis-for-the-token",
+    ),
     forbidden=("mha_course.translation.greedy",),
     number=5,
 )

@@ -1,7 +1,10 @@
 """Task 10.2, three_masks: who may look where, with padding at any place."""
 
+import itertools
+
 import torch
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 MASKS = "Who hides what"
@@ -58,16 +61,112 @@ def build_masks(
     hide=lambda reads, S: reads[:, None].expand(-1, S, -1),
     finish=unchanged,
     order=(0, 1, 2),
+    last=lambda masks, reads, writes: masks,
+    seen_in_target=None,
 ):
     def three_masks(source, target, pad):
-        reads, writes = seen(source, pad), seen(target, pad)
+        reads, writes = seen(source, pad), (seen_in_target or seen)(target, pad)
         S, L = source.shape[1], target.shape[1]
         encoder = encode(hide(reads, S), torch.ones(S, S, dtype=torch.bool).tril())
         decoder = write(writes, causal(torch.ones(L, L, dtype=torch.bool)))
         masks = [finish(m.clone()) for m in (encoder, decoder, cross(reads, writes))]
+        masks = last(masks, reads, writes)
         return tuple(masks[i] for i in order)
 
     return three_masks
+
+
+def _before_the_first(numbers, pad):
+    return (numbers == pad).cumsum(1) == 0
+
+
+def _orders():
+    return (build_masks(order=o) for o in itertools.permutations(range(3)) if o != (0, 1, 2))
+
+
+def _added(low):
+    """The masks as numbers that are added to the scores."""
+    return lambda masks, *_: [torch.zeros(m.shape).masked_fill(~m, low) for m in masks]
+
+
+def _to_be_added(inputs, value):
+    """Whether the masks hold 0.0 where a key is seen and something below elsewhere."""
+    right = three_masks(*inputs.values())
+    return _three_of_floats(value, right) and all(
+        bool((made[seen] == 0).all() and (made[~seen] < -1).all())
+        for made, seen in zip(value, right, strict=True)
+    )
+
+
+def _three_of_floats(value, right):
+    return (
+        isinstance(value, (tuple, list))
+        and len(value) == 3
+        and all(
+            torch.is_tensor(made) and made.is_floating_point() and made.shape == seen.shape
+            for made, seen in zip(value, right, strict=True)
+        )
+    )
+
+
+def _own(X):
+    return torch.eye(X.shape[-1], dtype=torch.bool)
+
+
+def _own_place_seen(masks, *_):
+    encoder, decoder, cross = masks
+    return [encoder, decoder | _own(decoder), cross]
+
+
+def _both_own_places_seen(masks, *_):
+    encoder, decoder, cross = masks
+    return [encoder | _own(encoder), decoder | _own(decoder), cross]
+
+
+def _open_where_empty(which):
+    """Rows of these masks that see nothing see everything."""
+    return lambda masks, *_: [
+        m | ~m.any(-1, keepdim=True) if i in which else m for i, m in enumerate(masks)
+    ]
+
+
+def _own_where_empty(masks, *_):
+    encoder, decoder, cross = masks
+    return [
+        encoder,
+        decoder | (~decoder.any(-1, keepdim=True) & _own(decoder)),
+        cross,
+    ]
+
+
+RESCUES = (
+    _own_place_seen,
+    _both_own_places_seen,
+    _own_where_empty,
+    *map(_open_where_empty, [(1,), (0, 1), (0, 1, 2)]),
+)
+
+
+def _inverted(which):
+    return lambda masks, *_: [~m if i in which else m for i, m in enumerate(masks)]
+
+
+SOME = [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
+
+
+def _axis_for_heads(masks, *_):
+    return [m[:, None] for m in masks]
+
+
+def _tokens(numbers, pad):
+    return numbers != pad
+
+
+def _in_one_or_both(seen):
+    """The parts of an answer that looks so at source and target, and whether one looks so at
+    either."""
+    forms = ({"seen": seen}, {"seen_in_target": seen}, {"seen": seen, "seen_in_target": _tokens})
+    return {"shows": like(*(build_masks(**parts) for parts in forms)), "seen": seen}
 
 
 THREE = {
@@ -94,6 +193,33 @@ THREE = {
         "row for each query.",
         hide=lambda reads, S: reads[:, None],
         cross=lambda reads, writes: reads[:, None],
+    ),
+    "encoder-not-expanded": known(
+        "Your mask of the encoder has one row for all queries.",
+        "Broadcasting would make the same of it in the scores. Asked for is the full shape, with a "
+        "row for each query.",
+        hide=lambda reads, S: reads[:, None],
+    ),
+    "cross-not-expanded": known(
+        "Your mask of the cross-attention has one row for all queries.",
+        "Broadcasting would make the same of it in the scores. Asked for is the full shape, with a "
+        "row for each query.",
+        cross=lambda reads, writes: reads[:, None],
+    ),
+    "padding-for-tokens": known(
+        "Your masks show the padding and hide the tokens.",
+        "In this course True means: may attend. Which comparison is True for a token?",
+        seen=torch.eq,
+    ),
+    "decoder-hides-the-source": known(
+        "In the decoder's self-attention you hide the padding of the source.",
+        "There the target looks at itself: its keys are the target's.",
+        wrong=lambda source, target, pad: (
+            three_masks(source, target, pad)[0],
+            (source != pad)[:, None]
+            & torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).tril(),
+            three_masks(source, target, pad)[2],
+        ),
     ),
     "padded-queries-hidden": known(
         "In all three masks you hide the rows of padding as well as the columns.",
@@ -178,22 +304,96 @@ THREE = {
     "padding-counted": known(
         "You count the tokens and let the first so many be seen.",
         "That is right if all padding comes last. The statement says where it may be.",
-        seen=_from_lengths,
+        **_in_one_or_both(_from_lengths),
     ),
     "padding-is-0": known(
         "You take token 0 for padding.",
         "The argument pad says which token is padding.",
-        seen=lambda numbers, pad: numbers != 0,
+        **_in_one_or_both(lambda numbers, pad: numbers != 0),
     ),
     "numbers-for-booleans": known(
         "Your masks hold the numbers 0 and 1.",
         "A mask of numbers would be added to the scores. Asked for are booleans.",
         finish=torch.Tensor.long,
+        shows=like(build_masks(finish=torch.Tensor.long), build_masks(finish=torch.Tensor.float)),
     ),
     "decoder-first": known(
         "The masks come in another order.",
         "Encoder, decoder, cross-attention.",
         order=(1, 0, 2),
+        shows=like(*_orders()),
+    ),
+    "masks-to-be-added": known(
+        "Your masks are numbers to be added to the scores: 0 where a key is seen, a very low "
+        "number elsewhere.",
+        "They say the right thing in another language. Asked for are booleans, True = may attend.",
+        last=_added(-torch.inf),
+        shows=_to_be_added,
+    ),
+    "empty-rows-opened": known(
+        "You let a token see itself, or a row see everything, though it is padding that is seen "
+        "there.",
+        "A query never sees a key that is padding: the statement allows rows without any True. It "
+        "is for the softmax to deal with them.",
+        last=_own_place_seen,
+        shows=like(*(build_masks(last=rescue) for rescue in RESCUES)),
+    ),
+    "one-mask-inverted": known(
+        "Not all of your masks say the same with True: in one or two of them it means hidden.",
+        "In this course True means: may attend. Look at each mask by itself.",
+        last=_inverted((1,)),
+        shows=like(*(build_masks(last=_inverted(which)) for which in SOME)),
+    ),
+    "no-batch-in-the-decoder": known(
+        "The mask of the decoder is (L, L): the causal mask, without the batch and without the "
+        "padding of the target.",
+        "Every target of the batch has its own padding, so each has a mask of its own.",
+        last=lambda masks, reads, writes: [
+            masks[0],
+            torch.ones(*[writes.shape[1]] * 2, dtype=torch.bool).tril(),
+            masks[2],
+        ],
+    ),
+    "axis-for-the-heads": known(
+        "Your masks have an axis of length 1 for the heads.",
+        "It would be right for scores of four axes. Asked for are three: batch, queries, keys.",
+        last=_axis_for_heads,
+    ),
+    "hidden-from-the-first-padding": known(
+        "You hide everything from the first padding on, tokens behind it too.",
+        "Padding may stand in front of a text, or in the middle. Each key is judged by itself.",
+        **_in_one_or_both(_before_the_first),
+    ),
+    "only-later-seen": known(
+        "Your decoder sees nothing but what comes later.",
+        "triu(1) marks what has to be hidden. In your mask True means: may attend.",
+        causal=lambda ones: ones.triu(1),
+    ),
+    "source-padding-seen": known(
+        "The padding of the source is seen, in the encoder and in the cross-attention.",
+        "A query never sees a key that is padding, and the source is padded too.",
+        last=lambda masks, *_: [masks[0] | True, masks[1], masks[2] | True],
+    ),
+    "encoder-padding-seen": known(
+        "In the mask of the encoder everything is seen, padding too.",
+        "A query never sees a key that is padding.",
+        last=lambda masks, *_: [masks[0] | True, *masks[1:]],
+    ),
+    "cross-padding-seen": known(
+        "In the cross-attention everything is seen, the padding of the source too.",
+        "A query never sees a key that is padding.",
+        last=lambda masks, *_: [*masks[:2], masks[2] | True],
+    ),
+    "cross-keys-of-the-target": known(
+        "The columns of your cross-attention's mask are the tokens of the target.",
+        "In the cross-attention the target asks, and the keys are the source's.",
+        cross=lambda reads, writes: writes[:, None].expand(-1, writes.shape[1], -1),
+        shows=like(
+            build_masks(
+                cross=lambda reads, writes: writes[:, None].expand(-1, writes.shape[1], -1)
+            ),
+            build_masks(cross=lambda reads, writes: writes[:, None].expand(-1, reads.shape[1], -1)),
+        ),
     ),
 }
 
@@ -216,6 +416,20 @@ TASK = Task(
         "not-expanded",
         "padded-queries-hidden",
         "target-rows-and-columns-hidden",
+        "masks-to-be-added",
+        "empty-rows-opened",
+        "one-mask-inverted",
+        "no-batch-in-the-decoder",
+        "axis-for-the-heads",
+        "hidden-from-the-first-padding",
+        "only-later-seen",
+        "source-padding-seen",
+        "encoder-padding-seen",
+        "cross-padding-seen",
+        "cross-keys-of-the-target",
+        "encoder-not-expanded",
+        "cross-not-expanded",
+        "padding-for-tokens",
     ),
     number=2,
 )

@@ -69,15 +69,47 @@ def _clamped(size):
     )
 
 
-def _larger(size):
-    """Added or clamped at: where norms are much smaller, both give the same."""
-    return known(
-        "Small norms become larger: you add a small number to them, or do not let them fall below "
-        "one.",
-        "Where gradients are small, as after long training, that changes the result. Only a norm "
-        "of exactly 0 needs care.",
-        guard=lambda norms: norms + size,
-    )
+def _shows_small_number(inputs, importance):
+    """Whether each layer is the right one, made smaller the more the smaller its gradients are."""
+    right = head_importance(inputs["gradients"])
+    if not torch.is_tensor(importance) or importance.shape != right.shape:
+        return False
+    norms, lengths = _layer_norms(inputs["gradients"]), importance.norm(dim=1)
+    if not torch.allclose(importance, right * lengths[:, None], rtol=1e-6, atol=1e-9):
+        return False
+    lengths = lengths[norms > 0][norms[norms > 0].argsort()]
+    return bool((lengths <= 1 + 1e-6).all() and (lengths.diff() >= -1e-6).all())
+
+
+def _shows_idle_share(inputs, importance):
+    """Whether a layer whose gradients are all 0 has importances, and the others are right."""
+    right, idle = head_importance(inputs["gradients"]), _layer_norms(inputs["gradients"]) == 0
+    if not torch.is_tensor(importance) or importance.shape != right.shape:
+        return False
+    alike = importance[idle].isfinite() & (importance[idle] == importance[idle][:, :1])
+    return bool(torch.allclose(importance[~idle], right[~idle]) and alike.all())
+
+
+def _layer_norms(gradients):
+    return gradients.abs().mean(dim=0).norm(dim=1)
+
+
+def _stretched(gradients):
+    sizes = gradients.abs().mean(dim=0)
+    low, high = sizes.amin(1, keepdim=True), sizes.amax(1, keepdim=True)
+    return (sizes - low) / (high - low)
+
+
+def _normal(sizes):
+    return sizes / sizes.norm(dim=-1, keepdim=True)
+
+
+def _standardised(sizes):
+    return ((sizes - sizes.mean(1, keepdim=True)) / sizes.std(1, keepdim=True)).nan_to_num(0.0)
+
+
+def _over(gradients, norms):
+    return gradients.abs().mean(dim=0) / torch.where(norms == 0, 1.0, norms)
 
 
 NORMALISED = {
@@ -154,9 +186,101 @@ NORMALISED = {
     ),
     "something-added": _added(1e-12),
     "clamped": _clamped(1e-12),
-    "added-1e-6": _added(1e-6),
-    "larger-by-1e-8": _larger(1e-8),
-    "larger-by-1e-10": _larger(1e-10),
+    "root-of-the-mean-for-norm": known(
+        "You divide by the root of the mean of the squares of a layer.",
+        "The norm is the root of their sum.",
+        norm=lambda X: X.square().mean(dim=1, keepdim=True).sqrt(),
+    ),
+    "divided-by-the-mean": known(
+        "You divide each layer by its mean importance.",
+        "The task asks for the l2 norm: the root of the sum of squares.",
+        norm=lambda X: X.mean(dim=1, keepdim=True),
+    ),
+    "divided-by-the-deviation": known(
+        "You divide each layer by its standard deviation.",
+        "The task asks for the l2 norm: the root of the sum of squares.",
+        norm=lambda X: X.std(dim=1, keepdim=True),
+    ),
+    "norm-without-its-axis": known(
+        "Your norms have the shape (layers,). In a division they fall on the heads.",
+        "Broadcasting lines axes up from the right, and there stand the heads. With as many layers "
+        "as heads no error is raised, and each head is divided by the norm of another layer.",
+        norm=lambda X: X.norm(dim=1),
+    ),
+    "sum-without-its-axis": known(
+        "You divide by the sums of the layers, and they fall on the heads.",
+        "Broadcasting lines axes up from the right. And the task asks for the l2 norm.",
+        norm=lambda X: X.sum(dim=1),
+    ),
+    "norm-of-the-gradients": known(
+        "You divide each layer by the norm of all its gradients.",
+        "Divide by the norm of what you divide: of the means that the heads of a layer have.",
+        wrong=lambda G: _over(G, G.norm(dim=(0, 2))[:, None]),
+    ),
+    "norm-of-each-head": known(
+        "You divide each head by the norm of its own gradients.",
+        "Then heads with small gradients count as much as others. One norm belongs to a layer.",
+        wrong=lambda G: _over(G, G.norm(dim=0)),
+    ),
+    "softmax": known(
+        "You take a softmax in each layer.",
+        "The task asks for a division by the l2 norm: the root of the sum of squares.",
+        wrong=lambda G: G.abs().mean(dim=0).softmax(dim=1),
+    ),
+    "stretched": known(
+        "You stretch each layer to the range from 0 to 1.",
+        "The task asks for a division by the l2 norm: the root of the sum of squares.",
+        wrong=_stretched,
+    ),
+    "mean-over-layers": known(
+        "You take the mean over the layers.",
+        "The axes of gradients are examples, layers, heads. The mean is over the examples.",
+        gather=lambda X: X.mean(dim=1),
+    ),
+    "mean-over-heads": known(
+        "You take the mean over the heads.",
+        "The axes of gradients are examples, layers, heads. The mean is over the examples.",
+        gather=lambda X: X.mean(dim=2),
+    ),
+    "layers-averaged": known(
+        "You take the mean over the layers, too: there is one number for each head.",
+        "Heads of different layers have nothing in common but a number.",
+        wrong=lambda G: _normal(G.abs().mean(dim=(0, 1))),
+    ),
+    "no-mean": known(
+        "You take no mean: your result still has an axis for the examples.",
+        "Asked for is one number for each head: (layers, H).",
+        wrong=lambda G: (G.abs() / G.norm(dim=2, keepdim=True)).nan_to_num(0.0),
+    ),
+    "standardised": known(
+        "You subtract the mean of each layer and divide by its standard deviation.",
+        "The task asks for a division by the l2 norm: the root of the sum of squares.",
+        wrong=lambda G: _standardised(G.abs().mean(dim=0)),
+    ),
+    "median": known(
+        "You take the median over the examples.",
+        "The formula has a mean.",
+        gather=lambda X: X.median(dim=0).values,
+    ),
+    "transposed": known(
+        "Your result has the axes (H, layers).",
+        "Asked for is (layers, H).",
+        wrong=lambda G: head_importance(G).T,
+    ),
+    "small-number": known(
+        "You treat small norms in a way of their own: you add a small number to them, do not let "
+        "them fall below one, or take them for 0.",
+        "Where gradients are small, as after long training, that changes the result. Only a norm "
+        "of exactly 0 needs care.",
+        guard=lambda norms: norms + 1e-8,
+        shows=_shows_small_number,
+    ),
+    "idle-layer-shared": known(
+        "In a layer whose gradients are all 0, heads have an importance other than 0.",
+        "Nothing that they do changes the loss. 0 / 0 is NaN: what do you put in its place?",
+        wrong=lambda G: (G.abs().mean(dim=0) / _layer_norms(G)[:, None]).nan_to_num(1.0),
+        shows=_shows_idle_share,
+    ),
 }
 
 TASK = Task(
@@ -168,12 +292,15 @@ TASK = Task(
     alone=(
         "examples-normalised",
         "largest-example",
-        "clamped",
         "norm-without-root",
         "signed",
-        "added-1e-6",
-        "larger-by-1e-8",
-        "larger-by-1e-10",
+        "small-number",
+        "divided-by-the-mean",
+        "divided-by-the-deviation",
+        "sum-without-its-axis",
+        "mean-over-layers",
+        "mean-over-heads",
+        "median",
     ),
     number=2,
 )

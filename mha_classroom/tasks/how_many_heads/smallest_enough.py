@@ -1,8 +1,12 @@
 """Task 8.7, smallest_enough: the fewest heads with which every run of several reached a goal."""
 
+import itertools
+import math
+
 import torch
 
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.examining import total
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 
 STUDY = "Six seeds, four budgets"
 
@@ -16,11 +20,24 @@ def enough_cases(draw):
 
     def case(name, runs, goal, least_runs):
         heads, shares = zip(*runs, strict=True)
-        inputs = {"num_heads": torch.tensor(heads), "accuracies": torch.tensor(shares).double()}
+        inputs = {
+            "num_heads": torch.tensor(heads),
+            "accuracies": torch.tensor(shares, dtype=torch.float64),
+        }
         return Case(name, inputs | {"goal": goal, "least_runs": least_runs})
 
     two = [(8, 0.99), (2, 0.60), (8, 0.97), (4, 0.96), (2, 0.70), (4, 0.95)]
     unlucky = [(4, 1.0), (16, 0.97), (4, 1.0), (4, 0.90), (16, 0.98), (16, 0.99), (8, 0.99)]
+    close = [
+        (4, 0.91),
+        (2, 0.896),
+        (4, 0.8996),
+        (8, 0.95),
+        (2, 0.93),
+        (8, 0.9),
+        (1, 0.88),
+        (1, 0.9),
+    ]
     falling = [(32, 0.5), (4, 0.97), (32, 0.6), (1, 0.4), (1, 0.4), (4, 0.98), (8, 1.0), (8, 1.0)]
     return [
         case("2 runs each of 2, 4 and 8 heads", two, 0.9, 2),
@@ -29,11 +46,27 @@ def enough_cases(draw):
         case("one seed fails badly", [(4, 1.0), (4, 1.0), (8, 0.9), (4, 0.2), (8, 1.0)], 0.85, 2),
         case("more heads are worse again", falling, 0.9, 2),
         case("the goal is met exactly", [(8, 1.0), (4, 0.75), (8, 1.0), (4, 0.75)], 0.75, 2),
+        case("the goal is missed by little", close, 0.9, 2),
         case("nothing reaches the goal", two, 0.999, 1),
         case("nothing has enough runs", two, 0.5, 3),
         case("one run each", [(8, 0.9), (2, 0.3), (4, 0.92), (1, 0.95)], 0.9, 1),
         case("as many runs as asked for, and more", [*two, (4, 0.99), (2, 0.99)], 0.9, 3),
     ]
+
+
+@total
+def examine_enough(inputs, seen):
+    """What is returned.
+
+    Raises: AnswerError if it is None where a number is enough.
+    """
+    right = smallest_enough(**inputs)
+    if seen is None and right is not None:
+        raise AnswerError(
+            f"smallest_enough returns None, as if no number of heads were enough. Here {right} "
+            "is. (A function that comes to its end without `return` returns None, too.)"
+        )
+    return seen
 
 
 def build_enough(
@@ -87,6 +120,74 @@ def _larger(fewest):
         "You ask that all larger numbers of heads are enough, too.",
         "More heads may be worse again. Each number of heads is judged by its own runs.",
         wrong=_with_all_larger(fewest),
+    )
+
+
+def _instead_of_none(value):
+    return known(
+        f"You return {value!r} where no number of heads is enough.",
+        "The task asks for None, which nobody can take for a number of heads.",
+        none=value,
+    )
+
+
+def _fails_for_none(choose):
+    return known(
+        "You choose from the numbers of heads that are enough, and fail where there is none.",
+        "No number of heads may be enough: then return None.",
+        wrong=lambda *inputs: choose(_good(*inputs)),
+    )
+
+
+def _good(num_heads, accuracies, goal, least_runs):
+    counts = num_heads.unique().tolist()
+    runs = ((count, accuracies[num_heads == count]) for count in counts)
+    return [count for count, shares in runs if len(shares) >= least_runs and shares.min() >= goal]
+
+
+def _place_not_number(num_heads, accuracies, goal, least_runs):
+    good = _good(num_heads, accuracies, goal, least_runs)
+    return num_heads.unique().tolist().index(good[0]) if good else None
+
+
+def _gives_up(where):
+    def smallest_enough(num_heads, accuracies, goal, least_runs):
+        for count in num_heads.unique().tolist():
+            shares = accuracies[num_heads == count]
+            if where(shares, goal, least_runs):
+                return None
+            if len(shares) >= least_runs and shares.min() >= goal:
+                return count
+        return None
+
+    return smallest_enough
+
+
+def _neighbours(num_heads, accuracies, goal, least_runs):
+    good, runs = [], zip(num_heads.tolist(), accuracies.tolist(), strict=True)
+    for count, group in itertools.groupby(runs, key=lambda run: run[0]):
+        shares = [share for _, share in group]
+        if len(shares) >= least_runs and min(shares) >= goal:
+            good.append(count)
+    return min(good, default=None)
+
+
+def _largest_left_out(num_heads, *others):
+    return min((n for n in _good(num_heads, *others) if n < num_heads.max()), default=None)
+
+
+def _accuracy(num_heads, accuracies, *others):
+    good = _good(num_heads, accuracies, *others)
+    return accuracies[num_heads == good[0]].min().item() if good else None
+
+
+def _misses_allowed(steps):
+    """Accuracies are rounded to so many steps from 0 to 1."""
+    return known(
+        "You round the accuracies, or let a run miss the goal by a little.",
+        "0.8996 is below 0.9. A run that meets the goal exactly has reached it, and one below has "
+        "not.",
+        reaches=lambda share, goal: (steps * share).round() / steps >= goal,
     )
 
 
@@ -144,10 +245,73 @@ ENOUGH = {
     ),
     "larger-ones-too": _larger("skip"),
     "larger-ones-too-with-enough-runs": _larger("stop"),
-    "zero-for-none": known(
-        "You return 0 where no number of heads is enough.",
-        "0 would be a number of heads. The task asks for None.",
-        none=0,
+    "zero-for-none": _instead_of_none(0),
+    "minus-1-for-none": _instead_of_none(-1),
+    "no-text-for-none": _instead_of_none("none"),
+    "empty-for-none": _instead_of_none(""),
+    "infinity-for-none": _instead_of_none(math.inf),
+    "nan-for-none": _instead_of_none(math.nan),
+    "false-for-none": _instead_of_none(False),
+    "text-for-none": _instead_of_none("None"),
+    "min-of-none": _fails_for_none(lambda good: min(n for n in good)),
+    "min-of-an-empty-tensor": _fails_for_none(lambda good: torch.tensor(good).min()),
+    "amin-of-an-empty-tensor": _fails_for_none(lambda good: torch.tensor(good).amin()),
+    "first-of-an-empty-list": _fails_for_none(lambda good: good[0]),
+    "first-of-an-empty-tensor": _fails_for_none(lambda good: torch.tensor(good)[0]),
+    "next-of-nothing": _fails_for_none(lambda good: next(iter(good))),
+    "place-not-number": known(
+        "You return the place of the number among the different ones.",
+        "Asked for is the number of heads itself.",
+        wrong=_place_not_number,
+    ),
+    "gives-up-at-few-runs": known(
+        "Where a number of heads has too few runs, you give up.",
+        "It does not count. A larger number may be enough.",
+        wrong=_gives_up(lambda shares, goal, least: len(shares) < least),
+    ),
+    "smallest-only": known(
+        "You judge the smallest number of heads and return None if it is not enough.",
+        "Then a larger one may be. Does a `return None` stand inside the loop?",
+        wrong=_gives_up(lambda shares, goal, least: len(shares) < least or shares.min() < goal),
+    ),
+    "last-run-only": known(
+        "Of the runs with one number of heads you look at the last only.",
+        "Every run has to reach the goal. In a dict with one accuracy for each number of heads, "
+        "the next one replaces the one before.",
+        judge=lambda shares: shares[-1],
+    ),
+    "first-run-only": known(
+        "Of the runs with one number of heads you look at the first only.",
+        "Every run has to reach the goal.",
+        judge=lambda shares: shares[0],
+    ),
+    "exactly-least": known(
+        "You ask for exactly least_runs runs.",
+        "It is the least number: more are welcome.",
+        counted=lambda shares, goal, least: len(shares) == least,
+    ),
+    "runs-as-neighbours": known(
+        "You take only neighbouring runs together.",
+        "Runs come in any order: the same number of heads may come again later. (groupby of "
+        "itertools needs a sorted list.)",
+        wrong=_neighbours,
+    ),
+    "largest-left-out": known(
+        "You leave the largest number of heads out.",
+        "A range ends before its last number.",
+        wrong=_largest_left_out,
+    ),
+    "rounded": _misses_allowed(100),
+    "rounded-to-3-digits": _misses_allowed(1000),
+    "accuracy-returned": known(
+        "You return an accuracy.",
+        "Asked for is a number of heads.",
+        wrong=_accuracy,
+    ),
+    "number-of-good-ones": known(
+        "You return how many numbers of heads are enough.",
+        "Asked for is the smallest of them.",
+        choose=len,
     ),
 }
 
@@ -155,9 +319,27 @@ TASK = Task(
     "08-smallest_enough",
     smallest_enough,
     enough_cases,
-    returns=("the number of heads",),
+    examine=examine_enough,
+    returns=("what you return",),
     mistakes=read_again(STUDY, ENOUGH),
     build=build_enough,
-    alone=("most-accurate", "median-not-worst", "zero-for-none", "good-runs-counted"),
+    alone=(
+        "most-accurate",
+        "median-not-worst",
+        "good-runs-counted",
+        "zero-for-none",
+        "minus-1-for-none",
+        "infinity-for-none",
+        "nan-for-none",
+        "false-for-none",
+        "text-for-none",
+        "no-text-for-none",
+        "empty-for-none",
+        "first-run-only",
+        "exactly-least",
+        "rounded",
+        "rounded-to-3-digits",
+        "number-of-good-ones",
+    ),
     number=7,
 )

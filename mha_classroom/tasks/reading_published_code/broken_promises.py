@@ -14,28 +14,46 @@ SAID = {
     "causal": "later keys hidden",
     "padding_in_the_sum": "padding hidden after the softmax",
     "first_length": "the first length for all",
+    "last_length": "the last length for all",
     "longest_length": "the longest length for all",
     "one_key_too_many": "one key past each length",
     "scaled_by_padding": "keys divided by the length of all keys",
     "values_left": "a little of the last value in every output",
+    "values_taken_off": "a little of the last value taken off every output",
+    "rows_moved": "its rows one place too late",
     "softmax_over_queries": "a softmax over the queries",
+    "padding_cut_off": "padding cut off before it is used",
 }
+ABOUT = 100.0  # values of this size: a tolerance that grows with them is too large
 
 
 def suspect_cases(draw):
-    cases = []
-    for number, suspect in enumerate(SUSPECTS):
-        B, L, S, d = (2, 5, 5, 3) if suspect.__name__ == "causal" else (3, 4, 6, 5)
-        lens = torch.tensor([4, 5, 2][:B])
+    def case(suspect, B=3, L=4, S=6, d=5, d_v=7, lens=(4, 5, 2), around=0.0, also=""):
         inputs = {
-            "suspect": number,
+            "suspect": [each.__name__ for each in SUSPECTS].index(suspect),
             "queries": draw.normal(B, L, d),
             "keys": draw.normal(B, S, d),
-            "values": draw.normal(B, S, d + 2),
-            "valid_lens": lens,
+            "values": around + draw.normal(B, S, d_v),
+            "valid_lens": torch.tensor(lens[:B]),
         }
-        cases.append(Case(f"attention with {SAID[suspect.__name__]}", inputs))
-    return [*cases, zeros_case(cases)]
+        return Case(f"attention with {SAID[suspect]}{also}", inputs)
+
+    special = {
+        "causal": {"B": 2, "L": 5, "S": 5, "d": 3, "d_v": 5},
+        "values_left": {"around": ABOUT, "lens": (4, 3, 2)},
+        "values_taken_off": {"around": ABOUT, "lens": (4, 3, 2)},
+    }
+    cases = [case(name, **special.get(name, {})) for name in SAID]
+    return [
+        *cases,
+        zeros_case(cases),
+        case("first_length", lens=(4, 4, 2), also=", two of them equal"),
+        case("values_left", around=ABOUT, lens=(5, 5, 5), also=", one padded place each"),
+        case("padding_cut_off", lens=(4, 4, 4), also=", all lengths equal"),
+        case("padding_cut_off", around=1e5, also=", and large values"),
+        case("padding_cut_off", B=1, also=", one sequence"),
+        case("padding_cut_off", d=1, d_v=1, also=", one feature"),
+    ]
 
 
 def zeros_case(cases):
@@ -58,6 +76,26 @@ def differ_unless_nan(one, other):
     return bool((one - other).abs().max() > 1e-9)
 
 
+def differ_largely(one, other):
+    return differ(one, other, 1e-3)
+
+
+def differ_everywhere(one, other):
+    return not ((one - other).abs() < 1e-9).any()
+
+
+def differ_upwards(one, other):
+    return not (one - other).max() < 1e-9
+
+
+def differ_downwards(one, other):
+    return differ_upwards(other, one)
+
+
+def differ_on_average(one, other):
+    return not (one - other).mean().abs() < 1e-9
+
+
 def padding_counts(
     attention,
     queries,
@@ -69,31 +107,79 @@ def padding_counts(
     after=0,
     change=lambda X: X + 1,
     differ=differ,
+    where=lambda past: past,
 ):
-    past = padded(keys, lens, after)
+    past = where(padded(keys, lens, after))
     other_keys = torch.where(past, change(keys), keys) if change_keys else keys
     other_values = torch.where(past, change(values), values) if change_values else values
     before = attention(queries, keys, values, lens)
     return differ(attention(queries, other_keys, other_values, lens), before)
 
 
-def key_order_counts(attention, queries, keys, values, lens, both=True, lengths=False):
+def of_the_first(past):
+    return past & (torch.arange(len(past)) == 0)[:, None, None]
+
+
+def first_place(past):
+    return past & (past.cumsum(1) == 1)
+
+
+def last_place(past):
+    return (torch.arange(past.shape[1]) == past.shape[1] - 1)[None, :, None].expand_as(past)
+
+
+def padding_moved(attention, queries, keys, values, lens):
+    moved = keys.clone(), values.clone()
+    for X in moved:
+        for b, end in enumerate(lens.tolist()):
+            X[b, end:] = X[b, end:].flip(0)
+    return differ(attention(queries, *moved, lens), attention(queries, keys, values, lens))
+
+
+def lengths_change_it(attention, queries, keys, values, lens):
+    return differ(attention(queries, keys, values, None), attention(queries, keys, values, lens))
+
+
+def cut_off_at_the_longest(attention, queries, keys, values, lens):
+    end = int(lens.max())
+    short = attention(queries, keys[:, :end], values[:, :end], lens)
+    return differ(short, attention(queries, keys, values, lens))
+
+
+def key_order_counts(
+    attention, queries, keys, values, lens, both=True, lengths=False, axis=1, differ=differ
+):
     lens = lens if lengths else None
-    other = attention(queries, keys.flip(1), values.flip(1) if both else values, lens)
+    other_values = values.flip(axis) if both else values
+    other = attention(queries, keys.flip(axis), other_values, lens)
     return differ(other, attention(queries, keys, values, lens))
 
 
-def query_order_counts(attention, queries, keys, values, lens, back=True):
-    other = attention(queries.flip(1), keys, values, lens)
-    return differ(other.flip(1) if back else other, attention(queries, keys, values, lens))
+def query_order_counts(
+    attention, queries, keys, values, lens, back=True, axis=1, once=False, differ=differ
+):
+    other = attention(queries.flip(axis), keys, values, None if once else lens)
+    before = attention(queries, keys, values, lens)
+    return differ(other.flip(axis) if back else other, before)
 
 
-def batch_counts(attention, queries, keys, values, lens, rows=None, own=True, differ=differ):
+def batch_counts(
+    attention,
+    queries,
+    keys,
+    values,
+    lens,
+    rows=slice(None),
+    cut=lambda lens, one: lens[one],
+    differ=differ,
+    axis=True,
+):
     together = attention(queries, keys, values, lens)
-    for b in list(range(len(queries)))[:rows]:
+    for b in list(range(len(queries)))[rows]:
         one = slice(b, b + 1)
-        alone = lens[one] if own else None
-        if differ(attention(queries[one], keys[one], values[one], alone), together[one]):
+        given = (X[one if axis else b] for X in (queries, keys, values))
+        alone = attention(*given, cut(lens, one))
+        if alone.shape != together[one].shape or differ(alone, together[one]):
             return True
     return False
 
@@ -122,6 +208,17 @@ def first_of(found):
     return [name for name in found if found[name]][:1]
 
 
+def all_with(differ):
+    """The parts of an answer whose comparison is this one, for all four promises."""
+    tests = {
+        "padding": padding_counts,
+        "keys": key_order_counts,
+        "queries": query_order_counts,
+        "batch": batch_counts,
+    }
+    return {part: only(test, differ=differ) for part, test in tests.items()}
+
+
 def only(test, **options):
     return lambda *inputs: test(*inputs, **options)
 
@@ -129,6 +226,9 @@ def only(test, **options):
 TESTS = "Tests that people write"
 TEXT_B = "Text B: the shape is right"
 TEXT_C = "Text C: right, and then once more"
+
+NO_SIGN = "A difference below 0 counts as none in your comparison, however large it is."
+NO_SIGN_WHY = "−5 < 1e-9 is true. How far two numbers are apart has no sign."
 
 PROMISES = {
     "only-values-changed": known(
@@ -163,8 +263,86 @@ PROMISES = {
     "large-differences-only": known(
         "You let pass differences that are larger than the statement allows.",
         "A little of the padding is in some output. The statement says which difference counts as "
-        "none.",
-        padding=only(padding_counts, differ=lambda one, other: differ(one, other, 1e-3)),
+        "none. torch.allclose allows 1e-5 of the number itself unless you say rtol=0.",
+        **all_with(differ_largely),
+    ),
+    "large-differences-in-padding": known(
+        "For the padding you let pass differences that are larger than the statement allows.",
+        "A little of the padding is in some output. 1e-9 is the limit for all four promises.",
+        padding=only(padding_counts, differ=differ_largely),
+    ),
+    "large-differences-in-order": known(
+        "You let pass differences that are larger than the statement allows.",
+        "A little of the last value is in some output, whatever the order of the keys. 1e-9 is the "
+        "limit for all four promises.",
+        keys=only(key_order_counts, differ=differ_largely),
+    ),
+    "sign-of-a-difference": known(
+        NO_SIGN, NO_SIGN_WHY, padding=only(padding_counts, differ=differ_upwards)
+    ),
+    "other-sign-of-a-difference": known(
+        NO_SIGN, NO_SIGN_WHY, padding=only(padding_counts, differ=differ_downwards)
+    ),
+    "sign-of-a-difference-to-smaller-ones": known(
+        NO_SIGN,
+        NO_SIGN_WHY,
+        padding=only(padding_counts, change=lambda X: -2 * X - 1, differ=differ_upwards),
+    ),
+    "averages-compared": known(
+        "You compare sums or averages of the outputs.",
+        "Rows in another order have the same sum. Compare number with number.",
+        **all_with(differ_on_average),
+    ),
+    "padding-of-the-first": known(
+        "You change the padding of the first sequence only.",
+        "The first one may be the one whose length all others get. Change it in every sequence.",
+        padding=only(padding_counts, where=of_the_first),
+    ),
+    "first-padded-place-only": known(
+        "You change the first padded place of each sequence and none after it.",
+        "Attention may look at a later one. Change all padding.",
+        padding=only(padding_counts, where=first_place),
+    ),
+    "last-place-only": known(
+        "You change the last place of each sequence, and nothing before it.",
+        "Shorter sequences have more padding than that, and a sequence of full length has none.",
+        padding=only(padding_counts, where=last_place),
+    ),
+    "padding-moved-about": known(
+        "You change the order of the padding, and all of it is still there.",
+        "Attention that sees all of the padding gives the same for any order of it. Put other "
+        "numbers there.",
+        padding=padding_moved,
+    ),
+    "real-words-changed": known(
+        "You find the promise on padding broken where it is kept: you change real keys or values "
+        "as well, or pass no lengths.",
+        "Keys count from 0. With a length of 3 the keys 0, 1 and 2 are real. Which one is the "
+        "first that is not?",
+        padding=only(padding_counts, after=-1),
+    ),
+    "with-and-without-lengths": known(
+        "You compare the output with lengths with the output without.",
+        "Where padding is hidden, these have to differ. The promise is about two calls with the "
+        "same lengths.",
+        padding=lengths_change_it,
+    ),
+    "lengths-ignored-only": known(
+        "You find the promise on padding broken only where the lengths change nothing at all.",
+        "A mask can also hide too little, or hide too late. Does the output change if the padding "
+        "does?",
+        padding=lambda *inputs: not lengths_change_it(*inputs),
+    ),
+    "cut-off-at-the-longest": known(
+        "You cut off what is past the longest length. Each shorter sequence still has the rest of "
+        "its padding.",
+        "Change all padding, each sequence past its own length.",
+        padding=cut_off_at_the_longest,
+    ),
+    "all-numbers-have-to-differ": known(
+        "You call a promise broken only if all numbers differ.",
+        "One sequence or one row may be right by chance. One number that differs is enough.",
+        **all_with(differ_everywhere),
     ),
     "padding-never-broken": known(
         "You never find the promise on padding broken.",
@@ -172,15 +350,26 @@ PROMISES = {
         padding=lambda *inputs: False,
     ),
     "values-stay-where-they-are": known(
-        "You turn the keys around and leave the values.",
+        "Keys and values no longer belong together: you turn the keys around and leave the values, "
+        "or the other way round, or put each in an order of its own.",
         "Then each key has another value, and any attention gives another output. A pair of key "
         "and value moves together.",
         keys=only(key_order_counts, both=False),
     ),
+    "keys-of-other-sequences": known(
+        "You exchange the keys and values of one sequence with those of another.",
+        "Axis 0 is the batch. Which axis counts the keys?",
+        keys=only(key_order_counts, axis=0),
+    ),
+    "features-of-keys-turned": known(
+        "You turn around the numbers within each key and each value.",
+        "The last axis is the features. Which axis counts the keys?",
+        keys=only(key_order_counts, axis=-1),
+    ),
     "turned-around-with-lengths": known(
-        "You turn the keys around and pass the lengths.",
-        "Then padding comes to the front, and real words are hidden in its place. The statement "
-        "asks for this promise without lengths.",
+        "You test the order of keys with lengths, in one of the two calls or in both.",
+        "Turned around, padding comes to the front, and real words are hidden in its place. The "
+        "statement asks for this promise without lengths.",
         keys=only(key_order_counts, lengths=True),
     ),
     "key-order-never-broken": known(
@@ -193,6 +382,23 @@ PROMISES = {
         "Row 0 now belongs to the last query. Each output row moves with its query.",
         queries=only(query_order_counts, back=False),
     ),
+    "queries-of-other-sequences": known(
+        "You exchange the queries of one sequence with those of another.",
+        "They then ask the keys of the wrong sequence. Axis 0 is the batch. Which axis counts the "
+        "queries?",
+        queries=only(query_order_counts, axis=0),
+    ),
+    "features-of-queries-turned": known(
+        "You turn around the numbers within each query.",
+        "The last axis is the features. Which axis counts the queries?",
+        queries=only(query_order_counts, axis=-1),
+    ),
+    "queries-with-lengths-once": known(
+        "For the order of queries your two calls differ in more than that order: the lengths are "
+        "passed in one of them only, or the keys are turned around, too.",
+        "Then any attention gives other numbers. Turn the queries, and nothing else.",
+        queries=only(query_order_counts, once=True),
+    ),
     "query-order-never-broken": known(
         "You never find the promise on the order of queries broken.",
         "Compare the rows of the same query, before and after you turn the queries around.",
@@ -203,13 +409,26 @@ PROMISES = {
         "Then it sees padding that it did not see in the batch. Cut the lengths as you cut the "
         "rest.",
         section=TEXT_C,
-        batch=only(batch_counts, own=False),
+        batch=only(batch_counts, cut=lambda lens, one: None),
+    ),
+    "alone-with-all-lengths": known(
+        "A sequence alone is called with the lengths of the whole batch.",
+        "A batch of one has one length. Cut the lengths as you cut the rest.",
+        section=TEXT_C,
+        batch=only(batch_counts, cut=lambda lens, one: lens),
     ),
     "only-the-first-alone": known(
         "You try the first sequence alone and no other one.",
         "The first one may be the one whose length or mask all others get.",
         section=TEXT_C,
-        batch=only(batch_counts, rows=1),
+        batch=only(batch_counts, rows=slice(1)),
+    ),
+    "only-the-last-alone": known(
+        "You try one sequence alone, the last one, and let the others go.",
+        "Any of them may be the one that is wrong. One that differs is enough to break the "
+        "promise. Does a later one that fits undo what you have found?",
+        section=TEXT_C,
+        batch=only(batch_counts, rows=slice(-1, None)),
     ),
     "nan-is-no-difference": known(
         "A result that becomes NaN counts as equal in your comparison.",
@@ -218,11 +437,43 @@ PROMISES = {
         section=TEXT_C,
         batch=only(batch_counts, differ=differ_unless_nan),
     ),
+    "last-not-alone": known(
+        "You try all sequences alone but the last one.",
+        "range(n) ends before n already.",
+        section=TEXT_C,
+        batch=only(batch_counts, rows=slice(-1)),
+    ),
+    "length-without-an-axis": known(
+        "The length of a sequence alone is a single number in your call.",
+        "attention wants one length for each sequence of the batch, so a tensor of shape (1,). "
+        "lens[b] has no axis left, and lens[b : b + 1] has one.",
+        section=TEXT_C,
+        batch=only(batch_counts, cut=lambda lens, one: lens[one.start]),
+    ),
+    "alone-without-batch-axis": known(
+        "A sequence alone has lost its first axis in your call.",
+        "A batch of one is still a batch: (1, L, d). queries[b] has two axes, and "
+        "queries[b : b + 1] has three.",
+        section=TEXT_C,
+        batch=only(batch_counts, axis=False),
+    ),
     "batch-never-broken": known(
         "You never find the promise on the batch broken.",
         "Call each sequence as a batch of one, and compare it with its row in the batch.",
         section=TEXT_C,
         batch=lambda *inputs: False,
+    ),
+    "nothing-broken": known(
+        "You return an empty set, whatever you are given.",
+        "Do you return the names that you have found? Print what you compare, for attention that "
+        "ignores its lengths.",
+        say=lambda found: set(),
+    ),
+    "everything-broken": known(
+        "You find all four promises broken, whatever you are given.",
+        "Numbers that are equal except for rounding count as equal. Is your comparison the right "
+        "way round?",
+        say=set,
     ),
     "promises-that-are-kept": known(
         "You return the promises that are kept.",
@@ -234,16 +485,50 @@ PROMISES = {
         "More than one can be. Look at all four.",
         say=first_of,
     ),
+    "nothing-after-padding": known(
+        "Once the promise on padding is broken, you look at no other one.",
+        "More than one can be broken. Look at all four.",
+        say=lambda found: {
+            name for name in found if found[name] and (name == "padding" or not found["padding"])
+        },
+    ),
+    "equal-for-broken": known(
+        "You call a promise broken where the two results are equal.",
+        "A promise is kept if they are. Does your comparison say that two results are the same, or "
+        "that they differ?",
+        **all_with(lambda one, other: not differ(one, other)),
+    ),
+    "hardly-any-difference-allowed": known(
+        "You allow a smaller difference than the statement does, so rounding counts.",
+        "Large numbers differ by more in their last digit than small ones do.",
+        **all_with(lambda one, other: differ(one, other, 1e-14)),
+    ),
+    "rounding-counts": known(
+        "Your comparison wants the same numbers to the last bit.",
+        "A sum in another order differs in the 16th digit. The statement says which difference "
+        "counts as none.",
+        **all_with(lambda one, other: not torch.equal(one, other)),
+    ),
 }
 
+RIGHT = build_promises()
 
 TASK = Task(
     "11-broken_promises",
-    build_promises(),
+    RIGHT,
     suspect_cases,
     run=run_promises,
     mistakes=read_again(TESTS, PROMISES),
     build=build_promises,
-    alone=("promises-that-are-kept", "first-broken-only", "batch-never-broken"),
+    alone=(
+        "promises-that-are-kept",
+        "first-broken-only",
+        "batch-never-broken",
+        "nothing-broken",
+        "everything-broken",
+        "with-and-without-lengths",
+        "lengths-ignored-only",
+        "cut-off-at-the-longest",
+    ),
     number=5,
 )

@@ -66,28 +66,160 @@ def examine_test(inputs, said):
             f"{len(right) - len(lost)} of {len(right)} right ones."
             + listed("Wrong ones that get through", through, verdicts)
             + listed("Right ones that are rejected", lost, verdicts)
-            + (ROUNDING if only_rounding(through, lost, right, verdicts) else "")
+            + "".join(f" {reason}" for reason in reasons(through, lost, wrong, verdicts))
         )
     return f"rejects all {wrong} wrong implementations and accepts all {len(right)} right ones"
 
 
-ROUNDING = (
-    " If they differ from your numbers in the last digits only, this is rounding: they add in "
-    "another order. In float32 it shows in the 7th digit."
+ROUNDED = (  # right ones that add in another order than build() does
+    "PyTorch's fused function",
+    "PyTorch's multi-head function",
+    "W_o head by head, added up",
+    "softmax by hand",
+    "scaled before the product",
 )
+ROUNDING = (
+    "If the right ones differ from your numbers in the last digits only, this is rounding: they "
+    "add in another order. In float32 it shows in the 7th digit."
+)
+BY_CHANCE = (
+    "build() itself is rejected, and other right ones are not. Does the result hang on chance, on "
+    "a digit that is rounded, or on a gradient that becomes 0 where scores are very large?"
+)
+SCALES = {
+    "scaled by the root of d_model",
+    "scaled by the root of S",
+    "not scaled",
+    "divided by d_k",
+}
+LACKS = (  # what gets through, and what such a test lacks; what comes first is said for all of it
+    (
+        SCALES,
+        "For the scales: where all words or all values are alike, or are nearly 0, or where there "
+        "is one key only, no scale makes a difference. Nor does it with a large tolerance.",
+    ),
+    (
+        {"scaled by the root of H", "scaled by the root of S"},
+        "For the two roots: their outputs are not far from right ones. Allow smaller differences.",
+    ),
+    (
+        {"scaled by the root of H"},
+        "For the root of H: is the number of heads in your test also the width of a head?",
+    ),
+    (
+        {"values made from the keys"},
+        "For values made from the keys: which tensor do you pass as values?",
+    ),
+    (
+        {"merge without transpose", "heads averaged", "split interleaved"},
+        "For the heads: with one head there is nothing to split or to join.",
+    ),
+    (
+        {"mask ignored", "lengths by repeat", "the first length for all"},
+        "For the masks: you need lengths, some key has to be past its length, and two sequences "
+        "have to differ in length.",
+    ),
+    (
+        {"lengths by repeat", "the first length for all"},
+        "For the lengths: two sequences have to differ in length.",
+    ),
+    (
+        {"length 0 gives the average", "length 0 gives NaN"},
+        "For length 0: one sequence needs that length, and its output zeros.",
+    ),
+    (
+        {"length 0 gives the average"},
+        "For the average: one sequence needs a length of 0, and its output zeros.",
+    ),
+    (
+        {"length 0 gives NaN"},
+        "For NaN: one sequence needs a length of 0, and NaN is no zero. No comparison with NaN is "
+        "true.",
+    ),
+    (
+        {"softmax of exp, no maximum"},
+        "For exp: queries times some thousand make scores that it cannot take.",
+    ),
+    (
+        {"the first mask kept"},
+        "For the first mask: call the same module twice, with other lengths.",
+    ),
+    (
+        {"the caller's queries changed"},
+        "For the caller's queries: compare what you gave with a copy from before the call.",
+    ),
+    (
+        {"no gradient to W_q and W_k"},
+        "For the gradients: look at weight.grad of all four after backward().",
+    ),
+)
+ROOTS = {"scaled by the root of H"}
+NAMED = (  # what known mistakes let through, so that they say why
+    {"values made from the keys"},
+    {"scaled by the root of H"},
+    {"softmax of exp, no maximum"},
+    {"the first mask kept"},
+    {"the caller's queries changed"},
+    {"no gradient to W_q and W_k"},
+    {"length 0 gives NaN", "length 0 gives the average"},
+)
+MANY = (
+    "Most get through. Do you compare numbers, all of them, and allow small differences only? And "
+    "does nothing accept before that, like an except or an if?"
+)
+MOST_REASONS = 4
 
 
-def only_rounding(through, lost, right, verdicts):
-    """Whether some right ones are rejected, by a comparison, and no wrong one gets through."""
-    some = 0 < len(lost) < len(right)
-    return some and not through and all(verdicts[name] is False for name in lost)
+def reasons(through, lost, wrong, verdicts):
+    """Sentences on what a test lacks, in the order in which to mend it."""
+    right = [name for name in RIGHT if name in verdicts]
+    raised = [verdicts[n] for n in lost if type(verdicts[n]) is str and verdicts[n] != NOTHING]
+    if raised and len(raised) == len(right):
+        return [f"On right ones your test itself {raised[0][:200]}."]
+    if len(lost) == len(right):
+        return all_lost(through, wrong)
+    if lost and len(through) > 2 * wrong / 3:
+        return [MANY]
+    if lost:
+        by_rounding = set(lost) <= set(ROUNDED)
+        said = [ROUNDING if by_rounding else BY_CHANCE] if not raised else []
+        return said + (lacks(through) if by_rounding else [])
+    if len(through) == wrong or set(through) in NAMED:
+        return []
+    return [MANY] if len(through) > 2 * wrong / 3 else lacks(through)
+
+
+def all_lost(through, wrong):
+    if len(through) == wrong:
+        return ["So it is the wrong way round: it accepts what is wrong."]
+    if through:
+        return [
+            "What you compare with makes a mistake itself, most likely that of the wrong ones that "
+            "get through."
+        ]
+    return []
+
+
+def lacks(through):
+    """One sentence for each group of wrong ones that gets through as a whole."""
+    left, found = set(through), []
+    for names, said in LACKS:
+        if names <= left:
+            found.append(said)
+            left -= names | (ROOTS if names == SCALES else set())
+    return found[:MOST_REASONS]
 
 
 def listed(heading, names, verdicts):
     if not names:
         return ""
-    said = [f"{n} ({verdicts[n]})" if isinstance(verdicts[n], str) else n for n in names]
+    said = [f"{n} ({kind_of(verdicts[n])})" if type(verdicts[n]) is str else n for n in names]
     return f" {heading}: {'; '.join(said)}."
+
+
+def kind_of(verdict):
+    """Without what an exception says: "raises KeyError"."""
+    return verdict.split(":")[0]
 
 
 SELF, CROSS = (5, 5, [None], 1), (5, 7, [None], 1)
@@ -154,21 +286,24 @@ NOT_A_TEST = {
     "accepts-everything": known(
         "Your test accepts whatever it is given.",
         "Does it look at more than the shape, and does it return what it finds? The shape is right "
-        "in all of them. With which numbers could you compare theirs?",
+        "in all of them, and names are of no use: it is given copies. With which numbers could you "
+        "compare theirs?",
         section=TEXT_B,
         wrong=lambda Attention: True,
     ),
     "rejects-everything": known(
         "Your test rejects whatever it is given, right ones too.",
-        "Try it on build(), which is right. If you compare with a module that you trust: do both "
-        "have the same weights?",
+        "Try it on build(), which is right, and see which comparison fails. If you compare with a "
+        "module that you trust, do both have the same weights? If you expect numbers of your own, "
+        "are they what the statement says, in every case?",
         wrong=lambda Attention: False,
     ),
     "shape-only": known(twin="accepts-everything", wrong=shape_only),
     "weights-not-copied": known(twin="rejects-everything", copy=lambda trusted, attention: None),
     "equal-to-the-last-bit": known(
-        "Your test wants the same numbers to the last bit, and so it rejects right ones.",
-        "Sums in another order differ in the 16th digit. Allow a small difference.",
+        "Your test wants the same numbers to the last bit, or nearly so, and rejects right ones.",
+        "Sums in another order differ in the 16th digit, and in float32 in the 7th. Allow a small "
+        "difference.",
         section="Check yourself",
         close=equal_bits,
     ),
@@ -182,7 +317,7 @@ FIRST = {
         draw=torch.ones,
     ),
     "one-tensor": known(
-        "Queries, keys and values are one tensor in your test.",
+        "The values are the keys in your test, or queries, keys and values are one tensor.",
         "Values that are made from the keys are right by chance then.",
         section=EQUAL,
         tries=(SELF,),

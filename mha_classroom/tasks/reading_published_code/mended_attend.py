@@ -39,16 +39,24 @@ def build_attend(
     split=cut,
     weigh=lambda scores: scores.softmax(-1),
     join=join,
+    values_of=lambda keys, values: values,
+    shrink_keys=lambda keys, d: keys,
+    give_back=lambda queries, d: None,
 ):
-    """shrink: what is done with the queries before they are cut."""
+    """shrink: what is done with the queries before they are cut. give_back: with them at the end,
+    in place."""
 
     def mended_attend(queries, keys, values, num_heads):
         (_, L, d_model), S = queries.shape, keys.shape[1]
-        q = split(shrink(queries, d_model // num_heads, num_heads), L, num_heads)
+        d, values = d_model // num_heads, values_of(keys, values)
+        q = split(shrink(queries, d, num_heads), L, num_heads)
+        keys = shrink_keys(keys, d)
         k, v = keys_of(keys, L, S, num_heads), keys_of(values, L, S, num_heads)
         if split is not cut:
             k, v = split(keys, S, num_heads), split(values, S, num_heads)
-        return join(weigh(q @ k.mT) @ v)
+        weights = weigh(q @ k.mT)
+        give_back(queries, d)
+        return join(weights @ v)
 
     return mended_attend
 
@@ -60,6 +68,42 @@ def in_place(queries, d, H):
 
 def by_queries(k, L, S, H):
     return cut(k, L, H)
+
+
+def keys_in_place(keys, d):
+    keys /= math.sqrt(d)
+    return keys
+
+
+def multiplied_back(queries, d):
+    queries *= math.sqrt(d)
+
+
+def one_head(X, words, H):
+    return X[:, None]
+
+
+def interleaved(X, words, H):
+    return X.reshape(len(X), words, -1, H).movedim(3, 1)
+
+
+def queries_for_keys(queries, keys, values, num_heads):
+    q = cut(queries / math.sqrt(queries.shape[2] // num_heads), queries.shape[1], num_heads)
+    return join((q @ q.mT).softmax(-1) @ cut(values, values.shape[1], num_heads))
+
+
+def attend_stages(inputs):
+    queries, H = inputs["queries"], inputs["num_heads"]
+    keys, values = inputs.get("keys", queries), inputs.get("values", queries)
+    q, k, v = (cut(X, X.shape[1], H) for X in (queries, keys, values))
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    weights = scores.softmax(-1)
+    return {
+        "the divided scores": scores,
+        "the weights": weights,
+        "each head's output": weights @ v,
+        "the joined heads": join(weights @ v),
+    }
 
 
 QUIET = "Text B: the shape is right"
@@ -87,16 +131,47 @@ ATTEND = {
         "With as many keys as queries nobody notices. Where does the number of keys stand?",
         keys_of=by_queries,
     ),
+    "keys-cut-off": known(
+        "You leave out the keys that are past the number of queries.",
+        "A query looks at all S keys, whatever the number of queries is.",
+        keys_of=lambda k, L, S, H: cut(k[:, :L], min(L, S), H),
+    ),
+    "keys-cut-off-with-an-error": known(
+        "You leave out the keys that are past the number of queries, and where keys are fewer, "
+        "there is an error.",
+        "A query looks at all S keys, whatever the number of queries is.",
+        keys_of=lambda k, L, S, H: cut(k[:, :L], L, H),
+    ),
+    "keys-in-place": known(
+        "Now the caller's keys are changed, in place of the queries.",
+        "An operator with = at its end, like /=, and a function whose name ends in _ write into "
+        "the tensor that they are given. In self-attention that is also the queries and the "
+        "values.",
+        section="Five survive the best test",
+        shrink=lambda q, d, H: q,
+        shrink_keys=keys_in_place,
+    ),
+    "divided-in-place-and-back": known(
+        "The caller's queries are divided in place and multiplied back later.",
+        "In self-attention they are also the keys, and so scores are divided twice in the "
+        "meantime. And a number that is divided and multiplied back is not always the same. Work "
+        "on a new tensor.",
+        section="Five survive the best test",
+        shrink=in_place,
+        give_back=multiplied_back,
+    ),
     "keys-divided-too": known(
-        "Queries and keys are both divided by the root of d, so the scores are divided by d.",
+        "Your scores are divided by d: queries and keys are both divided by the root of d, or "
+        "queries and then scores, or the root is missing.",
         "In self-attention the found function happened to divide both, since both were one tensor. "
-        "How often should a score be divided?",
+        "How often should a score be divided, and by what?",
         section=TESTS,
         shrink=lambda q, d, H: q / d,
     ),
     "values-divided-too": known(
         "Your outputs are the right ones divided by the root of d.",
-        "In self-attention the found function also divided the values, since they were the same "
+        "Values that are divided do that, and weights that are divided after the softmax. In "
+        "self-attention the found function also divided the values, since they were the same "
         "tensor. Only scores are to be divided.",
         section=TESTS,
         join=lambda X: join(X / math.sqrt(X.shape[-1])),
@@ -113,6 +188,68 @@ ATTEND = {
         "A score is a product of one head's query and key. How wide are these?",
         section="Equal sizes hide mistakes",
         shrink=lambda q, d, H: q / math.sqrt(d * H),
+    ),
+    "multiplied": known(
+        "You multiply by the root of d.",
+        "A product of d numbers grows with d. What makes it as large as before?",
+        section=TESTS,
+        shrink=lambda q, d, H: q * math.sqrt(d),
+    ),
+    "scaled-by-the-heads": known(
+        "You divide by the root of the number of heads.",
+        "A score is a sum of d products. d is the width of one head.",
+        section="Equal sizes hide mistakes",
+        shrink=lambda q, d, H: q / math.sqrt(H),
+    ),
+    "one-head": known(
+        "You never cut into heads: one head attends with all features.",
+        "Each head has weights of its own, made of its own d features.",
+        section=QUIET,
+        split=one_head,
+    ),
+    "split-interleaved": known(
+        "Your heads take every H-th feature.",
+        "Head 0 has the first d features, head 1 the next d. Which size comes first where you cut "
+        "d_model in two?",
+        section=QUIET,
+        split=interleaved,
+    ),
+    "divided-after-the-softmax": known(
+        "You divide the weights or the output by the root of d, and the scores by nothing.",
+        "Then the weights of a row no longer sum to 1. Only scores are to be divided, before the "
+        "softmax.",
+        section=TESTS,
+        shrink=lambda q, d, H: q,
+        join=lambda X: join(X / math.sqrt(X.shape[-1])),
+    ),
+    "queries-for-keys": known(
+        "The queries stand where the keys belong.",
+        "In self-attention both are one tensor, and as long as it is not divided nobody notices.",
+        section="Equal sizes hide mistakes",
+        wrong=queries_for_keys,
+    ),
+    "softmax-over-heads": known(
+        "Your weights sum to 1 over the heads.",
+        "Each query of each head shares out one unit of attention among the keys.",
+        section=TESTS,
+        weigh=lambda scores: scores.softmax(1),
+    ),
+    "heads-not-joined": known(
+        "The heads are swapped back and not joined: there are four axes.",
+        "It was right in the found function. Only two lines of it are wrong.",
+        join=lambda X: X.movedim(1, 2),
+    ),
+    "heads-left-in-front": known(
+        "You return the heads as they are: (B, H, L, d).",
+        "The last line was right in the found function. Only two lines of it are wrong.",
+        join=lambda X: X,
+    ),
+    "keys-for-values": known(
+        "The keys stand where the values belong.",
+        "In self-attention both are one tensor, and nobody notices. The weights say how much of "
+        "each value comes out.",
+        section="Equal sizes hide mistakes",
+        values_of=lambda keys, values: keys,
     ),
     "softmax-over-queries": known(
         "Your weights sum to 1 over the queries.",
@@ -147,6 +284,19 @@ TASK = Task(
     run=run_attend,
     mistakes=read_again(QUIET, ATTEND),
     build=build_attend,
-    alone=("found", "exp-without-maximum", "split-without-transpose", "values-divided-too"),
+    stages=attend_stages,
+    alone=(
+        "found",
+        "exp-without-maximum",
+        "split-without-transpose",
+        "values-divided-too",
+        "keys-cut-off-with-an-error",
+        "divided-in-place-and-back",
+        "keys-in-place",
+        "divided-after-the-softmax",
+        "softmax-over-heads",
+        "heads-not-joined",
+        "heads-left-in-front",
+    ),
     number=1,
 )

@@ -25,6 +25,9 @@ def learning_cases(draw):
     ]
 
 
+SEES = "An optimiser sees only these."
+
+
 @total
 def examine_learning(inputs, seen):
     """The output and the gradients.
@@ -34,14 +37,33 @@ def examine_learning(inputs, seen):
     wanted = {name: list(X.shape) for name, X in inputs.items() if name.endswith(".weight")}
     missing = [name for name in wanted if name not in seen["shapes"]]
     if missing:
+        others = [name for name in seen["shapes"] if name not in wanted]
         raise AnswerError(
             f"The module has no parameter {missing[0]}. Its parameters: "
-            f"{', '.join(seen['shapes']) or 'none'}. An optimiser sees only these."
+            f"{', '.join(seen['shapes']) or 'none'}. "
+            + (f"{others[0]} is none of the names that are asked for." if others else SEES)
+        )
+    more = [name for name in seen["shapes"] if name not in wanted]
+    if more:
+        raise AnswerError(
+            f"The module has parameters that nobody asked for: {', '.join(more)}. It should have "
+            "one matrix for each head, and W_o."
         )
     if seen["shapes"] != wanted:
-        raise AnswerError(f"The parameters have the shapes {seen['shapes']}, expected {wanted}.")
+        name = next(name for name in wanted if seen["shapes"][name] != wanted[name])
+        raise AnswerError(
+            f"{name} has the shape {tuple(seen['shapes'][name])}, expected {tuple(wanted[name])}."
+        )
     gradients = seen["gradients"]
     without = [n for n in wanted if not is_floats(gradients.get(n), inputs[n].shape)]
+    if len(without) == len(wanted):
+        none = seen.get("output") is None
+        raise AnswerError(
+            "forward returns nothing."
+            if none
+            else "After backward() no parameter has a gradient. Does all of forward run under "
+            "no_grad, or is its result cut off?"
+        )
     if without:
         raise AnswerError(
             f"After backward() there is no gradient in {', '.join(without)}, so training would "
@@ -53,6 +75,8 @@ def examine_learning(inputs, seen):
 
 def build_module(
     keep=nn.ModuleList,
+    query=lambda q: q,
+    key=lambda k: k,
     weigh=lambda scores: scores.softmax(-1),
     scale=lambda d, H: d**0.5,
     use=lambda weights: weights,
@@ -66,9 +90,11 @@ def build_module(
         def __init__(self, d_model, num_heads):
             super().__init__()
             d = d_model // num_heads
-            made = [nn.Linear(d_model, 3 * d, bias=bias) for _ in range(num_heads)]
+            made = [
+                nn.Linear(d_model, 3 * d, bias=bias in (True, "heads")) for _ in range(num_heads)
+            ]
             self.heads = keep(made)
-            self.W_o = nn.Linear(d_model, d_model, bias=bias)
+            self.W_o = nn.Linear(d_model, d_model, bias=bias in (True, "W_o"))
 
         def double(self):
             super().double()
@@ -81,7 +107,7 @@ def build_module(
             for head in self.heads:
                 three = head(X).chunk(3, dim=-1)
                 q, k, v = (three[part] for part in parts)
-                weights = weigh(q @ k.mT / scale(q.shape[-1], len(self.heads)))
+                weights = weigh(query(q) @ key(k).mT / scale(q.shape[-1], len(self.heads)))
                 outputs.append(use(weights) @ value(v))
             return finish(self, join(outputs))
 
@@ -97,7 +123,7 @@ USED = "Text B: the shape is right"
 
 MODULE = {
     "heads-in-a-list": known(
-        "The heads are in a Python list, as in the found class.",
+        "The heads are in a Python list, as in the found class, or in a tuple or a dict.",
         "A module looks for its parameters in attributes that are modules, and a list is none. "
         "Print the names of the parameters: whatever is missing there, no optimiser sees, and no "
         "file of weights holds. And look for a second defect behind this one.",
@@ -117,9 +143,20 @@ MODULE = {
         ".data and detach give the numbers without how they came about.",
         value=cut_off,
     ),
+    "keys-cut-off": known(
+        "The gradient stops at the keys: the rows that make them have a gradient of 0.",
+        ".data and detach give the numbers without how they came about.",
+        key=cut_off,
+    ),
+    "queries-cut-off": known(
+        "The gradient stops at the queries: the rows that make them have a gradient of 0.",
+        ".data and detach give the numbers without how they came about.",
+        query=cut_off,
+    ),
     "output-cut-off": known(
         "The gradient stops before W_o: no head learns.",
-        ".data, detach and no_grad cut a result off from what it was computed with.",
+        ".data, detach and no_grad cut a result off from what it was computed with, and "
+        "requires_grad=False keeps a matrix from learning.",
         join=lambda outputs: torch.cat(outputs, -1).detach(),
     ),
     "heads-shared": known(
@@ -158,6 +195,81 @@ MODULE = {
         section=USED,
         parts=(0, 2, 1),
     ),
+    "queries-and-keys-swapped": known(
+        "Queries and keys have changed places: the first third of a head's rows makes the keys.",
+        "The order is queries, keys, values, as in the found class.",
+        section=USED,
+        parts=(1, 0, 2),
+    ),
+    "queries-and-values-swapped": known(
+        "Queries and values have changed places: a head's first rows make the values.",
+        "The order is queries, keys, values, as in the found class.",
+        section=USED,
+        parts=(2, 1, 0),
+    ),
+    "moved-by-a-third": known(
+        "A head's rows make values, queries and keys, in this order.",
+        "The order is queries, keys, values, as in the found class.",
+        section=USED,
+        parts=(1, 2, 0),
+    ),
+    "moved-by-two-thirds": known(
+        "A head's rows make keys, values and queries, in this order.",
+        "The order is queries, keys, values, as in the found class.",
+        section=USED,
+        parts=(2, 0, 1),
+    ),
+    "scaled-by-d": known(
+        "The scores are divided by the width of a head, not by its root.",
+        "That line was right in the found class.",
+        section=USED,
+        scale=lambda d, H: d,
+    ),
+    "scaled-by-the-heads": known(
+        "The scores are divided by the root of the number of heads.",
+        "A score is a sum of d products. d is the width of one head.",
+        section="Equal sizes hide mistakes",
+        scale=lambda d, H: H**0.5,
+    ),
+    "later-words-hidden": known(
+        "You hide later words from earlier ones.",
+        "The found class hid none, and its outputs are right.",
+        section=USED,
+        weigh=lambda scores: scores.masked_fill(
+            torch.ones_like(scores).triu(1).bool(), -torch.inf
+        ).softmax(-1),
+    ),
+    "heads-in-reverse": known(
+        "The heads are joined in another order: the last one first.",
+        "Head 0 gives the first d features that W_o gets.",
+        section=USED,
+        join=lambda outputs: torch.cat(outputs[::-1], -1),
+    ),
+    "heads-added": known(
+        "The heads are added or averaged, and W_o wants them side by side.",
+        "The last line of the found class was right.",
+        section=USED,
+        join=lambda outputs: sum(outputs),
+    ),
+    "heads-interleaved": known(
+        "The heads are joined feature by feature: feature 0 of each head first.",
+        "Head 0 gives the first d features that W_o gets. The last line of the found class was "
+        "right.",
+        section=USED,
+        join=lambda outputs: torch.stack(outputs, -1).flatten(2),
+    ),
+    "bias-for-the-heads": known(
+        "The layers of your heads have biases.",
+        "The found class had none, and nobody asks for more parameters.",
+        section=USED,
+        bias="heads",
+    ),
+    "bias-for-W_o": known(
+        "Your W_o has a bias.",
+        "The found class had none, and nobody asks for more parameters.",
+        section=USED,
+        bias="W_o",
+    ),
     "softmax-over-queries": known(
         "Your weights sum to 1 over the queries.",
         "Each query shares out one unit of attention among the keys.",
@@ -165,6 +277,17 @@ MODULE = {
         weigh=lambda scores: scores.softmax(-2),
     ),
 }
+
+PAIRED = (  # the rest hides other mistakes, or is seldom made
+    "weights-cut-off",
+    "values-cut-off",
+    "not-scaled",
+    "scaled-by-d_model",
+    "scaled-by-d",
+    "queries-and-keys-swapped",
+    "keys-and-values-swapped",
+    "softmax-over-queries",
+)
 
 TASK = Task(
     "11-MendedAttention",
@@ -175,6 +298,6 @@ TASK = Task(
     kind="class",
     mistakes=read_again(GRADIENT, MODULE),
     build=build_module,
-    alone=tuple(MODULE),
+    alone=tuple(id for id in MODULE if id not in PAIRED),
     number=3,
 )

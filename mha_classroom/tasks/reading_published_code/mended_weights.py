@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from mha_classroom.checks.examining import is_floats
 from mha_classroom.checks.task import Case, Task, known, read_again
 
 
@@ -35,14 +36,16 @@ def low_case(draw):
 
 def build_weights(
     fit=lambda real: real[:, None, None],
+    fit_heads=None,
     hide=lambda scores, allowed, axis: scores.masked_fill(~allowed, -math.inf).softmax(axis),
     empty=lambda weights: weights.nan_to_num(0.0),
     axis=-1,
 ):
-    """fit: the mask, so that it fits (B, H, L, S). empty: what becomes of rows without a key."""
+    """fit, fit_heads: the mask, so that it fits (B, H, L, S). empty: what becomes of rows without a
+    key."""
 
     def mended_weights(scores, real):
-        allowed = fit(real)
+        allowed = fit_heads(real, scores.shape[1]) if fit_heads else fit(real)
         return empty(hide(scores, allowed, axis))
 
     return mended_weights
@@ -53,12 +56,44 @@ def filled(fill):
     return lambda scores, allowed, axis: scores.masked_fill(~allowed, fill).softmax(axis) * allowed
 
 
+def weights_stages(inputs):
+    scores, allowed = inputs["scores"], inputs["real"][:, None, None]
+    hidden = scores.masked_fill(~allowed, -math.inf)
+    return {"the softmax over the words": hidden.softmax(-1).nan_to_num(0.0)}
+
+
+def by_exp(shift):
+    """shift: what is subtracted before exp."""
+
+    def hide(scores, allowed, axis):
+        e = (scores - shift(scores)).exp() * allowed
+        return e / e.sum(axis, keepdim=True)
+
+    return hide
+
+
+def falls_short(inputs, weights):
+    """Whether each row is the right one times a number from 0 to 1."""
+    right = build_weights()(inputs["scores"], inputs["real"])
+    if not is_floats(weights, right.shape):
+        return False
+    sums = weights.double().sum(-1, keepdim=True)
+    return bool((weights - sums * right).abs().max() < 1e-6 and sums.max() < 1 + 1e-6)
+
+
 def beside_heads(real):
     return real[:, None]
 
 
 def uniform(weights):
     return weights.nan_to_num(1 / weights.shape[-1])
+
+
+def sum_made_larger(scores, real):
+    allowed = real[:, None, None]
+    e = (scores - scores.masked_fill(~allowed, -1e300).amax(-1, keepdim=True)).clamp(max=0).exp()
+    e = e * allowed
+    return e / (e.sum(-1, keepdim=True) + 1e-3)
 
 
 BROADCAST = "Text C: right, and then once more"
@@ -135,6 +170,96 @@ WEIGHTS = {
         section=TESTS,
         hide=lambda scores, allowed, axis: scores.softmax(axis) * allowed,
     ),
+    "masks-on-the-wrong-sequences": known(
+        "You repeat the masks one after another, and a sequence gets those of others.",
+        "With repeat come all sequences for head 0, then all for head 1. Sequence b needs its own "
+        "mask H times in a row. And a size of 1 needs no copies.",
+        fit_heads=lambda real, H: real.repeat(H, 1).view(len(real), H, 1, -1),
+    ),
+    "batch-where-queries-are": known(
+        "Your mask is (1, 1, B, S): the sequences stand where the queries are.",
+        "Scores are (B, H, L, S). Which axes of the mask need size 1?",
+        fit=lambda real: real[None, None],
+    ),
+    "scores-times-the-mask": known(
+        "You multiply the scores by the mask before the softmax: a score of 0 still gets weight.",
+        "exp(0) is 1. Which number has an exp of 0?",
+        section=TESTS,
+        hide=lambda scores, allowed, axis: (
+            (scores * allowed).softmax(axis) * allowed.any(-1, keepdim=True)
+        ),
+    ),
+    "scores-times-the-mask-twice": known(
+        "You multiply by the mask before the softmax and after it: in the sum by which all are "
+        "divided padding still counts.",
+        "exp(0) is 1. Which number has an exp of 0?",
+        section=TESTS,
+        hide=lambda scores, allowed, axis: (scores * allowed).softmax(axis) * allowed,
+    ),
+    "hidden-scores-minus-100": known(
+        "The hidden scores are set to a number like −100, and real scores can be far lower.",
+        "Scores may have any size. If those of the words are lower than your number, the padding "
+        "gets their weight, and a product with the mask afterwards does not give it back.",
+        section=LENGTH_0,
+        hide=filled(-100.0),
+    ),
+    "weights-of-1-without-a-word": known(
+        "A sequence without a word gets weights of 1.",
+        "The number that nan_to_num puts in place of NaN is the weight there. Its queries have "
+        "nothing to attend to.",
+        section=LENGTH_0,
+        empty=lambda weights: weights.nan_to_num(1.0),
+    ),
+    "all-0-for-one-without-a-word": known(
+        "If one sequence has no word, all sequences get zeros.",
+        "The others have words. Ask each sequence for itself.",
+        section=LENGTH_0,
+        hide=lambda scores, allowed, axis: (
+            scores.masked_fill(~allowed, -math.inf).softmax(axis) * allowed.any(-1).all()
+        ),
+    ),
+    "queries-masked-too": known(
+        "Your mask hides rows as well as columns.",
+        "Scores have L rows, and real speaks of the S keys. A query may be anything.",
+        section=TESTS,
+        fit=lambda real: real[:, None, None] & real[:, None, :, None],
+    ),
+    "mask-added": known(
+        "You add the mask to the scores: a word gets 1 more than padding, and padding still gets "
+        "weight.",
+        "True counts as 1 in a sum. A hidden score has to become so low that its exp is 0.",
+        section=TESTS,
+        hide=lambda scores, allowed, axis: (scores + allowed.double()).softmax(axis),
+    ),
+    "mask-times-infinity": known(
+        "You multiply a mask by infinity, and 0 · inf is NaN.",
+        "Where the mask is 0 nothing is to be added. masked_fill puts a number in, without a "
+        "product.",
+        section=TESTS,
+        hide=lambda scores, allowed, axis: (scores + (~allowed) * -math.inf).softmax(axis),
+    ),
+    "exp-without-maximum": known(
+        "exp of a large score is infinite, and infinity divided by infinity is NaN. nan_to_num "
+        "makes 0 of it, and a row of words has no weight.",
+        "torch.softmax subtracts the largest score of a row first.",
+        section=LENGTH_0,
+        hide=by_exp(lambda scores: 0.0),
+    ),
+    "maximum-of-the-padding": known(
+        "Padding takes part before it is hidden: its score is the maximum that you subtract, or it "
+        "is in a softmax that you divide again.",
+        "If padding has a much higher score than all words, exp makes 0 of every word. Hide first.",
+        section=LENGTH_0,
+        hide=by_exp(lambda scores: scores.amax(-1, keepdim=True)),
+    ),
+    "only-real-rows-of-the-batch": known(
+        "Either all sequences get weights or none: you ask whether there is a word anywhere.",
+        "Each sequence may be without a word. Which axis of real counts the words of one sequence?",
+        section=LENGTH_0,
+        hide=lambda scores, allowed, axis: (
+            scores.masked_fill(~allowed, -1e30).softmax(axis) * allowed.any()
+        ),
+    ),
     "softmax-over-heads": known(
         "Your weights sum to 1 over the heads.",
         "Each query of each head shares out one unit of attention among the keys.",
@@ -147,6 +272,20 @@ WEIGHTS = {
         section=TESTS,
         axis=-2,
     ),
+    "softmax-over-the-batch": known(
+        "Your weights sum to 1 over the sequences.",
+        "Each query shares out one unit of attention among the keys.",
+        section=TESTS,
+        axis=0,
+    ),
+    "sum-made-larger": known(
+        "Your rows are in proportion, and they sum to less than 1.",
+        "Is a number added to the sum that you divide by, to keep it from being 0? It makes all "
+        "weights smaller. Only the rows without a word have no sum.",
+        section=LENGTH_0,
+        wrong=sum_made_larger,
+        shows=falls_short,
+    ),
 }
 
 TASK = Task(
@@ -155,6 +294,7 @@ TASK = Task(
     weighing_cases,
     mistakes=read_again(BROADCAST, WEIGHTS),
     build=build_weights,
+    stages=weights_stages,
     alone=(
         "found",
         "mask-beside-the-heads",
@@ -163,6 +303,15 @@ TASK = Task(
         "softmax-over-queries",
         "lengths-made-of-the-mask",
         "mask-of-the-first",
+        "masks-on-the-wrong-sequences",
+        "batch-where-queries-are",
+        "scores-times-the-mask-twice",
+        "hidden-scores-minus-100",
+        "all-0-for-one-without-a-word",
+        "queries-masked-too",
+        "softmax-over-the-batch",
+        "mask-times-infinity",
+        "only-real-rows-of-the-batch",
     ),
     number=4,
 )

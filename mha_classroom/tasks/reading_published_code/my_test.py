@@ -53,7 +53,7 @@ MINE = {
         tries=((5, 5, [[5, 5]], 1), (5, 7, [[7, 7]], 1), (4, 6, [[6, 6]], 3000)),
     ),
     "one-tensor": known(
-        "Queries, keys and values are one tensor in your test.",
+        "The values are the keys in your test, or queries, keys and values are one tensor.",
         "Values that are made from the keys are right by chance then.",
         section=EQUAL,
         tries=(SHORT, (5, 5, [[5, 3], [0, 4]], 1), (5, 5, [[5, 3]], 3000)),

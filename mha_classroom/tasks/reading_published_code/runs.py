@@ -67,8 +67,8 @@ NAMES = list(ALL)
 def run_test(answer, inputs):
     """What a test says of implementations: True, False, or what else came of it, in words.
 
-    An AssertionError is False. Any other exception is named, and is raised if there is nothing
-    else, since then it is the test that fails.
+    An AssertionError is False. Any other exception is named with what it says, and is raised if
+    there is nothing else, since then it is the test that fails.
     """
     said, errors = {}, []
     for number in inputs["implementations"].tolist():
@@ -79,7 +79,7 @@ def run_test(answer, inputs):
         except NotImplementedError:
             raise
         except Exception as error:
-            said[number] = f"raises {type(error).__name__}"
+            said[number] = f"raises {type(error).__name__}: {error}"[:MOST]
             errors.append(error)
     if len(errors) == len(said):
         raise errors[0]
@@ -91,6 +91,7 @@ def copied(Attention):
     return type(Attention.__name__, (Attention,), {"__qualname__": Attention.__qualname__})
 
 
+MOST = 160  # letters of what an exception says
 NOTHING = "nothing"  # returned, as by a test that only asserts
 
 
@@ -155,6 +156,10 @@ def first_length(queries, keys, values, lens):
     return attend(queries, keys, values, None if lens is None else lens[:1].expand(len(lens)))
 
 
+def last_length(queries, keys, values, lens):
+    return attend(queries, keys, values, None if lens is None else lens[-1:].expand(len(lens)))
+
+
 def longest_length(queries, keys, values, lens):
     return attend(queries, keys, values, None if lens is None else lens.amax().expand(len(lens)))
 
@@ -177,7 +182,15 @@ def centred_queries(queries, keys, values, lens):
 
 def values_left(queries, keys, values, lens):
     output = attend(queries, keys, values, lens)
-    return output + 1e-4 * values[:, -1:]
+    return output + 2e-8 * values[:, -1:]
+
+
+def values_taken_off(queries, keys, values, lens):
+    return attend(queries, keys, values, lens) - 2e-8 * values[:, -1:]
+
+
+def rows_moved(queries, keys, values, lens):
+    return attend(queries, keys, values, lens).roll(1, dims=1)
 
 
 def softmax_over_queries(queries, keys, values, lens):
@@ -189,6 +202,18 @@ def softmax_over_queries(queries, keys, values, lens):
 
 def not_scaled(queries, keys, values, lens):
     return attend(4 * queries, keys, values, lens)
+
+
+def padding_cut_off(queries, keys, values, lens):
+    """Right, and what it does not look at may be NaN."""
+    ends = [keys.shape[1]] * len(queries) if lens is None else lens[: len(queries)].tolist()
+    rows = [slice(b, b + 1) for b in range(len(ends))]
+    return torch.cat(
+        [
+            attend(queries[row], keys[row, :end], values[row, :end], None)
+            for row, end in zip(rows, ends, strict=True)
+        ]
+    )
 
 
 def attend(queries, keys, values, lens, hide=None):
@@ -213,11 +238,15 @@ SUSPECTS = (
     causal,
     padding_in_the_sum,
     first_length,
+    last_length,
     longest_length,
     one_key_too_many,
     scaled_by_padding,
     values_left,
+    values_taken_off,
+    rows_moved,
     softmax_over_queries,
+    padding_cut_off,
 )
 PROMISES = ("padding", "order of keys", "order of queries", "batch")
 

@@ -34,6 +34,17 @@ def _added(inverted=False):
     return shows
 
 
+def own_place_hidden(mask):
+    """The mask without its diagonal, but for word 0."""
+    below = mask.tril(-1)
+    below[..., 0, 0] = mask[..., 0, 0]
+    return below
+
+
+def _causal_of_any_size(inputs, mask):
+    return torch.is_tensor(mask) and mask.dim() == 2 and mask.equal(build_mask()(len(mask)))
+
+
 OPPOSITE = "Two meanings of True"
 AXES = "A mask with one axis too many, or too few"
 
@@ -140,10 +151,16 @@ MASK = {
         "square.",
         wrong=lambda n: torch.arange(1, n + 1),
     ),
+    "hides-itself-but-for-word-0": known(
+        "None of your words but word 0 may look at itself.",
+        "Word t may see words 0 to t, itself included, whatever t is. A slice :t ends before t.",
+        turn=own_place_hidden,
+    ),
     "always-the-same-size": known(
-        "Your mask is 3 by 3 whatever num_steps is.",
+        "Your mask has the same size whatever num_steps is.",
         "The task's argument says how many words there are.",
         wrong=lambda n: build_mask()(3),
+        shows=_causal_of_any_size,
     ),
 }
 

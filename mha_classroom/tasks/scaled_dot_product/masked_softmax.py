@@ -5,7 +5,7 @@ import math
 import torch
 
 from mha_classroom.checks.task import Case, Mistake, Task, by_id, known, read_again, unchanged
-from mha_classroom.tasks.attention_math.softmax import a_little_less
+from mha_classroom.tasks.attention_math.softmax import LIMITS, a_little_less, near
 from mha_course import attention
 
 
@@ -343,8 +343,8 @@ HAD_A_SAY = {
         "Next to hidden scores that are far larger, your rows stay empty: hidden keys have a say, "
         "in a softmax that comes before the hiding or in the largest score that is taken off.",
         "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
-        "leaves nothing for the real keys, although they should share 1. That you avoid dividing "
-        "by 0 only hides it. At which step are hidden keys looked at for the last time?",
+        "leaves nothing for the real keys, although they should share 1. That no NaN comes of it "
+        "only hides it. At which step are hidden keys looked at for the last time?",
         hide=_renormalised(1e-12),
     ),
     "largest-of-hidden-keys": known(
@@ -357,6 +357,101 @@ HAD_A_SAY = {
     ),
 }
 HAD_A_SAY = read_again(PADDING, HAD_A_SAY)
+
+
+# Of 2.4 as well.
+KINDS = {
+    "lengths-of-sequences-only": known(
+        "It works with one length a sequence, and raises with one length a query.",
+        "Lengths come as (B,) or as (B, L). Next to scores (B, L, S), which axes of size 1 does "
+        "the one need, and which the other?",
+        see=lambda s, lens: torch.arange(s.shape[-1]) < lens[:, None, None],
+    ),
+    "one-number-a-sequence": known(
+        "It works with one length a sequence, and raises with one length a query: you make one "
+        "whole number of what belongs to a sequence.",
+        "Lengths come as (B,) or as (B, L), and in the second case each query of a sequence has a "
+        "length of its own.",
+        see=lambda s, lens: right_mask(s, torch.tensor([int(length) for length in lens])),
+    ),
+    "lengths-of-queries-only": known(
+        "It works with one length a query, and raises with one length a sequence.",
+        "Lengths come as (B,) or as (B, L). A tensor with one axis cannot be indexed as if it had "
+        "two: it has to get the axis of queries first.",
+        see=lambda s, lens: torch.arange(s.shape[-1]) < lens[:, :, None],
+    ),
+    "axis-2-of-all-lengths": known(
+        "It works with one length a query, and raises with one length a sequence.",
+        "Lengths come as (B,) or as (B, L). A tensor with one axis cannot get an axis 2: it has to "
+        "get the axis of queries first.",
+        see=lambda s, lens: torch.arange(s.shape[-1]) < lens.unsqueeze(2),
+    ),
+}
+KINDS = read_again(AXES, KINDS)
+
+
+def _without_none(use):
+    """An answer that uses its lengths without a look whether there are any."""
+
+    def masked_softmax(scores, valid_lens=None):
+        if valid_lens is None:
+            use(scores, valid_lens)
+        return build_masked_softmax()(scores, valid_lens)
+
+    return masked_softmax
+
+
+def _along_queries_where_it_fits(scores, lens):
+    batch, num_queries, _ = scores.shape
+    if lens.numel() == num_queries:
+        lens = lens.reshape(1, num_queries).expand(batch, -1)
+    return right_mask(scores, lens)
+
+
+def _none_if_all_are_0(scores, valid_lens=None):
+    if valid_lens is not None and not valid_lens.any():
+        valid_lens = None
+    return build_masked_softmax()(scores, valid_lens)
+
+
+def _padding_asks_nothing(scores, valid_lens=None):
+    weights = build_masked_softmax()(scores, valid_lens)
+    if valid_lens is None or valid_lens.dim() == 2:
+        return weights
+    asks = torch.arange(scores.shape[1]) < valid_lens[:, None]
+    return weights * asks[:, :, None]
+
+
+def cut_off_scores(scores, axis=-1, mask=None):
+    """The weights of scores that are cut off, whether before they are hidden or afterwards."""
+    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
+    for limit in LIMITS:
+        for cut in (scores.clamp(-limit, limit), scores.clamp(max=limit)):
+            weights = cut.masked_fill(~mask, -math.inf).softmax(axis)
+            yield weights.masked_fill(~mask, 0.0)
+
+
+def shows_cut_off(inputs, result):
+    """Whether a masked softmax is that of scores that are cut off."""
+    scores, lens = inputs["scores"], inputs.get("valid_lens")
+    mask = None if lens is None else right_mask(scores, lens).expand_as(scores)
+    return any(near(weights, result) for weights in cut_off_scores(scores, mask=mask))
+
+
+def _cut_off(scores, mask, axis):
+    return hidden_before(scores.clamp(-50, 50), mask, axis)
+
+
+CUT_OFF = Mistake(
+    "scores-cut-off",
+    "You cut large scores off so that their powers stay finite.",
+    "990 and 1000 both become the same number, and the difference between them, which is all that "
+    "counts, is gone. Scores can be moved instead of cut: a softmax stays the same if one number "
+    "is taken off a whole row.",
+    PADDING,
+    parts=_everywhere(_cut_off),
+    shows=shows_cut_off,
+)
 
 
 def _lowered(scores, mask, axis):
@@ -470,20 +565,62 @@ SOFTMAX = {
         "Padding stands at the end of a sequence: a length of 2 means that keys 0 and 1 are real.",
         see=lambda scores, lens: mask_where(torch.ge)(scores, scores.shape[-1] - lens),
     ),
-    "lengths-of-sequences-only": known(
-        "It works with one length a sequence, and raises with one length a query.",
-        "Lengths come as (B,) or as (B, L). Next to scores (B, L, S), which axes of size 1 does "
-        "the one need, and which the other?",
+    "lengths-by-their-number": known(
+        "You tell the two kinds of lengths apart by how many there are: where there are as many "
+        "sequences as queries, the one is taken for the other.",
+        "One length a sequence holds for all its queries. (B,) and (B, L) differ in something "
+        "that no size can hide: how many axes they have.",
         section=AXES,
-        see=lambda s, lens: torch.arange(s.shape[-1]) < lens[:, None, None],
+        see=_along_queries_where_it_fits,
     ),
-    "lengths-of-queries-only": known(
-        "It works with one length a query, and raises with one length a sequence.",
-        "Lengths come as (B,) or as (B, L). A tensor with one axis cannot be indexed as if it had "
-        "two: it has to get the axis of queries first.",
-        section=AXES,
-        see=lambda s, lens: torch.arange(s.shape[-1]) < lens[:, :, None],
+    "length-0-for-none": known(
+        "Where all lengths are 0 you hide nothing, as if there were no lengths.",
+        "None means all keys, a length of 0 means none of them. 0 counts as False where Python "
+        "asks for a truth: what has to be asked for is None itself.",
+        section=NOTHING,
+        wrong=_none_if_all_are_0,
     ),
+    "none-not-expected": known(
+        "It raises without lengths.",
+        "valid_lens may be None, which is no tensor and has nothing to compare with. Then all keys "
+        "may be seen.",
+        wrong=_without_none(lambda scores, lens: torch.arange(scores.shape[-1]) < lens),
+    ),
+    "none-asked-for-its-axes": known(
+        "It raises without lengths.",
+        "valid_lens may be None, which is no tensor and has no axes. Then all keys may be seen.",
+        wrong=_without_none(lambda scores, lens: lens.dim()),
+    ),
+    "none-viewed": known(
+        "It raises without lengths.",
+        "valid_lens may be None, which is no tensor and has no shape. Then all keys may be seen.",
+        wrong=_without_none(lambda scores, lens: lens.view(-1)),
+    ),
+    "none-reshaped": known(
+        "It raises without lengths.",
+        "valid_lens may be None, which is no tensor and has no shape. Then all keys may be seen.",
+        wrong=_without_none(lambda scores, lens: lens.reshape(-1)),
+    ),
+    "none-indexed": known(
+        "It raises without lengths.",
+        "valid_lens may be None, which is no tensor and cannot be indexed. Then all keys may be "
+        "seen.",
+        wrong=_without_none(lambda scores, lens: lens[:, None]),
+    ),
+    "padding-asks-nothing": known(
+        "With one length a sequence, the rows past it are zeros: you hide queries as well.",
+        "A length says how many keys there are to look at, for every query of the sequence. What "
+        "padding asks does no harm, since nobody looks at its answer.",
+        wrong=_padding_asks_nothing,
+    ),
+    "length-0-of-a-query-counts-as-1": known(
+        "With one length a query, you turn lengths of 0 into 1.",
+        "That keeps NaN away, and makes a query without any real key attend to padding. Its row "
+        "has to be zeros, with either kind of lengths.",
+        section=NOTHING,
+        see=lambda scores, lens: right_mask(scores, lens if lens.dim() == 1 else lens.clamp(min=1)),
+    ),
+    **by_id(KINDS),
     **by_id(HIDING),
     **by_id(OTHER_SHARES),
     "softmax-over-queries-with-lengths": known(
@@ -531,11 +668,12 @@ SOFTMAX = {
     ),
     "lowered-by-1000": known(
         "You lower hidden scores by too little: some are 2000 above the others and win even so.",
-        "Scores may be of any size, so nothing that is subtracted from them is sure to do, unless "
-        "it is infinite.",
+        "Scores go from -1000 to 1000 here. What is subtracted has to bring the highest of them "
+        "below the lowest, and far below.",
         section=NOTHING,
         hide=_lowered,
     ),
+    **by_id([CUT_OFF]),
     "masked-scores-1e-9": known(
         hide=filled(1e-9),
         twin="masked-scores-0",
@@ -588,7 +726,10 @@ TASK = Task(
         "softmax-over-queries-with-lengths",
         "small-number-in-the-sum",
         "fill-of-minus-1000-then-zeros",
-        "lengths-of-queries-only",
+        *(mistake.id for mistake in KINDS),
+        "scores-cut-off",
+        "lengths-by-their-number",
+        "length-0-of-a-query-counts-as-1",
         "naive-exp-nan-to-zeros",
         "one-maximum-for-the-table",
         "divided-by-the-sum",

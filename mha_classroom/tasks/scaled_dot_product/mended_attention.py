@@ -5,6 +5,7 @@ standard deviation 1 by measuring it over all words of all sequences, which is t
 """
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -19,22 +20,32 @@ from mha_classroom.checks.task import (
     unchanged,
     without,
 )
-from mha_classroom.tasks.scaled_dot_product.causal_mask import build_mask, causal_mask
+from mha_classroom.tasks.attention_math.softmax import near
+from mha_classroom.tasks.scaled_dot_product.causal_mask import (
+    build_mask,
+    causal_mask,
+    own_place_hidden,
+)
 from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
+    CUT_OFF,
     FILLS,
     HAD_A_SAY,
     NAIVE_EXP,
     OTHER_SHARES,
+    cut_off_scores,
     filled,
     hidden_after,
 )
 from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import (
     FINISHED,
     HIDES_OTHERS,
+    RARE_SCALES,
     RESULTS,
+    ROOT_OF_VALUES,
     attention_stages,
     build_attention,
     make_qkv,
+    shows_weights,
 )
 from mha_classroom.tasks.scaled_dot_product.scaled_scores import USUAL_SCALES, make_batch
 from mha_course import attention
@@ -97,6 +108,51 @@ def _next_word_left_in_the_sum(scores, mask, axis):
     return filled(-math.inf)(scores, wider, axis) * mask
 
 
+def _centred_so_far(queries, keys):
+    """Scores with keys less the mean of the keys up to each."""
+    counts = torch.arange(1, keys.shape[1] + 1, dtype=keys.dtype)
+    return queries @ (keys - keys.cumsum(1) / counts[:, None]).mT
+
+
+def _centred_over_the_batch(queries, keys):
+    return queries @ (keys - keys.mean(dim=0, keepdim=True)).mT
+
+
+def _measured_in_what_is_seen(correction=1, block=False):
+    """The weights where each word divides by the standard deviation of the scores that it sees.
+
+    block: of all scores up to its own row and column.
+    """
+
+    def weigh(scores):
+        weights = torch.zeros_like(scores)
+        for t in range(scores.shape[1]):
+            seen = scores[:, t : t + 1, : t + 1]
+            if t:
+                part = scores[:, : t + 1, : t + 1] if block else seen
+                seen = seen / part.std((1, 2), correction=correction, keepdim=True)
+            weights[:, t : t + 1, : t + 1] = seen.softmax(-1)
+        return weights
+
+    return weigh
+
+
+def _with_measured_weights(queries, keys, values):
+    weights = _measured_in_what_is_seen()(queries @ keys.mT)
+    return weights @ values, weights
+
+
+def _shows_measured(inputs, scores, weights):
+    ways = [_measured_in_what_is_seen(c, block) for c in (0, 1) for block in (False, True)]
+    others = weights[:, 1:]
+    return any(near(weigh(scores)[:, 1:], others) for weigh in ways)
+
+
+def _shows_cut_off(inputs, scores, weights):
+    mask = causal_mask(scores.shape[1]).expand_as(scores)
+    return any(near(cut, weights) for cut in cut_off_scores(scores, mask=mask))
+
+
 OPPOSITE = "Two meanings of True"
 LEAK = "Does it see the future?"
 LARGE = "Wide vectors have large scores"
@@ -145,6 +201,39 @@ MENDED = {
         section=LARGE,
         scale=_measured(-1),
     ),
+    "scale-measured-in-what-is-seen": known(
+        "You measure the standard deviation of the scores that each word sees.",
+        "Nothing leaks, but the scores are not scaled as in the lesson: two scores that differ "
+        "little come out as far apart as two that differ much. The lesson divides by a number "
+        "that depends on no word at all. Which one?",
+        section=LARGE,
+        wrong=_with_measured_weights,
+        shows=shows_weights(_shows_measured),
+    ),
+    "scale-measured-next-word-visible": known(
+        "You still divide by a standard deviation that is measured, words to come and all, and "
+        "each word sees the next one too.",
+        "The lesson divides by a number that depends on no word at all. And which diagonal is the "
+        "first that has to be hidden?",
+        section=LARGE,
+        scale=_measured(),
+        see=_triangle(shift=1),
+    ),
+    "keys-centred-so-far": known(
+        "You take off each key the mean of the keys up to it.",
+        "Nothing leaks, but each key is shifted by a vector of its own, which changes the scores. "
+        "What does it do to the weights of a row if the same vector is taken off all keys: is it "
+        "needed at all?",
+        section=LEAK,
+        product=_centred_so_far,
+    ),
+    "keys-centred-over-the-batch": known(
+        "You take off each key the mean over the sequences of the batch.",
+        "Sequences in a batch have nothing to do with each other: the keys of one now depend on "
+        "the others. Is it needed to centre the keys at all?",
+        section=LEAK,
+        product=_centred_over_the_batch,
+    ),
     "next-word-visible": known(
         "Each word sees the next one too: the weights right of the diagonal are not 0.",
         "It is the very word that a model is to predict. Which diagonal is the first that has to "
@@ -191,6 +280,17 @@ MENDED = {
         "Word t may see words 0 to t, itself included.",
         see=_triangle(shift=-1),
         empty=lambda count: 1 / count,
+    ),
+    "hides-itself-but-for-word-0": known(
+        "None of your words but word 0 may look at itself.",
+        "Word t may see words 0 to t, itself included, whatever t is. A slice :t ends before t.",
+        see=_triangle(turn=own_place_hidden),
+    ),
+    "mask-of-the-batch": known(
+        "Your mask is as large as the batch: len of a tensor is its first axis.",
+        "Words hide words from each other, so the mask has a row and a column for each word. For "
+        "a batch of one it hides nothing.",
+        see=lambda scores, lens: build_mask()(len(scores)),
     ),
     "mask-inverted": known(
         "Your words see what comes later and nothing else; the last one has nothing to look at.",
@@ -254,6 +354,9 @@ MENDED = {
         see=lambda scores, lens: torch.arange(scores.shape[-1]) < lens[0, :, None, None],
     ),
     **by_id(USUAL_SCALES),
+    **by_id(RARE_SCALES),
+    **by_id([ROOT_OF_VALUES]),
+    **by_id([replace(CUT_OFF, shows=shows_weights(_shows_cut_off))]),
     "divided-by-root-of-keys": known(
         "You divide by the root of the number of words, √L.",
         "A score is one query with one key. How large it gets depends on how many numbers the two "
@@ -280,6 +383,11 @@ TASK = Task(
         "scale-measured-in-each-sentence",
         "scale-measured-in-each-sentence-centred",
         "scale-measured-in-each-row",
+        "scale-measured-next-word-visible",
+        "keys-centred-so-far",
+        "keys-centred-over-the-batch",
+        "hides-itself-but-for-word-0",
+        "mask-of-the-batch",
         "next-word-in-the-sum",
         "divided-by-count",
         "zero-times-infinity",

@@ -108,6 +108,30 @@ def _rows_compared(sentences):
     return (sentences[:, None] == sentences[None]) & right_causal(sentences.shape[1])
 
 
+def _last_word_is_padding(sentences):
+    real = sentences >= 0
+    full = real.all(1)
+    real[full, -1] = False
+    return real
+
+
+def _lower_numbers_begin(sentences):
+    """Words see from where their number would stand if numbers grew."""
+    mask, steps = [], torch.arange(sentences.shape[1])
+    for row in sentences:
+        filled = torch.where(row < 0, 10**6, row)
+        mask.append((steps >= torch.searchsorted(filled, filled)[:, None]) & (row >= 0)[:, None])
+    return torch.stack(mask).tril()
+
+
+def _blocks_of_real_words(sentences):
+    tables = []
+    for row in sentences:
+        counts = torch.unique_consecutive(row[row >= 0], return_counts=True)[1]
+        tables.append(torch.block_diag(*(right_causal(count) for count in counts)))
+    return torch.stack(tables)
+
+
 PADDING = "Hiding padding"
 FUTURE = "Hiding the future"
 OPPOSITE = "Two meanings of True"
@@ -122,7 +146,7 @@ PACKED = {
         real=_every,
     ),
     "padding-sees-itself": known(
-        "Each padding attends to itself.",
+        "Each word of padding attends to itself.",
         "That keeps NaN away in some libraries. This task asks for rows that are False from end "
         "to end, as in the rest of the lesson.",
         section="Nothing to attend to",
@@ -146,6 +170,46 @@ PACKED = {
         "1 · 2 is above 0 as well, though these are two sentences, and 0 · 0 is not, though it is "
         "one. -1 · -1 is: two words of padding.",
         wrong=_product_above_0,
+    ),
+    "product-for-square": known(
+        "You ask whether the product of two numbers is the square of the first.",
+        "That is so for equal numbers, and for 0, whose product with any number is 0: sentence 0 "
+        "sees all sentences. Which comparison asks for equal numbers and nothing else?",
+        same=lambda s: s[:, :, None] * s[:, None] == s[:, :, None] ** 2,
+    ),
+    "last-number-missed": known(
+        "The sentence with the largest number of a row is missing.",
+        "range(n) ends before n. And do the numbers have to be counted at all?",
+        real=lambda s: (s >= 0) & (s < s.amax(1, keepdim=True)),
+    ),
+    "last-sentence-taken-for-padding": known(
+        "You take the last number of each row for the mark of padding.",
+        "A row need not have padding. What marks padding is the number -1.",
+        section=PADDING,
+        real=lambda s: s != s[:, -1:],
+    ),
+    "last-word-taken-for-padding": known(
+        "In a row without padding the last word counts as padding.",
+        "Such a row is full: all its words are real.",
+        section=PADDING,
+        real=_last_word_is_padding,
+    ),
+    "first-row-empty": known(
+        "Word 0 of each row sees nothing, not even itself.",
+        "It may see itself, as any word may. If you count words in a loop, with which one does it "
+        "begin?",
+        turn=lambda mask: mask & (torch.arange(mask.shape[1]) > 0)[:, None],
+    ),
+    "numbers-ascending": known(
+        "Your way is right only if the numbers grow from left to right.",
+        "The numbers come in any order: 7 may stand before 2. Which words belong together?",
+        wrong=_lower_numbers_begin,
+    ),
+    "padding-without-a-place": known(
+        "Your tables have rows and columns for real words only, so they differ in size.",
+        "Padding has its rows and columns, too, False from end to end: the result is (B, L, L).",
+        section=PADDING,
+        wrong=_blocks_of_real_words,
     ),
     "either-is-enough": known(
         "You join the conditions with or: the same sentence, or not later.",
@@ -238,6 +302,13 @@ PACKED = {
         section=AXES,
         wrong=_rows_compared,
     ),
+    "rows-compared-and-no-more": known(
+        "You compare rows of the batch with each other, not words, and later words are not hidden.",
+        "The new axis stands in front of the words in one of them and behind them in the other. "
+        "Where do the queries run, and where the keys?",
+        section=AXES,
+        wrong=lambda s: (s[:, None] == s[None]) & (s >= 0)[:, None],
+    ),
     "no-axis-for-the-batch": known(
         "Your mask has no axis for the batch.",
         "Each row is packed in its own way, so each has a table of its own: (B, L, L).",
@@ -272,6 +343,9 @@ TASK = Task(
     mistakes=read_again(FUTURE, PACKED),
     build=build_packed,
     alone=(
+        "last-sentence-taken-for-padding",
+        "last-word-taken-for-padding",
+        "product-for-square",
         "other-sentences-only",
         "neighbours-compared",
         "no-axis-for-the-batch",

@@ -1,21 +1,27 @@
 """Task 2.4, scaled_dot_product_attention: scores, weights, averages."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import torch
 
 from mha_classroom.checks.task import Case, Mistake, Task, known, read_again, without
 from mha_classroom.tasks.attention_math.attend import FINISHED as FINISHED_PLAIN
+from mha_classroom.tasks.attention_math.softmax import a_little_less, near
 from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
+    CUT_OFF,
     FILLS,
     HAD_A_SAY,
     HIDING,
+    KINDS,
     LENGTHS,
     build_masked_softmax,
     hidden_after,
+    shows_cut_off,
 )
 from mha_classroom.tasks.scaled_dot_product.scaled_scores import (
+    SCALES,
     USUAL_SCALES,
     make_batch,
     not_scaled,
@@ -73,6 +79,7 @@ def attention_cases(draw):
         case("a query of length 0", 2, 3, 5, 2, 7, valid_lens=[[2, 0, 4], [0, 3, 5]]),
         Case("scores up to 900 in size", large),
         Case("scores 1000 and 999", close),
+        case("only lengths of 0", 2, 3, 5, 7, 2, valid_lens=[0, 0]),
         case("one query, values of width 1", 2, 1, 5, 3, 1, valid_lens=[5, 2]),
         case("one key", 2, 3, 1, 5, 2),
     ]
@@ -127,7 +134,35 @@ def _without_nan(softmax, raw, scores, weights):
     return weights.nan_to_num(0.0)
 
 
+def shows_weights(shows):
+    """A `shows` for output and weights, from one for inputs, scaled scores and weights."""
+
+    def shows_both(inputs, results):
+        if not isinstance(results, (tuple, list)) or len(results) != 2:
+            return False
+        output, weights = results
+        scores = score_stages(inputs)["the scaled scores"]
+        if not torch.is_tensor(weights) or weights.shape != scores.shape:
+            return False
+        return near(weights @ inputs["values"], output) and shows(inputs, scores, weights)
+
+    return shows_both
+
+
 # Of `mended_attention` as well.
+ROOT_OF_VALUES = Mistake(
+    "divided-by-root-of-value-width",
+    "You divide by the root of the values' width, √d_v.",
+    "Values have no part in a score. How large a score gets depends on the width of the vectors "
+    "that are multiplied.",
+    "Wide vectors have large scores",
+    parts={"scale": lambda s, q, k, v: s / math.sqrt(v.shape[-1])},
+)
+RARE_SCALES = tuple(
+    mistake
+    for mistake in SCALES
+    if mistake.id in ("divided-by-root-of-batch", "width-of-the-example")
+)
 RESULTS = {
     "output-only": known(
         "You return the output alone.",
@@ -182,6 +217,19 @@ RESULTS = {
         "of them.",
         scale=lambda s, q, k, v: (s / q.shape[-1] ** 0.5).softmax(-1),
     ),
+    "results-swapped-unscaled": known(
+        "You return the weights first and the output second, and you do not scale the scores.",
+        "Whoever calls unpacks them as output, weights. And a score is a sum of d_k products, so "
+        "it grows with the width.",
+        scale=not_scaled,
+        give=lambda output, weights: (weights, output),
+    ),
+    "weights-returned-transposed": known(
+        "Your output is right, but the weights that you return are turned: (B, S, L).",
+        "Rows ask: row i says what query i takes of each key. With as many queries as keys the "
+        "shape does not tell.",
+        shown=lambda softmax, raw, scores, weights: weights.mT,
+    ),
     "weights-transposed": known(
         "You turn the weights before you multiply them with the values.",
         "Row i of the weights is for query i and goes along the keys, and each key has its value. "
@@ -208,21 +256,89 @@ RESULTS = {
 }
 RESULTS = read_again("Put together", RESULTS)
 
+
+def _uniform_weights_left(queries, keys, values, valid_lens=None):
+    output, weights = scaled_dot_product_attention(queries, keys, values, valid_lens)
+    nothing = ~weights.any(-1, keepdim=True)
+    return output, weights.masked_fill(nothing, 1 / weights.shape[-1])
+
+
+def _none_if_all_are_0(queries, keys, values, valid_lens=None):
+    if valid_lens is not None and not valid_lens.any():
+        valid_lens = None
+    return scaled_dot_product_attention(queries, keys, values, valid_lens)
+
+
+def _padding_asks_nothing(queries, keys, values, valid_lens=None):
+    output, weights = scaled_dot_product_attention(queries, keys, values, valid_lens)
+    if valid_lens is None or valid_lens.dim() == 2:
+        return output, weights
+    asks = (torch.arange(queries.shape[1]) < valid_lens[:, None])[:, :, None]
+    return output * asks, weights * asks
+
+
+def _small_number(queries, keys, values, valid_lens=None):
+    weights = scaled_dot_product_attention(queries, keys, values, valid_lens)[1]
+    weights = weights / (weights.sum(-1, keepdim=True) + 1e-3)
+    return weights @ values, weights
+
+
+def _shows_small_number(inputs, scores, weights):
+    right = scaled_dot_product_attention(**inputs)[1]
+    return a_little_less(right, weights) or a_little_less(right, weights, right.sum(-1, True))
+
+
+def _shows_cut_off(inputs, scores, weights):
+    lens = {"valid_lens": inputs["valid_lens"]} if "valid_lens" in inputs else {}
+    return shows_cut_off({"scores": scores} | lens, weights)
+
+
 ATTENTION = (
     *USUAL_SCALES,
-    Mistake(
-        "divided-by-root-of-value-width",
-        "You divide by the root of the values' width, √d_v.",
-        "Values have no part in a score. How large a score gets depends on the width of the "
-        "vectors that are multiplied.",
-        "Wide vectors have large scores",
-        parts={"scale": lambda s, q, k, v: s / math.sqrt(v.shape[-1])},
-    ),
+    *(mistake for mistake in SCALES if mistake.id == "divided-by-root-of-queries"),
+    *RARE_SCALES,
+    ROOT_OF_VALUES,
     *without(LENGTHS, "no-axis-for-queries"),
+    *KINDS,
     *HIDING,
     *HAD_A_SAY,
     *FILLS,
+    replace(CUT_OFF, shows=shows_weights(_shows_cut_off)),
     *RESULTS,
+    Mistake(
+        "length-0-for-none",
+        "Where all lengths are 0 you hide nothing, as if there were no lengths.",
+        "None means all keys, a length of 0 means none of them. 0 counts as False where Python "
+        "asks for a truth: what has to be asked for is None itself.",
+        "Nothing to attend to",
+        _none_if_all_are_0,
+    ),
+    Mistake(
+        "padding-asks-nothing",
+        "With one length a sequence, the rows past it are zeros: you hide queries as well.",
+        "A length says how many keys there are to look at, for every query of the sequence. What "
+        "padding asks does no harm, since nobody looks at its answer.",
+        "Hiding padding",
+        _padding_asks_nothing,
+    ),
+    Mistake(
+        "small-number-in-the-sum",
+        "You add a small number to the sum that you divide by.",
+        "Every row then sums to a little less than 1. Only a row with nothing to attend to has a "
+        "sum of 0 and needs help.",
+        "Nothing to attend to",
+        _small_number,
+        shows=shows_weights(_shows_small_number),
+    ),
+    Mistake(
+        "uniform-left-in-the-weights",
+        "Your output is right, but the weights of a query with nothing to attend to are equal "
+        "shares: you write zeros into the output only.",
+        "Whoever looks at the weights would think that padding was attended to. They have to be "
+        "zeros too.",
+        "Nothing to attend to",
+        _uniform_weights_left,
+    ),
     Mistake(
         "nan-left-in-the-weights",
         "Your output is right, but the weights of a query with nothing to attend to are NaN: you "
@@ -247,6 +363,12 @@ HIDES_OTHERS = (
     "output-only",
     "weights-only",
     "results-swapped",
+    "results-swapped-unscaled",
+    "weights-returned-transposed",
+    "scores-cut-off",
+    "divided-by-root-of-batch",
+    "width-of-the-example",
+    "divided-by-root-of-value-width",
     "scaled-after-softmax",
     "softmax-twice",
     "weights-transposed",
@@ -258,6 +380,7 @@ HIDES_OTHERS = (
 LIBRARY = (
     "torch.nn.modules.activation.MultiheadAttention",
     "torch.nn.functional.multi_head_attention_forward",
+    "torch._native_multi_head_attention",
 )
 
 FINISHED = (*FINISHED_PLAIN, *LIBRARY)
@@ -276,6 +399,8 @@ TASK = Task(
         "one-axis-too-many",
         "naive-exp",
         *(mistake.id for mistake in (*HAD_A_SAY, *FILLS)),
+        *(mistake.id for mistake in KINDS),
+        "divided-by-root-of-queries",
         "nan-left-in-the-weights",
         "values-hidden",
     ),

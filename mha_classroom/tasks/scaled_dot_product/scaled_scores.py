@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged, without
+from mha_classroom.tasks.attention_math.softmax import near
 
 
 def scaled_scores(queries, keys):
@@ -61,6 +62,37 @@ def build_scores(product=lambda q, k: q @ k.mT, scale=right_scale, finish=unchan
     return lambda queries, keys: finish(scale(product(queries, keys), queries, keys))
 
 
+# Roots of widths that models have, and the widths themselves.
+CONSTANTS = tuple(
+    number**power
+    for number in (3, 4, 5, 7, 8, 10, 16, 32, 50, 64, 80, 96, 100, 128, 256, 512, 768, 1000, 1024)
+    for power in (0.5, 1)
+)
+
+
+def _shows_constant(inputs, result):
+    """Whether the scores are the products divided by a number that somebody may have in mind."""
+    products = inputs["queries"] @ inputs["keys"].mT
+    return any(near(products / number, result) for number in CONSTANTS)
+
+
+def _shows_deviation(inputs, result):
+    """Whether the scores are divided by their standard deviation along some axes."""
+    products = inputs["queries"] @ inputs["keys"].mT
+    for axes in ((0, 1, 2), -1, 0, 1, (1, 2)):
+        squares = (products - products.mean(axes, keepdim=True)).square()
+        total = squares.sum(axes, keepdim=True)
+        count = squares.numel() // total.numel()
+        if any(near(products / (total / n).sqrt(), result) for n in (count, count - 1)):
+            return True
+    return False
+
+
+def _shows_rounded(inputs, result):
+    products, root = inputs["queries"] @ inputs["keys"].mT, inputs["queries"].shape[-1] ** 0.5
+    return any(near(products / round(root, digits), result) for digits in (1, 2, 3, 4))
+
+
 LARGE = "Wide vectors have large scores"
 SCORE = "Scaled scores"
 
@@ -110,6 +142,13 @@ SCALES = {
         section=LARGE,
         scale=_times(lambda q, k: q.shape[1] ** -0.5),
     ),
+    "divided-by-root-of-batch": known(
+        "You divide by the root of the number of sequences: len of a tensor is its first axis.",
+        "A score is one query with one key. How large it gets depends on how many numbers the two "
+        "have, not on how many sequences lie side by side.",
+        section=LARGE,
+        scale=_times(lambda q, k: len(q) ** -0.5),
+    ),
     "width-of-the-example": known(
         "You always divide by 2.",
         "That is √d_k for d_k = 4, as in the lesson's example. Other queries have other widths.",
@@ -137,6 +176,7 @@ SCALES = read_again(SCORE, SCALES)
 # Whoever makes one of the others makes it here.
 USUAL_SCALES = without(
     SCALES,
+    "divided-by-root-of-batch",
     "divided-by-twice-the-width",
     "divided-by-root-of-queries",
     "multiplied-by-root",
@@ -151,6 +191,56 @@ SCORES = {
         "You divide with //, which cuts the scores down to whole numbers.",
         "Two keys with the scores 1.9 and 1.1 would come out alike.",
         scale=lambda scores, q, k: scores // math.sqrt(q.shape[-1]),
+    ),
+    "always-the-same-number": known(
+        "You divide by a number that stands in your code, whatever the width is.",
+        "That fits one width at most. Queries and keys have a shape that says how wide they are.",
+        scale=_times(lambda q, k: 1 / 8),
+        shows=_shows_constant,
+    ),
+    "divided-by-the-standard-deviation": known(
+        "You divide the scores by their own standard deviation.",
+        "It is near to what is wanted for random numbers, but it changes with every batch, and "
+        "with it each score: one key changes the scores of all others. Scaling uses the width "
+        "alone, whatever the numbers are.",
+        section=LARGE,
+        scale=lambda scores, q, k: scores / scores.std(),
+        shows=_shows_deviation,
+    ),
+    "root-rounded-to-digits": known(
+        "You round the root to a few digits.",
+        "Nothing is won by it, and the scores come out wrong by what is cut off.",
+        scale=_times(lambda q, k: 1 / round(q.shape[-1] ** 0.5, 2)),
+        shows=_shows_rounded,
+    ),
+    "as-many-keys-as-queries": known(
+        "You score only as many keys as there are queries; what comes later stays 0.",
+        "L and S may differ. A loop over keys has its own end.",
+        product=lambda q, k: (q @ k.mT) * (torch.arange(k.shape[1]) < q.shape[1]),
+    ),
+    "keys-of-all-sequences-added": known(
+        "Your scores are sums over the sequences of the batch: each query meets the keys of all.",
+        "Sequences in a batch have nothing to do with each other: each has its own keys. In "
+        "einsum, a letter that only one factor has, and not the result, is summed over.",
+        product=lambda q, k: q @ k.sum(0).T,
+    ),
+    "batch-and-keys-exchanged": known(
+        "You transpose the first two axes of the keys: batch and keys change places.",
+        "transpose(0, 1) is right for one sequence alone. In a batch axis 0 tells sequences apart "
+        "and has to stay.",
+        product=lambda q, k: q @ k.transpose(0, 1),
+    ),
+    "squeezed-too-far": known(
+        "You squeeze every axis of length 1 out of the result.",
+        "The scores are right. One sequence, one query or one key is still an axis, and whoever "
+        "uses the result counts on it.",
+        finish=torch.squeeze,
+    ),
+    "batch-of-one-squeezed": known(
+        "A batch of one sequence loses its axis.",
+        "The scores are right. One sequence is still a batch, and whoever uses the result counts "
+        "on its axis.",
+        finish=lambda scores: scores.squeeze(0),
     ),
     "queries-and-keys-swapped": known(
         "Queries and keys have changed places: your rows belong to keys.",
@@ -227,6 +317,16 @@ TASK = Task(
     returns=("the result",),
     mistakes=read_again(SCORE, SCORES),
     build=build_scores,
+    alone=(
+        "root-of-a-number-by-torch",
+        "divided-by-root-of-batch",
+        "always-the-same-number",
+        "divided-by-the-standard-deviation",
+        "root-rounded-to-digits",
+        "keys-of-all-sequences-added",
+        "batch-and-keys-exchanged",
+        "batch-of-one-squeezed",
+    ),
     stages=score_stages,
     number=1,
 )

@@ -70,6 +70,36 @@ def _negative_start(num_steps, window, valid_lens):
     return mask
 
 
+def _wraps_round(low=None):
+    """The window counted from the end where it begins before the sentence."""
+
+    def window_mask(num_steps, window, valid_lens):
+        mask = torch.zeros(len(valid_lens), num_steps, num_steps, dtype=torch.bool)
+        for row, length in zip(mask, valid_lens.tolist(), strict=True):
+            for t in range(length):
+                for s in range(max(t - window + 1, -num_steps if low else t - window + 1), t + 1):
+                    row[t, s] = True
+        return mask
+
+    return window_mask
+
+
+def _one_table(num_steps, window, valid_lens):
+    steps = torch.arange(num_steps)
+    return right_near(steps[:, None] - steps, window)
+
+
+def _narrow_only(num_steps, window, valid_lens):
+    for back in range(window):
+        torch.ones(num_steps - back)
+    return build_window()(num_steps, window, valid_lens)
+
+
+def _shortest_window(num_steps, window, valid_lens):
+    shortest = int(valid_lens.min()) or window
+    return build_window()(num_steps, min(window, shortest), valid_lens)
+
+
 def _one_block(num_steps, window):
     blocks = torch.arange(num_steps) // window
     return blocks[:, None] == blocks
@@ -116,12 +146,13 @@ WINDOW = {
     ),
     "hides-itself": known(
         "None of your words sees itself: the window begins one word earlier.",
-        "The word itself is the first one in its window.",
+        "The word itself counts as one of the words in its window.",
         near=lambda back, window: (back > 0) & (back <= window),
     ),
     "hides-itself-and-no-more": known(
         "None of your words sees itself.",
-        "A window of 1 leaves nothing then. The word itself is the first one in its window.",
+        "A window of 1 leaves nothing then. The word itself counts as one of the words in its "
+        "window.",
         near=lambda back, window: (back > 0) & (back < window),
     ),
     "only-the-end-of-the-window": known(
@@ -145,6 +176,30 @@ WINDOW = {
         "A slice that begins at -1 begins at the last place, so nothing is left of it. Where does "
         "the window of word 0 begin?",
         wrong=_negative_start,
+    ),
+    "window-wraps-round": known(
+        "Where a window begins before the sentence, your first words see its last words.",
+        "An index below 0 counts from the end. Where does the window of word 0 begin?",
+        wrong=_wraps_round(low=True),
+    ),
+    "window-wraps-round-and-raises": known(
+        "Where a window begins before the sentence, your first words see its last words, and a "
+        "wide window raises.",
+        "An index below 0 counts from the end, as far as there are words. Where does the window of "
+        "word 0 begin?",
+        wrong=_wraps_round(),
+    ),
+    "wide-window-raises": known(
+        "A window wider than the sentence raises: you build a diagonal for each distance.",
+        "Such a window hides nothing but the future. How many diagonals does a table of L rows "
+        "have?",
+        wrong=_narrow_only,
+    ),
+    "window-of-the-shortest": known(
+        "The length of one sentence changes the window of another: you cut it to the shortest.",
+        "A window is as wide for all. What is past a length is hidden by the length itself.",
+        section=PADDING,
+        wrong=_shortest_window,
     ),
     "all-visible": known(
         "Your mask knows about padding only: neither the window nor the future is hidden.",
@@ -183,6 +238,21 @@ WINDOW = {
         section=AXES,
         real=lambda steps, lens: (steps < lens[0]).expand(len(lens), -1),
     ),
+    "shortest-length-for-all": known(
+        "Every sequence gets the shortest length.",
+        "Each sequence of the batch has a length of its own, and so its own table. If you cut "
+        "tables to their lengths one by one: mask = band makes no copy, so all of them cut the "
+        "same table.",
+        section=AXES,
+        real=lambda steps, lens: (steps < lens.min()).expand(len(lens), -1),
+    ),
+    "one-table-without-lengths": known(
+        "You return one table and do not use the lengths.",
+        "Sentences differ in length, so each has a table of its own, (B, L, L), in which padding "
+        "neither attends nor is attended to.",
+        section=PADDING,
+        wrong=_one_table,
+    ),
     "lengths-without-an-axis": known(
         "You compare positions with lengths one by one, (L,) with (B,).",
         "Every position is to be compared with every length. For that the lengths need an axis of "
@@ -207,7 +277,7 @@ WINDOW = {
         near=lambda back, window: right_near(back, window) & _one_block(len(back), window),
     ),
     "padding-sees-itself": known(
-        "Each padding attends to itself.",
+        "Each word of padding attends to itself.",
         "That keeps NaN away in some libraries. This task asks for rows that are False from end "
         "to end, as in the rest of the lesson.",
         section=NOTHING,
@@ -248,6 +318,7 @@ TASK = Task(
     build=build_window,
     alone=(
         "all-visible",
+        "shortest-length-for-all",
         "lengths-without-an-axis",
         "either-is-enough",
         "no-axis-for-the-batch",

@@ -5,7 +5,7 @@ import math
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.attention_math.softmax import a_little_less
+from mha_classroom.tasks.attention_math.softmax import a_little_less, near
 from mha_classroom.tasks.scaled_dot_product.scaled_scores import make_batch
 
 
@@ -30,7 +30,7 @@ def key_cases(draw):
     by_hand = make_batch([[0.1, 0.2, 0.3, 0.4], [0.5, 0.5, 0, 0]])
     numbers = make_batch([[10], [20], [30], [40]])
 
-    near_one = [[0.003, 0.995, 0.002, 0], [0.002, 0.99, 0.003, 0.005], [0, 0.9988, 9e-4, 3e-4]]
+    near_one = [[0.003, 0.995, 0.002, 0], [0.002, 0.99, 0.003, 0.005], [0, 0.999, 7e-4, 3e-4]]
     near_one = make_batch(near_one), make_batch([[1, 4], [2, 5], [-3, 1], [2, -2]])
 
     def some_rows(weights):
@@ -40,14 +40,23 @@ def key_cases(draw):
         weights[1, 1] = 0.0
         return weights
 
+    def another_alone(weights):
+        """Query 1 of sequence 0 sees key 3 alone."""
+        weights = weights.clone()
+        weights[0, 1] = torch.eye(weights.shape[-1])[3]
+        return weights
+
+    cancelled = make_batch([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]]), make_batch([[1], [1], [-1]])
     return [
         made("weights .1 .2 .3 .4 and .5 .5 0 0, without key 1", by_hand, numbers, 1),
         case("2 sequences, 3 queries, 5 keys, d_v = 7", 2, 3, 5, 7, key=3),
         case("the first key", 3, 5, 2, 4, key=0),
         case("the last key, as many queries as keys", 2, 5, 5, 3, key=4),
         case("large differences between weights", 4, 3, 6, 2, key=1, scale=2.0),
-        made("weights of .995, .99 and .9988 for the key", *near_one, key=1),
+        made("weights of .995, .99 and .999 for the key", *near_one, key=1),
         case("a query that sees this key alone, one that sees none", 2, 3, 5, 4, 2, 1.0, some_rows),
+        case("a query that sees another key alone", 2, 3, 5, 4, 2, 1.0, another_alone),
+        made("an output of 0, in which the values cancel", *cancelled, 0),
         case("all sizes 3", 3, 3, 3, 3, key=1),
         case("one key", 2, 3, 1, 5, key=0),
     ]
@@ -126,6 +135,18 @@ def _a_little_less(inputs, results):
     return new is not None and a_little_less(right, new, _left(inputs["weights"], inputs["key"]))
 
 
+def _divided_by_its_weight(inputs, results):
+    """Whether the others are divided by the weight of the key, wherever that is not 0."""
+    weights, key = inputs["weights"], inputs["key"]
+    gone = weights[..., key : key + 1]
+    if not isinstance(results, (tuple, list)) or len(results) != 2:
+        return False
+    if not torch.is_tensor(results[1]) or results[1].shape != weights.shape:
+        return False
+    wrong = right_remove(weights, key) / gone
+    return near(torch.where(gone > 0, wrong, 0.0), torch.where(gone > 0, results[1], 0.0))
+
+
 LITTLE = 0.2
 
 
@@ -172,6 +193,33 @@ def _by_weights(weigh):
         return new @ values, new
 
     return without_key
+
+
+def _zeros_for_output_0(output, weights, values, key):
+    new = _shared(right_remove(weights, key))
+    new = torch.where((output == 0).all(-1, keepdim=True), weights, new)
+    return torch.where((output == 0).all(-1, keepdim=True), 0.0, new @ values), new
+
+
+def _zeros_for_any_alone(weights, key):
+    return _shared(right_remove(weights, key)).masked_fill((weights == 1).any(-1, True), 0.0)
+
+
+def _sequence_emptied(weights, key):
+    alone = (weights[..., key : key + 1] == 1).any(1, keepdim=True)
+    return _shared(right_remove(weights, key)).masked_fill(alone, 0.0)
+
+
+def _even_over_the_others(weights, key):
+    new = _shared(right_remove(weights, key))
+    even = right_remove(torch.full_like(weights, 1 / (weights.shape[-1] - 1)), key)
+    return torch.where(new.any(-1, keepdim=True), new, even)
+
+
+def _falsy(output, weights, values, key):
+    if not key:
+        return output.clone(), weights.clone()
+    return without_key(output, weights, values, key)
 
 
 def _later_ones_too(weights, key):
@@ -300,6 +348,65 @@ WITHOUT = {
         "weight of another one must have twice its weight afterwards.",
         wrong=_by_weights(_evenly),
     ),
+    "shared-out-evenly-but-if-alone": known(
+        "You give the weight of the key to the others in equal parts.",
+        "A softmax keeps the ratio between two keys, whoever else is there. A key with twice the "
+        "weight of another one must have twice its weight afterwards.",
+        share=lambda others, weights, key: _evenly(weights, key),
+    ),
+    "hidden-in-the-weights-and-no-more": known(
+        "You write 0 over the weight of the key, and that is all: the rows do not sum to 1, and "
+        "the output is the old one.",
+        "If the key had not been there, the softmax would have divided by a smaller sum. And an "
+        "output is made from its weights.",
+        section=TOGETHER,
+        wrong=lambda output, weights, values, key: (output.clone(), right_remove(weights, key)),
+    ),
+    "key-counted-from-1": known(
+        "You remove the key before this one.",
+        "key is a place, and places count from 0: key 1 is the second one.",
+        wrong=_by_weights(lambda weights, key: _shared(right_remove(weights, key - 1))),
+    ),
+    "key-0-for-none": known(
+        "You take key 0 for no key at all.",
+        "Keys count from 0, and 0 counts as False where Python asks for a truth.",
+        wrong=_falsy,
+    ),
+    "output-0-for-nothing": known(
+        "You take a query whose output is 0 for one that attended to nothing.",
+        "Values may cancel each other: 0.5 of 1 and 0.5 of -1. Only the weights say whether a "
+        "query attended to anything.",
+        section=NOTHING,
+        wrong=_zeros_for_output_0,
+    ),
+    "another-alone-for-alone": known(
+        "A query that saw another key alone gets zeros.",
+        "It gave nothing to the key that goes, so nothing changes for it. Whose weight has to be 1 "
+        "for a query to be left with nothing?",
+        section=NOTHING,
+        wrong=_by_weights(_zeros_for_any_alone),
+    ),
+    "sequence-emptied": known(
+        "One query that saw this key alone empties the rows of its whole sequence.",
+        "The other queries have keys left. Each row is judged by itself.",
+        section=NOTHING,
+        wrong=_by_weights(_sequence_emptied),
+    ),
+    "even-over-the-others": known(
+        "A query that is left with nothing spreads its weight evenly over the other keys.",
+        "It gave them nothing before, and without this key it still has nothing to attend to. The "
+        "statement says what such a query gets.",
+        section=NOTHING,
+        wrong=_by_weights(_even_over_the_others),
+    ),
+    "alone-keeps-its-output": known(
+        "Your weights are right, but a query that saw this key alone keeps its output.",
+        "An output is made from its weights: with weights of 0 nothing is left of it.",
+        section=NOTHING,
+        make=lambda output, weights, values, key, new: torch.where(
+            new.any(-1, keepdim=True), new @ values, output
+        ),
+    ),
     "softmax-of-weights": known(
         "You take a softmax of the weights that are left.",
         "A softmax takes scores. Of weights, which all lie between 0 and 1, it makes nearly equal "
@@ -316,6 +423,7 @@ WITHOUT = {
         "You divide by the weight of the key.",
         "The others have to sum to 1. What do they sum to before you divide?",
         share=lambda others, weights, key: others / weights[..., key : key + 1],
+        shows=_divided_by_its_weight,
     ),
     "multiplied-by-what-is-left": known(
         "You multiply by 1 - weight of the key.",
@@ -466,6 +574,8 @@ TASK = Task(
         "divisor-kept-from-getting-small",
         "value-taken-whole-then-divided",
         "divided-by-its-weight",
+        "shared-out-evenly-but-if-alone",
+        "alone-keeps-its-output",
         "even-if-alone",
         "only-that-key",
         "output-only",

@@ -259,6 +259,11 @@ def query_for(keys, weights):
     return by_lstsq(keys[1:] - keys[0], (weights[1:] / weights[0]).log())
 
 
+def query_with_gram(keys, weights):
+    apart = keys[1:] - keys[0]
+    return apart.T @ torch.linalg.inv(apart @ apart.T) @ (weights[1:] / weights[0]).log()
+
+
 def query_with_unknown_constant(keys, weights):
     both = torch.cat([keys, -torch.ones(len(keys), 1, dtype=keys.dtype)], dim=1)
     return (torch.linalg.pinv(both) @ weights.log())[:-1]
@@ -639,6 +644,10 @@ WRONG = {
         ),
         "differences to different keys": lambda keys, weights: solved(
             keys[1:] - keys[0], weights.log().diff()
+        ),
+        "keys taken for independent": query_with_gram,
+        "the constant only with more keys": lambda keys, weights: solved(
+            keys if len(keys) <= keys.shape[1] else keys - keys.mean(0), weights.log()
         ),
         "one equation too few": lambda keys, weights: query_for(keys[:-1], weights[:-1]),
         "base 2": lambda keys, weights: query_for(keys, weights) / math.log(2),

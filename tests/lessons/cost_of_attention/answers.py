@@ -2,6 +2,7 @@
 
 import math
 
+import numpy
 import torch
 from torch.nn import functional as F
 
@@ -56,6 +57,31 @@ def lse(correct=lambda old, base: torch.exp(old - base), give=None, start=-math.
         return (give or (lambda base, total: base + total.log()))(base, total)
 
     return log_sum_exp
+
+
+def lse_hidden_in_tiles(number):
+    """Hidden keys get this score, tile by tile."""
+
+    def log_sum_exp(scores, tile):
+        largest = torch.full_like(scores[..., 0], -math.inf)
+        total = torch.zeros_like(largest)
+        for part in scores.split(tile, dim=-1):
+            part = part.masked_fill(part == -math.inf, number)
+            new = torch.maximum(largest, part.amax(-1))
+            total = total * torch.exp(largest - new) + (part - new[..., None]).exp().sum(-1)
+            largest = new
+        return largest + total.log()
+
+    return log_sum_exp
+
+
+def lse_in_numpy(scores, tile):
+    X = scores.numpy()
+    largest = X.max(-1)
+    largest[largest == -math.inf] = 0.0
+    with numpy.errstate(divide="ignore"):
+        total = numpy.log(numpy.exp(X - largest[..., None]).sum(-1))
+    return torch.from_numpy(largest + total)
 
 
 def merge_by_logarithms(outputs, largest, totals):
@@ -132,6 +158,27 @@ def tiles_backwards(queries, keys, values, tile):
         output = output * by.unsqueeze(-1) + weights @ v
         largest = new
     return output / total.unsqueeze(-1)
+
+
+def tiles_forwards(hide=-math.inf, start=-math.inf):
+    """In the order of the text, as the lesson does it."""
+
+    def causal_tiles(queries, keys, values, tile):
+        L, S = queries.shape[2], keys.shape[2]
+        largest = torch.full_like(queries[..., :1], start)
+        total, output = torch.zeros_like(largest), 0
+        for first in range(0, S, tile):
+            k, v = keys[:, :, first : first + tile], values[:, :, first : first + tile]
+            hidden = torch.ones(L, k.shape[2], dtype=torch.bool).triu(S - L - first + 1)
+            scores = (queries @ k.mT / queries.shape[-1] ** 0.5).masked_fill(hidden, hide)
+            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            by, weights = torch.exp(largest - new), torch.exp(scores - new)
+            total = total * by + weights.sum(-1, keepdim=True)
+            output = output * by + weights @ v
+            largest = new
+        return output / total
+
+    return causal_tiles
 
 
 def tiles_by_head(queries, keys, values, tile):
@@ -239,6 +286,19 @@ def ring(place=lambda t, W: t % W, seen=lambda t, W: min(t + 1, W), finish=None)
     return ring_step
 
 
+def ring_filled(number):
+    """Slots that nobody has reached get this score."""
+
+    def ring_step(query, key, value, kept_keys, kept_values, t):
+        W = kept_keys.shape[2]
+        kept_keys[:, :, t % W], kept_values[:, :, t % W] = key, value
+        scores = torch.einsum("bhd,bhsd->bhs", query, kept_keys) / query.shape[-1] ** 0.5
+        weights = scores.masked_fill(torch.arange(W) > t, number).softmax(-1)
+        return torch.einsum("bhs,bhsd->bhd", weights, kept_values)
+
+    return ring_step
+
+
 def emptied(output, keys, values, t):
     keys.zero_()
     return output
@@ -269,6 +329,12 @@ def grouped_by_groups(queries, keys, values):
         weights = torch.softmax(flat @ keys[:, g].mT / math.sqrt(flat.shape[-1]), dim=-1)
         groups.append((weights @ values[:, g]).unflatten(1, (some.shape[1], -1)))
     return torch.cat(groups, dim=1)
+
+
+def grouped_with_view(queries, keys, values):
+    q = queries.view(queries.shape[0], keys.shape[1], -1, queries.shape[-1])
+    weights = (q @ keys.mT / q.shape[-1] ** 0.5).softmax(-1)
+    return (weights @ values).view(*queries.shape[:3], -1)
 
 
 def grouped_in_place(queries, keys, values):
@@ -329,6 +395,7 @@ RIGHT = {
     "09-causal_tiles": {
         "query by query": tiles_query_by_query,
         "backwards": tiles_backwards,
+        "hidden far below": tiles_forwards(hide=-1e9),
         "head by head": tiles_by_head,
     },
     "09-moved_bytes": {
@@ -373,6 +440,9 @@ WRONG = {
         "in place": lambda scores, tile: lse()(scores.clamp_(min=-1e30), tile),
         "PyTorch's": lambda scores, tile: torch.logsumexp(scores, dim=-1),
         "axis kept": lambda scores, tile: lse()(scores, tile)[..., None],
+        "hidden keys at 0": lse_hidden_in_tiles(0.0),
+        "hidden keys far below": lse_hidden_in_tiles(-1e9),
+        "in NumPy": lse_in_numpy,
     },
     "09-merge_parts": {
         "mean": lambda o, m, t: (o.mean(0), m.amax(0), t.sum(0)),
@@ -415,6 +485,8 @@ WRONG = {
         "transposed": lambda q, k, v, tile: tiles_backwards(q, k, v, tile).mT,
         "scaled in place": lambda q, k, v, tile: tiles_backwards(q.mul_(1.5), k, v, tile),
         "heads joined": lambda q, k, v, tile: tiles_backwards(q, k, v, tile).flatten(0, 1),
+        "hidden at -1000": tiles_forwards(hide=-1000.0),
+        "largest from 0": tiles_forwards(start=0.0),
         "with its length": lambda q, k, v, tile: (tiles_backwards(q, k, v, tile), k.shape[2]),
     },
     "09-moved_bytes": {
@@ -449,6 +521,8 @@ WRONG = {
             ring(finish=lambda *_: None)(q, k, v, ks, vs, t),
             q,
         )[1],
+        "not reached at -1000": ring_filled(-1000.0),
+        "slot t": ring(place=lambda t, W: t),
         "query changed": lambda q, k, v, ks, vs, t: ring()(q.mul_(2), k, v, ks, vs, t),
     },
     "09-grouped_attention": {
@@ -472,6 +546,7 @@ WRONG = {
         "not scaled": lambda q, k, v: grouped_by_einsum(q * q.shape[-1] ** 0.5, k, v),
         "keys for values": lambda q, k, v: grouped_by_einsum(q, k, k),
         "in place": grouped_in_place,
+        "view": grouped_with_view,
         "causal": lambda q, k, v: grouped_by_einsum(q, k[:, :, :1], v[:, :, :1]),
     },
     "09-group_heads": {

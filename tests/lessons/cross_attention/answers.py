@@ -41,6 +41,16 @@ def step_with(
     return bahdanau_step
 
 
+def step_filled_with(fill):
+    def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
+        scores = torch.tanh((state @ W_q)[:, None] + ready_keys) @ w_v
+        hidden = torch.arange(scores.shape[1]) >= valid_lens[:, None]
+        weights = scores.masked_fill(hidden, fill).softmax(-1)
+        return torch.einsum("bs,bsd->bd", weights, states), weights
+
+    return bahdanau_step
+
+
 def masks_by_loop(source, target, pad):
     def made(queries, keys, causal):
         rows = []
@@ -105,6 +115,18 @@ def cross_with(
         scores = torch.einsum("bhd,bhsd->bhs", split(y @ W_q, keys.shape[1]), keys)
         weights = masked_softmax(scores * scale(keys, values), lens(memory_lens))
         return finish(bring(weights, keys, values), W_o)
+
+    return cross_step
+
+
+def cross_filled_with(fill):
+    def cross_step(y, keys, values, memory_lens, W_q, W_o):
+        d_k = keys.shape[-1]
+        q = (y @ W_q).unflatten(1, (keys.shape[1], d_k))
+        scores = torch.einsum("bhd,bhsd->bhs", q, keys) / d_k**0.5
+        seen = torch.arange(keys.shape[2]) < memory_lens[:, None, None]
+        weights = scores.masked_fill(~seen, fill).softmax(-1) * seen
+        return torch.einsum("bhs,bhsd->bhd", weights, values).flatten(1) @ W_o
 
     return cross_step
 
@@ -217,6 +239,25 @@ def greedy_then_clean(score_next, batch_size, longest, start, end, pad):
     return written
 
 
+def greedy_by_chance(score_next, batch_size, longest, start, end, pad):
+    written = torch.full((batch_size, 1), start)
+    ended = torch.zeros(batch_size, dtype=torch.bool)
+    for _ in range(longest):
+        drawn = score_next(written).softmax(1).multinomial(1)
+        written = torch.cat([written, drawn.masked_fill(ended[:, None], pad)], 1)
+        ended |= written[:, -1] == end
+        if ended.all():
+            break
+    return written
+
+
+def greedy_asked_once_more(score_next, batch_size, longest, start, end, pad):
+    written = greedy_in_lists(score_next, batch_size, longest, start, end, pad)
+    if not (written[:, 1:] == end).any(1).all():
+        score_next(written)
+    return written
+
+
 def greedy_changed(change):
     def greedy(score_next, batch_size, longest, start, end, pad):
         written = greedy_in_lists(score_next, batch_size, longest, start, end, pad)
@@ -250,6 +291,18 @@ def beam_by_logsumexp(totals, scores, ended, pad):
     K, V = scores.shape[1:]
     places = places[:, :K]
     return values[:, :K], torch.div(places, V, rounding_mode="floor"), places.remainder(V)
+
+
+def beam_of_logs(logs, others=-math.inf):
+    def beam_step(totals, scores, ended, pad):
+        K, V = scores.shape[1:]
+        free = torch.full((V,), others, dtype=scores.dtype)
+        free[pad] = 0.0
+        every = totals[..., None] + torch.where(ended[..., None], free, logs(scores))
+        best = every.flatten(1).topk(K)
+        return best.values, best.indices // V, best.indices % V
+
+    return beam_step
 
 
 def beam_with(change):
@@ -357,6 +410,8 @@ WRONG = {
         "one less": step_with(lens=lambda lens: (lens - 1).clamp(min=1)),
         "context of the first": step_with(finish=lambda c, w: (c[:1].expand(len(c), -1), w)),
         "rounded": step_with(finish=lambda c, w: (c, w.round(decimals=2))),
+        "padding at -100": step_filled_with(-100.0),
+        "padding at -10,000": step_filled_with(-1e4),
     },
     "10-three_masks": {
         "all see all": masks_with(lambda e, d, c: (e | True, d | True, c | True)),
@@ -403,6 +458,7 @@ WRONG = {
         "multiplied": cross_with(scale=lambda keys, values: keys.shape[-1] ** 0.5),
         "by batch": cross_with(scale=lambda keys, values: len(keys) ** -0.5),
         "twice": cross_with(scale=lambda keys, values: 1 / keys.shape[-1]),
+        "padding at -100": cross_filled_with(-100.0),
         "one for all": cross_with(
             finish=lambda h, W_o: (h.flatten(1) @ W_o)[:1].expand(len(h), -1)
         ),
@@ -435,6 +491,8 @@ WRONG = {
         "the last row": layer_with(finish=lambda layer, Y: Y[:, -1]),
     },
     "10-greedy": {
+        "by chance": greedy_by_chance,
+        "asked once more": greedy_asked_once_more,
         "one row": greedy_changed(lambda w, *_: w[:1].expand(len(w), -1)),
         "without the last": greedy_changed(lambda w, *_: w[:, :-1]),
         "padding for START": greedy_changed(lambda w, start, end, pad: w.where(w != start, pad)),
@@ -468,6 +526,10 @@ WRONG = {
         ),
     },
     "10-beam_step": {
+        "log of softmax": beam_of_logs(lambda scores: scores.softmax(-1).log()),
+        "log of softmax and a little": beam_of_logs(lambda s: (s.softmax(-1) + 1e-9).log()),
+        "others cost 10": beam_of_logs(lambda scores: scores.log_softmax(-1), -10.0),
+        "others cost 10,000": beam_of_logs(lambda scores: scores.log_softmax(-1), -1e4),
         "probabilities": beam_with(lambda best, beams, tokens: (best.exp(), beams, tokens)),
         "without beams": beam_with(lambda best, beams, tokens: (best, tokens)),
         "beams of the first": beam_with(

@@ -453,6 +453,12 @@ WRONG = {
         "minus one for none": lambda heads, shares, goal, least: (
             enough_by_dict(heads, shares, goal, least) or -1
         ),
+        "rounded": lambda heads, shares, goal, least: enough_by_dict(
+            heads, shares.round(decimals=2), goal, least
+        ),
+        "missed by a thousandth": lambda heads, shares, goal, least: enough_by_dict(
+            heads, shares + 1e-3, goal, least
+        ),
         "an error for none": lambda heads, shares, goal, least: min(
             n
             for n in heads.tolist()

@@ -405,7 +405,36 @@ def padding_of_the_first(attention, queries, keys, values, valid_lens):
     return broken
 
 
+def promises_compared(alike, attention, queries, keys, values, lens, ask=all, places=None):
+    """All four promises with one comparison. ask: of which sequences alone it is asked."""
+    output, (k, v) = attention(queries, keys, values, lens), (keys.clone(), values.clone())
+    for b, n in enumerate(lens.tolist()):
+        end = None if places is None else n + places
+        k[b, n:end] = 3.0 * b + 2.0
+        v[b, n:end] = -5.0
+    kept = {
+        "padding": alike(attention(queries, k, v, lens), output),
+        "order of keys": alike(
+            attention(queries, keys.flip(1), values.flip(1), None),
+            attention(queries, keys, values, None),
+        ),
+        "order of queries": alike(attention(queries.flip(1), keys, values, lens), output.flip(1)),
+        "batch": ask(
+            [
+                alike(attention(queries[[b]], keys[[b]], values[[b]], lens[[b]]), output[[b]])
+                for b in range(len(queries))
+            ]
+        ),
+    }
+    return {name for name in kept if not kept[name]}
+
+
+def last(kept):
+    return kept[-1]
+
+
 PROMISES_RIGHT = {
+    "all with one comparison": lambda *given: promises_compared(same, *given),
     "one by one": promises_one_by_one,
     "numpy": promises_in_numpy,
     "a tuple": lambda *given: tuple(promises_one_by_one(*given)),
@@ -416,6 +445,22 @@ PROMISES_WRONG = {
     "padding set to 0": with_padding(torch.zeros_like),
     "padding doubled": with_padding(lambda X: 2 * X),
     "padding set to NaN": with_padding(lambda X: torch.full_like(X, torch.nan)),
+    "allclose": lambda *given: promises_compared(torch.allclose, *given),
+    "averages": lambda *given: promises_compared(
+        lambda one, other: (one - other).mean().abs() < 1e-9, *given
+    ),
+    "to the last bit": lambda *given: promises_compared(torch.equal, *given),
+    "1e-14": lambda *given: promises_compared(
+        lambda one, other: bool(((one - other).abs() < 1e-14).all()), *given
+    ),
+    "without a sign": lambda *given: promises_compared(
+        lambda one, other: bool((one - other < 1e-9).all()), *given
+    ),
+    "the last sequence undoes it": lambda *given: promises_compared(same, *given, ask=last),
+    "all but the last": lambda *given: promises_compared(
+        same, *given, ask=lambda kept: all(kept[:-1])
+    ),
+    "the first padded place": lambda *given: promises_compared(same, *given, places=1),
     "a tolerance of 1e-3": with_padding(lambda X: X + 1, small=1e-3),
     "no padding": without("padding"),
     "no batch": without("batch"),

@@ -420,6 +420,9 @@ ATTENTION_RIGHT = {
     ),
 }
 ATTENTION_WRONG = {
+    "lengths of 0 for None": lambda q, k, v, lens=None: attend()(
+        q, k, v, lens if lens is not None and lens.any() else None
+    ),
     "not scaled": attend(scores=SCORES_WRONG["not scaled"]),
     "by d_k": attend(scores=SCORES_WRONG["by d_k"]),
     "by sqrt(S)": attend(scores=SCORES_WRONG["by sqrt(S)"]),
@@ -853,6 +856,16 @@ KEY_WRONG = {
     "output changed": key_in_place,
     "zeros from 0.99 on": without(
         lambda w, key: torch.where(w[..., [key]] > 0.99, 0.0, key_loop(w, w, w.mT, key)[1])
+    ),
+    "zeros from 0.999 on": without(
+        lambda w, key: torch.where(w[..., [key]] > 0.9989, 0.0, key_loop(w, w, w.mT, key)[1])
+    ),
+    "zeros for whoever is alone": without(
+        lambda w, key: key_loop(w, w, w.mT, key)[1].masked_fill((w == 1).any(-1, True), 0.0)
+    ),
+    "an output of 0 left alone": lambda o, w, v, key: tuple(
+        torch.where((o == 0).all(-1, True), old, new)
+        for old, new in zip((o, w), key_loop(o, w, v, key), strict=True)
     ),
     "divisor at least 0.01": without(
         lambda w, key: zeroed(w, key) / zeroed(w, key).sum(-1, keepdim=True).clamp(min=0.01)

@@ -18,9 +18,10 @@ import numpy as np
 import torch
 
 from mha_classroom.checks.exception_meanings import learners_frames
+from mha_classroom.checks.forbidden import Borrowed, given_back
 from mha_classroom.checks.outcome import Outcome, observe
 from mha_classroom.checks.praise import Counting
-from mha_classroom.checks.running import Borrowed, quiet_state, reversed_inputs
+from mha_classroom.checks.running import quiet_state, reversed_inputs
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.stages import Recorder
 from mha_classroom.checks.task import AnswerError
@@ -82,7 +83,7 @@ def probe(blob, names=None, show=None):
         names = get_names() if names is None else names
         report["state"] = "undefined"
         if plan.name in names:
-            _try(plan, names[plan.name], report, noticed)
+            _try(plan, names[plan.name], report)
     except BaseException as error:
         report["state"], report["error"] = "broken", encode_error(error)
     notes = [*noticed, *running_threads(), *take_notes()]
@@ -105,7 +106,7 @@ def display(report):
     get_ipython().display_pub.publish({MIME: json.dumps(report)})
 
 
-def _try(plan, answer, report, noticed):
+def _try(plan, answer, report):
     if not callable(answer) or (plan.kind == "class") != isinstance(answer, type):
         report["state"], report["got"] = "other", shorten(describe(answer), TEXT)
         return
@@ -115,7 +116,7 @@ def _try(plan, answer, report, noticed):
     )
     encoder, inputs = Encoder(), [pickle.loads(given) for given in plan.inputs]
     until = time.monotonic() + plan.seconds
-    with quiet_state():
+    with quiet_state(), given_back():
         seed_all(plan.seed)
         for way, index in plan.runs:
             left = until - time.monotonic()
@@ -123,7 +124,7 @@ def _try(plan, answer, report, noticed):
                 return
             given = reversed_inputs(inputs[index]) if way == "reversed" else inputs[index]
             case, seconds = types.SimpleNamespace(inputs=given), min(left, plan.each)
-            record = _run(task, answer, case, way, seconds, noticed, encoder)
+            record = _run(task, answer, case, way, seconds, encoder)
             report["runs"].append({"way": way, "index": index, **record})
             if record.get("error", {}).get("kind") in ("timeout", "interrupted"):
                 return
@@ -142,12 +143,12 @@ def seed_all(seed):
     torch.manual_seed(seed)
 
 
-def _run(task, answer, case, way, seconds, noticed, encoder):
+def _run(task, answer, case, way, seconds, encoder):
     """The record of one run."""
     around = {"calls": Counting, "tensors": Recorder}.get(way, contextlib.nullcontext)()
     with around:
         closely = way == CLOSELY  # watching takes half the time
-        outcome = _observed(task, answer, case, seconds, closely, noticed if closely else None)
+        outcome = _observed(task, answer, case, seconds, watch=closely, closely=closely)
         if closely and _kind(outcome.error) in ("raised", "memory"):
             # Watched so closely torch words some of its errors otherwise. Only the words are taken:
             # what fails while it is watched has failed.
@@ -172,9 +173,9 @@ def _run(task, answer, case, way, seconds, noticed, encoder):
     return record
 
 
-def _observed(task, answer, case, seconds, watch=True, noticed=None):
+def _observed(task, answer, case, seconds, watch=False, closely=False):
     try:
-        return observe(task, answer, case, watch=watch, seconds=seconds, noticed=noticed)
+        return observe(task, answer, case, watch=watch, seconds=seconds, closely=closely)
     except BaseException as error:
         return Outcome(error=error)
 

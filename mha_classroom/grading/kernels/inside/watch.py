@@ -12,8 +12,6 @@ __all__ = ["running_threads", "start", "take_notes"]
 
 MOST = 20
 DIRECTLY = {
-    "sys.setprofile": "sets or ends the profile of calls",
-    "sys.settrace": "sets or ends the trace of calls",
     "sys.addaudithook": "listens to what Python does",
     "gc.get_objects": "looks through the objects in memory",
     "gc.get_referrers": "looks through the objects in memory",

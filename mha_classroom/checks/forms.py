@@ -1,0 +1,58 @@
+"""A mistake in several forms: which numbers come of it differs from one learner to the next."""
+
+import torch
+
+__all__ = ["FILLS", "alike", "like", "near"]
+
+NEAR, NEAR_FLOAT32 = 1e-5, 1e-4
+# In place of -inf: low among scores around 0, and not below all that scores can be.
+FILLS = (-1.0, -5.0, -9.0, -10.0, -20.0, -50.0, -99.0, -100.0, -500.0, -999.0, -1e3, -9999.0, -1e4)
+
+
+def like(*answers, run=lambda answer, inputs: answer(*inputs.values()), where=None):
+    """The `shows` of a mistake with as many forms as there are answers: a result is one of theirs.
+
+    where: for inputs and result, a boolean tensor of the places that count; all unless told.
+    """
+
+    def shows(inputs, value):
+        places = where(inputs, value) if where and torch.is_tensor(value) else True
+        return any(alike(_made(run, answer, inputs), value, places) for answer in answers)
+
+    return shows
+
+
+def _made(run, answer, inputs):
+    given = {name: X.clone() if torch.is_tensor(X) else X for name, X in inputs.items()}
+    try:
+        return run(answer, given)
+    except Exception:  # of a form that does not fit this case
+        return None
+
+
+def alike(one, other, places=True):
+    """Whether two results, tensors or tuples of them, hold the same numbers; NaN equals NaN.
+
+    places: a boolean tensor of the places that count, or True.
+    """
+    if isinstance(one, (tuple, list)):
+        return (
+            isinstance(other, (tuple, list))
+            and len(one) == len(other)
+            and all(alike(*pair, places) for pair in zip(one, other, strict=True))
+        )
+    if not torch.is_tensor(one) or not torch.is_tensor(other) or one.shape != other.shape:
+        return False
+    kinds = [(X.is_floating_point(), X.dtype == torch.bool, X.is_complex()) for X in (one, other)]
+    if kinds[0] != kinds[1]:
+        return False
+    tolerance = NEAR_FLOAT32 if other.dtype == torch.float32 else NEAR
+    same = near(one.double(), other.double(), tolerance)
+    return bool((same | ~torch.as_tensor(places)).all())
+
+
+def near(one, other, tolerance=NEAR):
+    """Where two tensors of one shape hold the same number, NaN among them: a boolean tensor."""
+    off = (one - other).abs()  # inf or NaN where one of the two is infinite
+    same = (one == other) | (off <= tolerance * other.abs().clamp(1, 1e300))
+    return same | (one.isnan() & other.isnan())

@@ -1,0 +1,74 @@
+"""Where no mistake is known, it is said in which cases an answer is right."""
+
+import pytest
+import torch
+
+from mha_classroom.checks import diagnose, find
+from mha_classroom.checks.compare import compare
+from mha_classroom.checks.patterns import common_pattern
+from mha_classroom.checks.task import Case
+from mha_classroom.checks.where_wrong import say_where
+
+X = torch.zeros(2, 3)
+
+
+def said(right, wrong):
+    """What is said where these inputs are those of the right and of the wrong cases."""
+    cases = [Case(f"case {i}", inputs) for i, inputs in enumerate([*right, *wrong])]
+    return say_where(cases, [True] * len(right) + [False] * len(wrong))
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        (
+            [{"lens": None}] * 2,
+            [{"lens": X}] * 2,
+            "right where lens is None, and wrong where it is g",
+        ),
+        (
+            [{"a": X, "lens": X}] * 2,
+            [{"a": X}] * 2,
+            "lens is given, and wrong where it is left out",
+        ),
+        (
+            [{"lens": X}] * 2,
+            [{"lens": X[0]}] * 3,
+            "lens has 2 axes, and wrong where it has 1 axis.",
+        ),
+        ([{"a": X}] * 2, [{"a": X.double()}] * 2, "dtype float32, and wrong where it has dtype f"),
+        ([{"bias": True}] * 2, [{"bias": False}] * 2, "bias is True, and wrong where it is False."),
+        ([{"a": X}] * 3, [{"a": X[0]}], 'right in 3 of 4 cases, and wrong in: "case 3".'),
+        ([{"a": X}], [{"a": X}] * 6, 'Of 7 cases it is right in: "case 0".'),
+    ],
+)
+def test_what_tells_right_cases_from_wrong_ones_is_said(right, wrong, words):
+    assert words in said(right, wrong)
+
+
+def test_nothing_is_said_where_all_cases_are_wrong_or_many_of_both_kinds():
+    assert said([], [{"a": X}] * 3) == ""
+    assert said([{"a": X}] * 5, [{"a": X}] * 5) == ""
+
+
+def test_an_answer_that_is_wrong_for_lengths_alone_is_told_so():
+    right = find("02-scaled_dot_product_attention").build()
+
+    def attend(queries, keys, values, valid_lens=None):
+        output, weights = right(queries, keys, values, valid_lens)
+        return (output if valid_lens is None else output * 1.5 + 0.25), weights
+
+    remarks = diagnose("02-scaled_dot_product_attention", attend).remarks
+    assert remarks[-1] == "It is right where valid_lens is left out, and wrong where it is given."
+
+
+def pattern(wants, haves):
+    differences = [compare(want, have, ("it",), 0.0)[0] for want, have in zip(wants, haves)]  # noqa: B905
+    return common_pattern(differences, 0)
+
+
+def test_what_one_case_shows_by_chance_is_not_said():
+    one, other, third = torch.randn(3, 4, 5).double()
+    assert pattern([one, other], [2 * one, 3 * other]) == "Every number is 2 times the right one."
+    assert pattern([one, other, third], [2 * one, other + third, third - one]) == ""
+    assert pattern([one, other], [2 * one, other]) == "Every number is 2 times the right one."
