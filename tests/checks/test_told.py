@@ -1088,7 +1088,18 @@ NAMED = [
     ("12-training_step", "something added in the logarithm", "log-cut-off"),
     ("12-training_step", "probability clamped", "log-cut-off"),
     ("12-training_step", "squared error for loss", "squared-error"),
-    ("12-training_step", "logarithm to base 2", "loss-alone"),
+    ("12-training_step", "logarithm to base 2", "bits"),
+    ("07-most_attended", "argsort upwards", "smallest-first"),
+    ("07-steady_head", "one query is too few", "one-query-is-too-few"),
+    ("07-steady_head", "the best over all queries is asked", "best-of-all-queries-is-tested-alone"),
+    ("07-beyond_offset", "turned round", "subtracted-the-other-way"),
+    ("12-load_weights", "printed", "nothing-refused"),
+    ("12-neighbours", "forbidden ones at the end", "nobody-left"),
+    ("12-neighbours", "itself at the end", "itself-at-the-end"),
+    ("12-neighbours", "-1 in front", "nobody-first"),
+    ("12-neighbours", "-1 for place 0", "place-0-taken-for-nobody"),
+    ("12-classify", "centred", "examples-centred"),
+    ("12-training_step", "a rate of its own", "rate-always-0.1"),
 ]
 
 

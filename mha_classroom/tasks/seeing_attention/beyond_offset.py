@@ -79,8 +79,7 @@ def _others(length, offset, pairs):
 
 def _habit(weights, query, key, pairs):
     """What the head gives at the same distance elsewhere."""
-    queries = torch.tensor(_others(weights.shape[-1], key - query, pairs))
-    return weights[..., queries, queries + (key - query)].mean(dim=-1)
+    return _mean_at(weights, key - query, pairs)
 
 
 def build_beyond(
@@ -177,6 +176,78 @@ def _column(weights, query, key, pairs):
     return (column.sum(dim=-1) - column[..., query]) / (weights.shape[-1] - 1)
 
 
+def _distance_turned(weights, query, key, pairs):
+    return _habit(weights, key, query, pairs)
+
+
+def _always_ahead(weights, query, key, pairs):
+    return _habit(weights, min(query, key), max(query, key), pairs)
+
+
+def _both_sides(weights, query, key, pairs):
+    """Untagged places at the distance, on whichever side."""
+    distance, places = abs(key - query), range(weights.shape[-1])
+    free = [(i, j) for i in places for j in places if abs(i - j) == distance]
+    return torch.stack([weights[..., i, j] for i, j in free if (i, j) not in pairs]).mean(dim=0)
+
+
+def _everywhere(weights, query, key, pairs):
+    places = range(weights.shape[-1])
+    free = [weights[..., i, j] for i in places for j in places if (i, j) not in pairs]
+    return torch.stack(free).mean(dim=0)
+
+
+def _tagged_as_0(weights, query, key, pairs):
+    rest = weights.clone()
+    for i, j in pairs:
+        rest[..., i, j] = 0
+    return rest.diagonal(key - query, -2, -1).mean(dim=-1)
+
+
+def _tagged_both_ways(weights, query, key, pairs):
+    return _habit(weights, query, key, [*pairs, *((j, i) for i, j in pairs)])
+
+
+def _without_the_last(weights, query, key, pairs):
+    """Places whose query and key are before the last token."""
+    last = weights.shape[-1] - 1
+    return _mean_at(weights[..., :last, :last], key - query, pairs)
+
+
+def _mean_at(weights, distance, pairs):
+    """Over the untagged places; of no place the mean is NaN."""
+    queries = torch.tensor(_others(weights.shape[-1], distance, pairs), dtype=torch.int64)
+    return weights[..., queries, queries + distance].mean(dim=-1)
+
+
+def _index_below_0(weights, query, key, pairs):
+    """Every query whose key is not past the end; before the beginning an index counts back."""
+    length, distance = weights.shape[-1], key - query
+    queries = [i for i in range(length) if i + distance < length and (i, i + distance) not in pairs]
+    queries = torch.tensor(queries)
+    return weights[..., queries, queries + distance].mean(dim=-1)
+
+
+def _at_first_axes(weights, pairs):
+    """Query and key index the first two axes."""
+    gains = []
+    for query, key in pairs:
+        distance = key - query
+        rows = _others(weights.shape[-1], distance, pairs)
+        columns = [row + distance for row in rows]
+        gains.append(weights[query, key] - weights[rows, columns].mean(dim=0))
+    return torch.stack(gains).mean(dim=0)
+
+
+def beyond_stages(inputs):
+    weights, pairs = inputs["weights"], inputs["pairs"]
+    habits = [_habit(weights, query, key, pairs) for query, key in pairs]
+    return {
+        "the weights on the tagged pairs": torch.stack([weights[..., i, j] for i, j in pairs]),
+        "the baseline of each pair": torch.stack(habits),
+    }
+
+
 def _best_offset(weights, query, key, pairs):
     length = weights.shape[-1]
     means = [weights.diagonal(o, -2, -1).mean(dim=-1) for o in range(1 - length, length)]
@@ -219,6 +290,12 @@ BEYOND = {
         "whose noun comes next, without any grammar. What does it give at the same distance "
         "elsewhere?",
         baseline=lambda weights, query, key, pairs: 0.0,
+    ),
+    "subtracted-the-other-way": known(
+        "You subtract the weight from the baseline.",
+        "What is asked for is how much more the head gives to the tagged pairs: above 0 if it "
+        "gives them more than its habit.",
+        gain=lambda weight, baseline: baseline - weight,
     ),
     "tagged-in-the-baseline": known(
         "Your baseline contains the tagged pairs themselves.",
@@ -311,6 +388,66 @@ BEYOND = {
         section="The token before",
         baseline=_other_side,
     ),
+    "distance-turned": known(
+        "Your distance is query - key, so the baseline looks on the other side of the query.",
+        "For the pair (2, 3) the key stands one place further right, at distance 1. The places to "
+        "compare with are (0, 1), (1, 2) and so on.",
+        section="The token before",
+        baseline=_distance_turned,
+    ),
+    "distance-without-sign": known(
+        "You take the distance without its sign: your baseline lies to the right for a key to the "
+        "left, too.",
+        "A head that looks back and one that looks ahead have two kinds of habit. For the pair "
+        "(3, 1) the places to compare with are (2, 0), (4, 2) and so on.",
+        section="The token before",
+        baseline=_always_ahead,
+    ),
+    "both-sides-in-the-baseline": known(
+        "Your baseline has places on both sides of the query, to the left and to the right.",
+        "A head that looks back and one that looks ahead have two kinds of habit. For the pair "
+        "(2, 3) the places to compare with are (0, 1), (1, 2) and so on.",
+        section="The token before",
+        baseline=_both_sides,
+    ),
+    "every-place-in-the-baseline": known(
+        "Your baseline is the mean of all places that are not tagged, at any distance.",
+        "A head that looks at the next token everywhere is far above that, without any grammar. "
+        "What does it give at the distance of the pair, elsewhere?",
+        baseline=_everywhere,
+    ),
+    "tagged-counted-as-0": known(
+        "You set the tagged weights to 0 in the baseline, and still count them in its mean.",
+        "A place that is left out is not in the sum and not in the number that the sum is divided "
+        "by.",
+        baseline=_tagged_as_0,
+    ),
+    "tagged-both-ways": known(
+        "You take (key, query) for tagged as well as (query, key).",
+        "A pair has a direction. The tag (1, 3) says nothing about what query 3 gives to key 1: "
+        "that is a place like any other.",
+        baseline=_tagged_both_ways,
+    ),
+    "last-place-missed": known(
+        "The last place is missing in your baseline.",
+        "range ends before its second number. Which is the last query with a key at this distance?",
+        section="The token before",
+        baseline=_without_the_last,
+    ),
+    "index-below-0": known(
+        "For a key to the left your baseline has places that are none: the key of query 0 would "
+        "be before the beginning.",
+        "A negative index counts from the end, and Python does not complain: index -1 is the last "
+        "token. Which queries have a key at this distance?",
+        section="The token before",
+        baseline=_index_below_0,
+    ),
+    "first-axes-indexed": known(
+        "You index the first two axes with query and key.",
+        "For one head, (L, L), that is right. With heads and layers in front, queries and keys are "
+        "the last two: what can stand for all the axes before them?",
+        wrong=_at_first_axes,
+    ),
     "baseline-over-length": known(
         "You divide the baseline's sum by L.",
         "How many places are in the sum? Not every query has a key at this distance, and tagged "
@@ -344,6 +481,22 @@ BEYOND = {
         "A text with many tags would get a larger number. The task asks for the mean.",
         average=lambda gains: torch.stack(gains).sum(dim=0),
     ),
+    "first-pair-only": known(
+        "You return the difference of the first pair.",
+        "Is the return inside your loop? The mean is over all pairs.",
+        average=lambda gains: gains[0],
+    ),
+    "last-pair-only": known(
+        "You return the difference of the last pair.",
+        "Does each turn of your loop overwrite what the one before has found? The mean is over all "
+        "pairs.",
+        average=lambda gains: gains[-1],
+    ),
+    "axis-kept": known(
+        "Your result has an axis of length 1 at its end.",
+        "The numbers are right. The pairs are averaged, and so their axis is gone: (...).",
+        finish=lambda scores: scores[..., None],
+    ),
     "best-pair": known(
         "You return the largest difference of all pairs.",
         "One pair is enough for that. The mean says what the head does as a rule.",
@@ -375,9 +528,13 @@ TASK = Task(
     examine=examine_beyond,
     mistakes=read_again("The role of a head against a baseline", BEYOND),
     build=build_beyond,
+    stages=beyond_stages,
     number=6,
     since=2,
     alone=(
+        "first-pair-only",
+        "last-pair-only",
+        "axis-kept",
         "best-pair",
         "pairs-not-averaged",
         "heads-averaged",
@@ -386,5 +543,11 @@ TASK = Task(
         "ratio",
         "rest-of-the-column",
         "baseline-over-length",
+        "distance-without-sign",
+        "both-sides-in-the-baseline",
+        "every-place-in-the-baseline",
+        "tagged-counted-as-0",
+        "tagged-both-ways",
+        "last-place-missed",
     ),
 )

@@ -81,6 +81,22 @@ def _cut_off(least):
     )
 
 
+def _with_added(small):
+    """Two ways to add a small number: in the logarithm only, or to the weights before all."""
+    return (
+        lambda weights: -(weights * (weights + small).log()).sum(dim=-1),
+        lambda weights: -((weights + small) * (weights + small).log()).sum(dim=-1),
+    )
+
+
+def _is_with_added(inputs, value):
+    if not torch.is_tensor(value):
+        return False
+    found = (answer(inputs["weights"]) for n in range(2, 12) for answer in _with_added(10.0**-n))
+    value = value.double()
+    return any(X.shape == value.shape and torch.allclose(X, value, atol=1e-10) for X in found)
+
+
 def _is_cut_off(inputs, value):
     """Whether the entropies come of a limit below which weights do not count as they are."""
     if not torch.is_tensor(value):
@@ -112,11 +128,30 @@ ENTROPY = {
         )
         for size in (9, 10, 8, 6)
     },
+    "difference-from-the-largest": known(
+        "You return how much is missing to the largest entropy, ln S.",
+        "That is 0 for a head that looks everywhere alike. The task asks for the entropy itself, "
+        "which is largest there.",
+        finish=lambda entropies, weights: math.log(weights.shape[-1]) - entropies,
+    ),
+    "one-added": known(
+        "You take the logarithm of 1 + w.",
+        "log1p is 0 where the weight is 0, and another function everywhere else. Only a weight of "
+        "0 needs an answer of its own: what does w · ln w come to when w shrinks to 0?",
+        logarithm=torch.log1p,
+    ),
     "weights-cut-off": known(
         "You leave very small weights out, or make them larger, and not only those that are 0.",
         "Small weights count as well, each a little. Only 0 itself needs an answer of its own.",
         logarithm=lambda weights: weights.clamp(min=1e-6).log(),
         shows=_is_cut_off,
+    ),
+    "added-more-or-less": known(
+        "You add a small number to every weight.",
+        "That keeps 0 · ln 0 from becoming NaN, but it moves every other term a little, too, and "
+        "with many keys that adds up. 0 · ln 0 needs an answer of its own: which one?",
+        wrong=lambda weights: _with_added(1e-7)[0](weights),
+        shows=_is_with_added,
     ),
     "base-2": known(
         "You take the logarithm to base 2.",
@@ -153,6 +188,16 @@ ENTROPY = {
         section="Rows are queries, columns are keys",
         total=lambda terms: -terms.sum(dim=-2),
     ),
+    **{
+        f"axis-{axis}-by-number": known(
+            f"You add up along axis {axis}, whatever the shape.",
+            "The keys are on the last axis, and how many stand before it differs: heads, layers, "
+            "texts. Axes can be counted from the end as well.",
+            section="Rows are queries, columns are keys",
+            total=lambda terms, axis=axis: -terms.sum(dim=axis),
+        )
+        for axis in (0, 1, 2, 3)
+    },
     "over-the-whole-table": known(
         "You add up over the queries as well.",
         "Each query spreads its own attention: one number for each of them.",

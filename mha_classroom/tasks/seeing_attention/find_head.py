@@ -7,7 +7,7 @@ from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.task import AnswerError, Case, Task, by_id, known, read_again, without
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
-from mha_classroom.tasks.seeing_attention.offset_score import HEADS, PAIRS, build_offset
+from mha_classroom.tasks.seeing_attention.offset_score import HEADS, OFFSET, PAIRS, build_offset
 from mha_course.explorer import heads
 
 
@@ -138,6 +138,10 @@ def find_stages(inputs):
     return {"the score of every head": weights.diagonal(offset, dim1=-2, dim2=-1).mean(dim=-1)}
 
 
+def _best_by(score):
+    return lambda weights, offset: _place(score(weights, offset), weights)
+
+
 def _first_axes(weights, offset):
     """The diagonal of the first two axes, the place divided by the number of heads."""
     return divmod(weights.diagonal(offset).mean(dim=-1).argmax().item(), weights.shape[1])
@@ -158,12 +162,40 @@ def _average_head(scores, weights):
     return scores[:, head].argmax().item(), head
 
 
+def _head_of_layer_0(scores, weights):
+    return scores.amax(dim=1).argmax().item(), scores[0].argmax().item()
+
+
+def _without_last_heads(inputs, value):
+    """Whether a place is that of the best head but the last one of each layer.
+
+    A layer of one head has none then, and there anything may come out.
+    """
+    scores = find_stages(inputs)["the score of every head"][:, :-1]
+    if not scores.numel():
+        return True
+    return _is_place(value, _place(scores, None))
+
+
+def _is_place(value, place):
+    return isinstance(value, (tuple, list)) and len(value) == 2 and tuple(map(int, value)) == place
+
+
 def _apart(scores, weights):
     return scores.mean(dim=1).argmax().item(), scores.mean(dim=0).argmax().item()
 
 
 FIND = {
-    **by_id(without(PAIRS, "divided-by-length-less-offset")),  # that changes no place
+    # The one changes no place, the other leaves heads alike.
+    **by_id(without(PAIRS, "divided-by-length-less-offset", "softmax-again")),
+    **{
+        id: known(OFFSET[id].did, OFFSET[id].why, wrong=_best_by(OFFSET[id].wrong))
+        for id in (
+            "both-sides",
+            "all-on-one-side",
+            "all-from-the-offset-on",
+        )
+    },
     "diagonal-of-layers-and-heads": known(
         "You take the diagonal of the first two axes, layers and heads.",
         "diagonal does that unless it is told which axes. Queries and keys are the last two.",
@@ -215,6 +247,12 @@ FIND = {
         "does a new layer begin?",
         choose=lambda scores, weights: divmod(scores.argmax().item(), len(scores)),
     ),
+    "table-turned": known(
+        "You flatten the table with the heads in front and read the place as if the layers were.",
+        "In a turned table the first H places are not the heads of layer 0. Does your table have a "
+        "row for each layer?",
+        choose=lambda scores, weights: divmod(scores.T.argmax().item(), scores.shape[1]),
+    ),
     "divided-by-12": known(
         "You divide the place in the flattened table by 12.",
         "The lesson's model has 12 heads in a layer. Another one has another number, and the "
@@ -243,6 +281,26 @@ FIND = {
         "The best layer on average and the best number on average need not meet in a good head. "
         "The largest of all scores is asked for.",
         choose=_apart,
+    ),
+    "head-of-layer-0": known(
+        "You have the right layer, and the head that is best in layer 0.",
+        "The head has to be the best one of that layer.",
+        choose=_head_of_layer_0,
+    ),
+    "last-heads-missed": known(
+        "You never look at the last head of a layer.",
+        "range ends before its second number. How many heads does a layer have, and which is the "
+        "number of the last?",
+        choose=lambda scores, weights: divmod(
+            scores[:, : max(1, scores.shape[1] - 1)].argmax().item(), max(1, scores.shape[1] - 1)
+        ),
+        shows=_without_last_heads,
+    ),
+    "best-so-far-forgotten": known(
+        "You always return the last head of the last layer.",
+        "Does your loop keep the best score that it has seen? If it compares with the number that "
+        "it began with, every head wins, and the last one stays.",
+        choose=lambda scores, weights: (scores.shape[0] - 1, scores.shape[1] - 1),
     ),
     "first-layer-only": known(
         "You look in layer 0 only.",

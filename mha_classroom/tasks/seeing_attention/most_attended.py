@@ -185,19 +185,41 @@ def _topk(weights, tokens, k=3):
     return [(tokens[place], mean) for place, mean in zip(positions, means.tolist(), strict=True)]
 
 
-def _equals_anyhow(inputs, value):
-    """Whether a list is right but for the order of tokens with equal means."""
-    found, means = value[0].split(), inputs["weights"].mean(dim=0)
-    right = means.sort(descending=True).values[: inputs.get("k", 3)]
-    if len(found) != len(right) or not torch.allclose(value[1].double(), right, atol=1e-6):
-        return False
-    left = list(zip(inputs["tokens"], means.tolist(), strict=True))
-    for token, mean in zip(found, right.tolist(), strict=True):
-        alike = [pair for pair in left if pair[0] == token and abs(pair[1] - mean) < 1e-9]
-        if not alike:
+def _anyhow(wanted):
+    """Whether a list has the tokens of these means, those of equal means in any order.
+
+    wanted: the means in the order of the list, from all of them, largest first, and k.
+    """
+
+    def shows(inputs, value):
+        found, means = value[0].split(), inputs["weights"].mean(dim=0)
+        right = wanted(means.sort(descending=True).values, inputs.get("k", 3))
+        if len(found) != len(right) or not torch.allclose(value[1].double(), right, atol=1e-6):
             return False
-        left.remove(alike[0])
-    return True
+        left = list(zip(inputs["tokens"], means.tolist(), strict=True))
+        for token, mean in zip(found, right.tolist(), strict=True):
+            alike = [pair for pair in left if pair[0] == token and abs(pair[1] - mean) < 1e-9]
+            if not alike:
+                return False
+            left.remove(alike[0])
+        return True
+
+    return shows
+
+
+def _by_the_alphabet(upwards):
+    """Equal means in the order of the tokens as text."""
+
+    def most_attended(weights, tokens, k=3):
+        pairs = sorted(zip(tokens, weights.mean(dim=0).tolist(), strict=True), reverse=not upwards)
+        return sorted(pairs, key=lambda pair: -pair[1])[:k]
+
+    return most_attended
+
+
+def _found_by_number(weights, tokens, k=3):
+    means = weights.mean(dim=0).tolist()
+    return [(tokens[means.index(mean)], mean) for mean in sorted(means, reverse=True)[:k]]
 
 
 def _without_special(weights, tokens, k=3):
@@ -219,6 +241,22 @@ ATTENDED = {
         "The order is right. The task asks for the mean over the queries, so that a long sentence "
         "and a short one can be compared.",
         strength=lambda weights: weights.sum(dim=0),
+    ),
+    "median-of-a-key": known(
+        "You take the median of what the queries give to a key.",
+        "The task asks for the mean, in which every query counts.",
+        strength=lambda weights: weights.median(dim=0).values,
+    ),
+    "softmax-of-the-means": known(
+        "You apply softmax to the means.",
+        "The order stays, and the numbers are no longer what the queries give on average. The "
+        "means sum to 1 without it.",
+        strength=lambda weights: weights.mean(dim=0).softmax(dim=0),
+    ),
+    "softmax-again": known(
+        "You apply softmax to the weights.",
+        "They are weights already: each row sums to 1. A second softmax makes them almost equal.",
+        strength=lambda weights: weights.softmax(dim=-1).mean(dim=0),
     ),
     "largest-weight-of-a-key": known(
         "You rank the keys by the largest weight that any query gives them.",
@@ -266,6 +304,7 @@ ATTENDED = {
         "Your list begins with the tokens that get least.",
         "A sort begins with the smallest unless you say otherwise.",
         order=lambda means: means.argsort(stable=True).tolist(),
+        shows=_anyhow(lambda means, k: means.flip(0)[:k]),
     ),
     "later-one-first": known(
         "Of tokens with equal means your list has the later one first.",
@@ -277,6 +316,7 @@ ATTENDED = {
         "A sort begins with the smallest. So the k largest are the last ones, and the largest of "
         "all is at the end.",
         wrong=lambda w, tokens, k=3: build_attended()(w, tokens, k)[::-1],
+        shows=_anyhow(lambda means, k: means[:k].flip(0)),
     ),
     "order-of-the-sentence": known(
         "You have the right tokens, in the order of the sentence.",
@@ -346,12 +386,28 @@ ATTENDED = {
         "Round what you print, not what you return: whoever goes on with it needs the digits.",
         number=lambda number: round(float(number), 4),
     ),
+    **{
+        id: known(
+            "Of tokens with equal means your list has them in the order of the alphabet"
+            f"{'' if upwards else ', backwards'}.",
+            "A sort of pairs goes on with the other part of the pair where the first is equal. "
+            "Asked for is the order of the sentence: the earlier place comes first.",
+            wrong=_by_the_alphabet(upwards),
+        )
+        for id, upwards in (("equals-by-alphabet", True), ("equals-by-alphabet-backwards", False))
+    },
+    "found-by-number": known(
+        "You sort the means and look up afterwards at which place each number stands.",
+        "index always finds the first. Where two means are equal, the same token comes twice. Sort "
+        "the places, not the numbers.",
+        wrong=_found_by_number,
+    ),
     "equals-anyhow": known(
         "Tokens with equal means come in any order.",
         "topk and argsort promise nothing about equal ones, and a sort of pairs goes on with the "
         "second of the pair. The earlier place comes first.",
         wrong=lambda weights, tokens, k=3: _topk(weights, tokens, min(k, len(tokens))),
-        shows=_equals_anyhow,
+        shows=_anyhow(lambda means, k: means[:k]),
     ),
     "same-words-added-up": known(
         "You add up what the same word gets at different places.",
@@ -397,6 +453,15 @@ TASK = Task(
     tolerance=1e-6,
     mistakes=read_again("The tokens that a head looks at", ATTENDED),
     build=build_attended,
+    alone=(
+        "median-of-a-key",
+        "softmax-of-the-means",
+        "softmax-again",
+        "position-instead-of-token",
+        "pairs-turned-round",
+        "tokens-alone",
+        "numbers-alone",
+    ),
     forbidden=FORBIDDEN,
     number=1,
 )

@@ -94,6 +94,12 @@ def _cut_at_the_end(weights, offset):
     return weights[..., queries, queries + offset]
 
 
+def _clamped(weights, offset):
+    """With a key for every query: the last one past the end, the first before the beginning."""
+    queries = torch.arange(weights.shape[-1])
+    return weights[..., queries, (queries + offset).clamp(0, len(queries) - 1)]
+
+
 def _votes(weights, offset):
     """1 for each query whose largest weight is at this offset, else 0."""
     queries = torch.arange(weights.shape[-1])
@@ -106,6 +112,46 @@ def _last_pair_dropped(weights, offset):
     length = weights.shape[-1]
     queries = range(max(0, -offset), min(length, length - offset) - 1)
     return torch.stack([weights[..., i, i + offset] for i in queries], dim=-1)
+
+
+def _last_pair_dropped_else(nothing):
+    """In a loop that ends one query early, which divides by how many there were.
+
+    nothing: makes the result of a single pair, of which nothing is left.
+    """
+
+    def offset_score(weights, offset):
+        picked = weights.diagonal(offset, dim1=-2, dim2=-1)[..., :-1]
+        return picked.mean(dim=-1) if picked.shape[-1] else nothing(weights[..., 0, 0])
+
+    return offset_score
+
+
+def _at_first_axes(length_of):
+    """The weights at the offset on the first two axes. length_of: how far the loop goes."""
+
+    def offset_score(weights, offset):
+        queries = [i for i in range(length_of(weights)) if 0 <= i + offset < length_of(weights)]
+        return torch.stack([weights[i, i + offset] for i in queries]).mean(dim=0)
+
+    return offset_score
+
+
+def _of_one_head(weights, offset):
+    """With item(), which takes one number only."""
+    length = weights.shape[-1]
+    picked = [weights[..., i, i + offset].item() for i in range(length) if 0 <= i + offset < length]
+    return torch.tensor(sum(picked) / len(picked), dtype=torch.float64)
+
+
+def _corner(cut, whole):
+    """The mean over the corner that `cut` leaves; of the whole table with zeros beside it."""
+
+    def offset_score(weights, offset):
+        kept = cut(torch.ones(weights.shape[-2:], dtype=torch.bool), offset)
+        return (weights * kept).mean(dim=(-2, -1)) if whole else weights[..., kept].mean(dim=-1)
+
+    return offset_score
 
 
 def _both_sides(weights, offset):
@@ -187,6 +233,17 @@ PAIRS = {
         "heads and layers in front it is not queries and keys that it pairs up.",
         pick=lambda weights, offset: weights.diagonal(offset),
     ),
+    "clamped-at-the-ends": known(
+        "For queries without such a key you take the first or the last key instead.",
+        "clamp, or min and max, make a place of what is none. The first token has no token before "
+        "it; that query is left out.",
+        pick=_clamped,
+    ),
+    "softmax-again": known(
+        "You apply softmax to the weights.",
+        "They are weights already: each row sums to 1. A second softmax makes them almost equal.",
+        pick=lambda weights, offset: weights.softmax(dim=-1).diagonal(offset, dim1=-2, dim2=-1),
+    ),
     "votes-counted": known(
         "You count the queries whose largest weight is at this offset.",
         "By this count Voita et al. call a head positional. The task asks for "
@@ -198,6 +255,12 @@ PAIRS = {
         "The key that is asked for moves along with the query: query 5 asks key 4, query 6 asks "
         "key 5. Once the queries are averaged, that cannot be seen any more.",
         pick=lambda weights, offset: weights.mean(dim=-2)[..., [offset]],
+    ),
+    "whole-table": known(
+        "You average over the whole table, whatever the offset is.",
+        "Each row sums to 1, so that mean is 1 / L for every head. The pairs at one offset lie on "
+        "a single line.",
+        pick=lambda weights, offset: weights.flatten(-2),
     ),
     "largest-pair": known(
         "You take the largest weight at this offset.",
@@ -225,10 +288,61 @@ OFFSET = {
         "offset says which is meant.",
         wrong=_both_sides,
     ),
-    "all-on-one-side": known(
-        "You take all pairs up to the offset: a whole corner of the table.",
-        "tril and triu keep a corner. The pairs at one offset lie on a single line.",
-        wrong=lambda weights, offset: weights.tril(offset).mean(dim=(-2, -1)),
+    **{
+        id: known(
+            f"You take all pairs {of}: a whole corner of the table.",
+            "tril and triu keep a corner. The pairs at one offset lie on a single line.",
+            wrong=_corner(cut, whole),
+        )
+        for id, of, cut, whole in (
+            ("all-on-one-side", "up to the offset", torch.tril, True),
+            ("all-from-the-offset-on", "from the offset on", torch.triu, True),
+            ("corner-up-to-the-offset", "up to the offset", torch.tril, False),
+            ("corner-from-the-offset-on", "from the offset on", torch.triu, False),
+        )
+    },
+    "last-pair-dropped-else-0": known(*LAST_PAIR, wrong=_last_pair_dropped_else(lambda X: X * 0)),
+    "last-pair-dropped-else-a-number": known(
+        *LAST_PAIR, wrong=_last_pair_dropped_else(lambda X: 0.0)
+    ),
+    "last-pair-dropped-and-divided": known(
+        *LAST_PAIR, wrong=_last_pair_dropped_else(lambda X: 0 / 0)
+    ),
+    **{
+        id: known(
+            "You index the first two axes with query and key.",
+            "For one head, (L, L), that is right. With heads and layers in front, queries and keys "
+            "are the last two: what can stand for all the axes before them?",
+            wrong=_at_first_axes(length_of),
+        )
+        for id, length_of in (
+            ("first-axes-indexed", lambda weights: weights.shape[-1]),
+            ("first-axes-indexed-and-counted", len),
+        )
+    },
+    "one-head-only": known(
+        "You make each weight a plain number with item(), so one head works and several do not.",
+        "item() takes a tensor of one number. Of several heads weights[..., i, j] has a number "
+        "each: leave it a tensor.",
+        wrong=_of_one_head,
+    ),
+    "always-three-axes": known(
+        "You go through the first axis as if it always held the heads.",
+        "There may be none, (L, L), or layers in front of them. The last two axes are queries and "
+        "keys in any case.",
+        wrong=lambda weights, offset: torch.stack(
+            [torch.diag(head, offset).mean() for head in weights]
+        ),
+    ),
+    "mean-over-the-first-axis": known(
+        "You average over the first axis, not over the pairs.",
+        "diagonal puts the pairs on a new axis. Where does it stand?",
+        average=lambda picked, length, offset: picked.mean(dim=0),
+    ),
+    "axis-kept": known(
+        "Your result has an axis of length 1 at its end.",
+        "The numbers are right. The pairs are averaged, and so their axis is gone: (...).",
+        finish=lambda scores: scores[..., None],
     ),
     "zeros-not-counted": known(
         "You divide by the number of weights that are not 0.",
@@ -241,6 +355,24 @@ OFFSET = {
         "The first token has no token before it. A head that always looks there would get less "
         "than 1, and the shorter the sentence, the less.",
         average=lambda picked, length, offset: picked.sum(dim=-1) / length,
+    ),
+    "both-sides-added": known(
+        "You add up both sides: at offset -1, the token before and the one after.",
+        "A head that looks back and one that looks ahead are two kinds of head. The sign of the "
+        "offset says which is meant.",
+        wrong=lambda weights, offset: _both_sides(weights, offset) * (2 if offset else 1),
+    ),
+    "divided-by-length-less-1": known(
+        "You divide by L - 1, whatever the offset is.",
+        "That is how many pairs there are one place apart. How many are there at offset 2, and at "
+        "offset 0?",
+        average=lambda picked, length, offset: picked.sum(dim=-1) / max(length - 1, 1),
+    ),
+    "first-pair-only": known(
+        "You return the weight of the first pair.",
+        "One pair of tokens is not the habit of a head. The mean says what it does as a rule. (Is "
+        "the return inside your loop?)",
+        average=lambda picked, length, offset: picked[..., 0],
     ),
     "added-not-averaged": known(
         "You add the weights up, and your scores go above 1.",

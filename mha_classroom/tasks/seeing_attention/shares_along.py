@@ -167,6 +167,49 @@ def _whole_vectors(weights, values, W_o):
     return _dot(whole, output) / output.square().sum(dim=-1)
 
 
+def _over_queries_alone(brought):
+    """The output of each key: summed over heads and queries."""
+    output = brought.sum(dim=(1, 2), keepdim=True)
+    return _dot(brought, output) / output.square().sum(dim=-1)
+
+
+def _by_all_outputs(axes):
+    """Divided by the squared length of all outputs together."""
+
+    def measure(brought):
+        output = brought.sum(dim=(1, 3), keepdim=True)
+        return _dot(brought, output) / output.square().sum(dim=axes, keepdim=True)[..., 0]
+
+    return measure
+
+
+def _softmax_of_the_products(brought):
+    return _softmax_of_each_query(_dot(brought, brought.sum(dim=(1, 3), keepdim=True)))
+
+
+def _softmax_of_each_query(parts):
+    """Over heads and keys, (B, H, L, S)."""
+    rows = parts.transpose(1, 2)
+    return rows.flatten(2).softmax(dim=-1).view(rows.shape).transpose(1, 2)
+
+
+def _joined_without_transpose(weights, values, W_o):
+    """The output from the heads' results, reshaped to (B, L, H · d_v) with their axes as they
+    are."""
+    batch, heads, queries, _ = weights.shape
+    output = (weights @ values).reshape(batch, queries, -1) @ W_o.T
+    brought = _brought(weights, values @ _columns(W_o, heads))
+    products = torch.einsum("bhlsm,blm->bhls", brought, output)
+    return products / output.square().sum(dim=-1)[:, None, :, None]
+
+
+def _width_of_d_model(weights, values, W_o):
+    """Head by head d_model // H columns of W_o."""
+    heads, width = weights.shape[1], len(W_o) // weights.shape[1]
+    vectors = [values[:, h] @ W_o[:, h * width : (h + 1) * width].T for h in range(heads)]
+    return _along(_brought(weights, torch.stack(vectors, dim=1)))
+
+
 def _over_batch(brought):
     output = brought.sum(dim=(0, 1, 3), keepdim=True)
     return _dot(brought, output) / output.square().sum(dim=-1)
@@ -224,6 +267,12 @@ SHARES = {
         "direction of the output?",
         measure=_by_length,
     ),
+    "lengths-not-divided": known(
+        "You return the lengths of the vectors c.",
+        "Lengths must not be added: vectors can cancel, and a length says nothing about the "
+        "direction. How far does each vector go in the direction of the output?",
+        measure=lambda brought: brought.norm(dim=-1),
+    ),
     "by-length-in-each-head": known(
         "You compare lengths, in each head for itself.",
         "Lengths must not be added: vectors can cancel. And the output is the sum over all heads. "
@@ -271,6 +320,26 @@ SHARES = {
     ),
     "rows-of-W_o": known(*ROWS, columns=_rows),
     "rows-sliced": known(*ROWS, wrong=_sliced_rows),
+    "rows-and-each-head-for-itself": known(
+        "You give each head rows of W_o, and divide by what that head alone brings.",
+        "nn.Linear keeps (out, in), and the heads are what goes in: on which axis are they? And "
+        "the output of the layer is the sum over all heads.",
+        wrong=lambda weights, values, W_o: _in_head(
+            _brought(weights, values @ W_o.reshape(weights.shape[1], values.shape[-1], -1))
+        ),
+    ),
+    "width-of-d_model": known(
+        "You give each head d_model // H columns of W_o.",
+        "The width of a head is d_v, the last axis of values. The output of a layer may be wider "
+        "or narrower than all heads together.",
+        wrong=_width_of_d_model,
+    ),
+    "heads-joined-without-transpose": known(
+        "You reshape the heads' results (B, H, L, d_v) to (B, L, H · d_v) without exchanging axes.",
+        "Then your o mixes queries and heads: its row 0 holds the first queries of head 0. H has "
+        "to stand beside d_v before the two become one (lesson 4).",
+        wrong=_joined_without_transpose,
+    ),
     "rows-by-view": known(
         *ROWS, wrong=_rows_by(lambda W_o, heads, width: W_o.reshape(heads, width, -1))
     ),
@@ -344,6 +413,34 @@ SHARES = {
         "query's shares sum to 1.",
         measure=_over_queries,
     ),
+    "summed-over-queries": known(
+        "Your output o is summed over heads and queries, not over heads and keys.",
+        "o belongs to one query: it is the sum of what all the keys bring to it, through all "
+        "heads.",
+        measure=_over_queries_alone,
+    ),
+    **{
+        id: known(
+            f"You divide by the squared lengths of {whose} together.",
+            "Each query has an output of its own, and its shares sum to 1. Over which axis is "
+            "o · o added up?",
+            measure=_by_all_outputs(axes),
+        )
+        for id, whose, axes in (
+            ("all-outputs-together", "all outputs of the batch", (0, 1, 2, 3, 4)),
+            ("outputs-of-a-text-together", "all outputs of a text", (1, 2, 3, 4)),
+        )
+    },
+    "weights-twice": known(
+        "You multiply the shares by the weights.",
+        "c has the weight in it already. The shares of a query sum to 1 without it.",
+        wrong=lambda weights, values, W_o: weights * shares_along(weights, values, W_o),
+    ),
+    "weights-squared": known(
+        "Your weights come in twice: you take their squares.",
+        "A query gets of each vector as much as its weight says, once.",
+        scale=torch.square,
+    ),
     "c-without-weight": known(
         "Your o has the weights in it, and your c has not.",
         "c is what the key brings to this query, and a query gets as much of it as the weight "
@@ -360,6 +457,18 @@ SHARES = {
         "They sum to 1 without help: the parts along the output add up to the output.",
         finish=lambda shares: shares.flatten(1).softmax(dim=1).view_as(shares),
     ),
+    **{
+        id: known(
+            "You apply softmax to make the shares sum to 1.",
+            "They sum to 1 without help once c · o is divided by o · o: the parts along the output "
+            "add up to the output.",
+            **how,
+        )
+        for id, how in (
+            ("softmax-of-each-query", {"finish": _softmax_of_each_query}),
+            ("softmax-of-the-products", {"measure": _softmax_of_the_products}),
+        )
+    },
     "texts-added": known(
         "You add up over the texts of the batch as well.",
         "Each text has an output of its own.",
@@ -388,9 +497,16 @@ TASK = Task(
     number=7,
     since=2,
     alone=(
+        "lengths-not-divided",
         "each-head-made-1",
         "cosines",
         "softmax",
+        "softmax-of-each-query",
+        "softmax-of-the-products",
+        "all-outputs-together",
+        "outputs-of-a-text-together",
+        "summed-over-queries",
+        "weights-squared",
         "squared",
         "negative-as-0-and-made-1",
         "queries-before-heads",

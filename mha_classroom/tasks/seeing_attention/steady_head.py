@@ -70,13 +70,13 @@ def steady_cases(draw):
         ),
         case(
             "a long text and short ones",
-            (19, 3, 4),
+            (3, 19, 4),
             2,
             3,
             1,
             0.3,
-            *((0, 1, share, text) for text, share in enumerate((0.9, 0.3, 0.3))),
-            *((1, 2, share, text) for text, share in enumerate((0.65, 0.9, 0.9))),
+            *((0, 1, share, text) for text, share in enumerate((0.3, 0.9, 0.3))),
+            *((1, 2, share, text) for text, share in enumerate((0.9, 0.65, 0.9))),
         ),
         case("two texts are too short", (7, 3, 2, 6), 2, 3, -3, 0.5, (1, 1, 0.8, None)),
         case("all texts are too short", (2, 3, 1), 2, 3, 4, 0.0),
@@ -98,6 +98,19 @@ def steady_cases(draw):
         _late(draw),
         _other_side(draw),
         case("layer 0, head 0 passes, and no other", (5, 3), 3, 2, -1, 0.7, (0, 0, 0.8, None)),
+        case(
+            "one text has one such query, one has two",
+            (7, 3, 4),
+            2,
+            3,
+            -2,
+            0.5,
+            *((1, 0, share, text) for text, share in enumerate((0.97, 0.1, 0.97))),
+            *((0, 2, share, text) for text, share in enumerate((0.9, 0.9, 0.1))),
+            (1, 2, 0.7, None),
+        ),
+        case("every text has one such query", (4, 4), 2, 3, 3, 0.5, (1, 1, 0.8, None)),
+        case("one text is too short to look ahead", (7, 2, 6), 3, 2, 3, 0.5, (2, 0, 0.8, None)),
     ]
 
 
@@ -236,6 +249,45 @@ def _as_the_shortest(weights, lens, offset):
     return _scores(weights, lens.amin().expand(len(lens)), offset)
 
 
+def _as_the_shortest_that_counts(weights, lens, offset):
+    """The same, once the texts that are too short have been left out."""
+    counts = lens > abs(offset)
+    if not counts.any():
+        return weights.new_zeros(0, *weights.shape[1:3])
+    return _as_the_shortest(weights[counts], lens[counts], offset)
+
+
+def _queries_asked_for(least):
+    """Only texts with so many queries that have such a key."""
+
+    def score(weights, lens, offset):
+        enough = lens - abs(offset) >= least
+        return _scores(weights[enough], lens[enough], offset)
+
+    return score
+
+
+def _short_without_sign(weights, lens, offset):
+    """A text is left out if its length is not above the offset, which may be negative."""
+    counts = lens > offset
+    return _short_as_nan(weights[counts], lens[counts], offset)
+
+
+def _pooled_best_is_asked(weights, lens, offset, at_least):
+    """The best over all queries of all texts at once, and whether that one passes."""
+    scores = _scores(weights, lens, offset)
+    counts = (lens - abs(offset)).clamp(min=0)
+    if not len(scores):
+        return None
+    means = (scores * counts[counts > 0].double()[:, None, None]).sum(dim=0)
+    passed = _every(scores, at_least) & (means == means.max())
+    return _choose(means[None], passed) if passed.any() else None
+
+
+def _with_lengths(more):
+    return lambda weights, lens, offset: _scores(weights, lens + more, offset)
+
+
 def _padded_queries(weights, lens, offset):
     """Queries within the text, whose key may be padding."""
     rows, length = [], weights.shape[-1]
@@ -342,6 +394,39 @@ STEADY = {
             weights[:1], lens[:1], offset, at_least
         ),
     ),
+    "last-text-only": known(
+        "You look at the last text only.",
+        "Does each turn of your loop overwrite what the one before has found? Every text has a "
+        "say.",
+        section="Ten other sentences",
+        wrong=lambda weights, lens, offset, at_least: steady_head(
+            weights[-1:], lens[-1:], offset, at_least
+        ),
+    ),
+    "first-layer-only": known(
+        "You look in layer 0 only.",
+        "The head may be in any layer.",
+        wrong=lambda weights, lens, offset, at_least: steady_head(
+            weights[:, :1], lens, offset, at_least
+        ),
+    ),
+    "always-before": known(
+        "You look at the token before, whatever the offset is.",
+        "The offset says how far away the key is, and on which side.",
+        shift=lambda offset: -1,
+    ),
+    **{
+        id: known(
+            f"You cut every text one token {what}.",
+            "A text of n tokens has places 0 to n - 1, and a slice ends before its second number: "
+            "[:n] holds all of them and no padding.",
+            score=_with_lengths(more),
+        )
+        for id, what, more in (
+            ("one-token-too-few", "too early", -1),
+            ("one-token-too-many", "too late", 1),
+        )
+    },
     "best-is-tested-alone": known(
         "You take the head with the best mean, and then ask whether it passes.",
         "If it does not, another head may still pass. In which order do you have to ask the two "
@@ -353,6 +438,13 @@ STEADY = {
         "If it does not, another head may still pass. And if it does, another one may be better on "
         "average. In which order do you have to ask the two questions?",
         passing=_first_best(lambda scores: scores[0]),
+    ),
+    "best-of-all-queries-is-tested-alone": known(
+        "You average over all queries of all texts at once, take the head that is best by that, "
+        "and then ask whether it passes.",
+        "A long text counts more than a short one so. And if that head does not pass, another may. "
+        "In which order do you have to average, and to ask?",
+        wrong=_pooled_best_is_asked,
     ),
     "best-in-every-text": known(
         "You want a head that is the best one in every text.",
@@ -403,6 +495,23 @@ STEADY = {
         "Then the rest of the longer texts has no say. Each text has a length of its own.",
         score=_as_the_shortest,
     ),
+    "cut-to-the-shortest-that-counts": known(
+        "You cut every text to the length of the shortest that counts.",
+        "Then the rest of the longer texts has no say. Each text has a length of its own.",
+        score=_as_the_shortest_that_counts,
+    ),
+    **{
+        id: known(
+            f"You leave out texts in which only {which} a key at this offset.",
+            "The mean over few queries is a mean, too: such a text counts like any other. How long "
+            "is the shortest text in which some query has such a key?",
+            score=_queries_asked_for(least),
+        )
+        for id, which, least in (
+            ("one-query-is-too-few", "one query has", 2),
+            ("two-queries-are-too-few", "one or two queries have", 3),
+        )
+    },
     "padding-as-keys": known(
         "You leave out queries that are padding, but not keys that are.",
         "At a positive offset the last word of a text has padding as its key. Which queries have a "
@@ -425,6 +534,12 @@ STEADY = {
         "In such a text no query has a key at this offset. It says nothing about any head, neither "
         "for nor against.",
         score=_short_as_0,
+    ),
+    "left-out-without-sign": known(
+        "You leave a text out if it is not longer than the offset, as if no offset were negative.",
+        "At offset -3 the third token has no token 3 places before it, either. What is left there "
+        "is the mean of nothing, NaN, and no head passes.",
+        score=_short_without_sign,
     ),
     "short-counts-as-nan": known(
         "Where one text is too short, no head passes: you return None there, or let the mean of "
@@ -463,6 +578,12 @@ STEADY = {
         "The caller would take that for layer 0, head 0. None cannot be taken for a head.",
         nothing=(0, 0),
     ),
+    "nothing-as-a-place-among-texts": known(
+        "You return (0, 0) where texts count and no head passes.",
+        "The caller would take that for layer 0, head 0. None cannot be taken for a head.",
+        nothing=(0, 0),
+        no_text=lambda nothing: None,
+    ),
     "nothing-as-minus-1": known(
         "You return (-1, -1) where no head passes.",
         "weights[-1, -1] is the last head of the last layer, and nobody would notice. None cannot "
@@ -489,9 +610,17 @@ TASK = Task(
         "counted-from-1",
         "head-before-layer",
         "nothing-as-a-place",
+        "nothing-as-a-place-among-texts",
         "nothing-as-minus-1",
         "divided-by-padded-count",
         "cut-to-the-shortest",
+        "cut-to-the-shortest-that-counts",
+        "always-before",
+        "one-token-too-few",
+        "one-token-too-many",
+        "one-query-is-too-few",
+        "two-queries-are-too-few",
+        "left-out-without-sign",
         "largest-score",
         "largest-smallest-score",
     ),

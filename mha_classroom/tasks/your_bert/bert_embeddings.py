@@ -153,6 +153,14 @@ def build_embeddings(
     return BertEmbeddings
 
 
+def _by_hand(self, Y, axes=-1, unbiased=False, eps_in_the_root=True):
+    """The norm written out. axes: over which it goes."""
+    spread = Y.var(axes, keepdim=True, unbiased=unbiased)
+    inside, outside = (self.norm.eps, 0) if eps_in_the_root else (0, self.norm.eps)
+    scaled = (Y - Y.mean(axes, keepdim=True)) / ((spread + inside).sqrt() + outside)
+    return scaled * self.norm.weight + self.norm.bias
+
+
 class _Concatenated(build_embeddings()):
     def forward(self, input_ids, token_type_ids=None):
         words, kinds = self.words(input_ids), _kinds(input_ids, token_type_ids)
@@ -203,6 +211,11 @@ EMBEDDINGS = {
         "the mask is what hides padding, later.",
         position=lambda self, ids: self.positions(((ids != 0).cumsum(1) - 1).clamp(min=0)),
     ),
+    "whole-table-of-positions": known(
+        "You add the whole table of positions, whatever the length of the text.",
+        "It has max_position_embeddings rows, and a text of L words needs the first L of them.",
+        position=lambda self, ids: self.positions.weight,
+    ),
     "one-position-for-all": known(
         "Every word gets the vector of position 0.",
         "Position 0 is the first word's. The table has a row for each place.",
@@ -224,6 +237,20 @@ EMBEDDINGS = {
         "token_type_ids is None or gives the segment of each word. When it is given, it counts.",
         segment=lambda self, ids, kinds: self.segments(torch.zeros_like(ids)),
     ),
+    "or-for-none": known(
+        "You write `token_type_ids or …`, and that asks a tensor whether it is true.",
+        "A tensor of many numbers is neither true nor false. Whether an argument was given is "
+        "asked with `is None`.",
+        segment=lambda self, ids, kinds: self.segments(kinds or torch.zeros_like(ids)),
+    ),
+    "tables-swapped": known(
+        "You look the segments up in the table of positions, and the positions in that of "
+        "segments.",
+        "Each table has a row for each number that it is asked for: max_position_embeddings rows "
+        "for places, type_vocab_size for segments.",
+        position=lambda self, ids: self.segments(_places(ids)),
+        segment=lambda self, ids, kinds: self.positions(_kinds(ids, kinds)),
+    ),
     "segment-1-by-default": known(
         "Without token_type_ids you take segment 1.",
         "None means that all words are of the first segment, and counting begins at 0.",
@@ -241,6 +268,11 @@ EMBEDDINGS = {
         "Row 0 of the table may hold numbers, as a trained model's does, and it is read like any "
         "other.",
         word=lambda self, ids: self.words(ids) * (ids != 0)[..., None],
+    ),
+    "words-scaled": known(
+        "You multiply the words' vectors by the root of hidden_size.",
+        "The first Transformer did that. In BERT the three vectors are added as they are.",
+        word=lambda self, ids: self.words(ids) * self.words.embedding_dim**0.5,
     ),
     "averaged": known(
         "You take the mean of the three vectors, not their sum.",
@@ -294,6 +326,27 @@ EMBEDDINGS = {
         join=lambda self, words, positions, segments: self.norm(words + segments) + positions,
         normalise=lambda self, Y: Y,
     ),
+    "normalised-over-words": known(
+        "Your norm goes over all words of a text together.",
+        "A layer norm takes each word for itself: mean and variance over its hidden_size numbers.",
+        normalise=lambda self, Y: _by_hand(self, Y, axes=(1, 2)),
+    ),
+    **{
+        id: known(
+            "Your variance is divided by hidden_size - 1, not by hidden_size.",
+            "var and std do that unless they are told otherwise (unbiased=False), and nn.LayerNorm "
+            "does not.",
+            normalise=lambda self, Y, inside=inside: _by_hand(
+                self, Y, unbiased=True, eps_in_the_root=inside
+            ),
+        )
+        for id, inside in (("unbiased-variance", True), ("unbiased-spread", False))
+    },
+    "eps-outside-the-root": known(
+        "You add eps to the root of the variance.",
+        "nn.LayerNorm adds it to the variance, before the root is taken.",
+        normalise=lambda self, Y: _by_hand(self, Y, eps_in_the_root=False),
+    ),
     "default-eps": known(
         "Your norm has PyTorch's own eps, not the config's.",
         "nn.LayerNorm takes 1e-5 unless it is told another. Where a word's numbers hardly vary, "
@@ -346,6 +399,7 @@ TASK = Task(
         "positions-forgotten",
         "segments-forgotten",
         "segments-only-if-given",
+        "segments-always-0",
         "no-norm",
         "default-eps",
         "no-dropout",

@@ -64,6 +64,7 @@ def build_encoder(
     keep=nn.ModuleList,
     order=unchanged,
     feed=lambda X, states: X,
+    call=lambda layer, X, mask: layer(X, mask),
     mask_of=lambda mask, number, count: mask,
     after=lambda new, old: new,
     collect=unchanged,
@@ -78,7 +79,7 @@ def build_encoder(
             for number, layer in enumerate(layers):
                 used = mask_of(mask, number, len(layers))
                 old = feed(states[-1], states)
-                states.append(after(layer(old, used), old))
+                states.append(after(call(layer, old, used), old))
             return collect(states)
 
     return BertEncoder
@@ -91,6 +92,13 @@ def _only(number_that):
 def _as_a_whole(forward):
     sequential = build_encoder(keep=lambda layers: nn.Sequential(*layers))
     return type("BertEncoder", (sequential,), {"forward": forward})
+
+
+def _in_one_buffer(states):
+    """Into one copy of X each state is written past autograd."""
+    buffer = states[0].clone()
+    buffer.data.copy_(states[-1])
+    return [states[0], *[buffer] * (len(states) - 1)]
 
 
 class _LastLayerTwice(build_encoder()):
@@ -127,6 +135,12 @@ ENCODER = {
         "many as the config says.",
         make=lambda config, layer: [layer(config) for _ in range(config.num_hidden_layers + 1)],
     ),
+    "as-many-layers-as-heads": known(
+        "You make as many layers as the config has attention heads.",
+        "Heads are inside a layer, num_attention_heads of them. How many layers there are is "
+        "num_hidden_layers.",
+        make=lambda config, layer: [layer(config) for _ in range(config.num_attention_heads)],
+    ),
     **{
         f"always-{count}-layers": known(
             f"You make {count} layers, whatever the config says.",
@@ -162,6 +176,12 @@ ENCODER = {
         "The mask reaches the last layer only.",
         "By then words have heard of padding. Every layer needs the mask.",
         mask_of=_only(lambda number, count: number == count - 1),
+    ),
+    "mask-asked-whether-true": known(
+        "You ask `if mask`, and that asks a tensor whether it is true.",
+        "A tensor of many numbers is neither true nor false. Whether a mask was given is asked "
+        "with `is not None`; and each layer takes None as well.",
+        mask_of=lambda mask, number, count: mask if mask else None,
     ),
     "mask-not-in-the-first": known(
         "The first layer gets no mask.",
@@ -238,6 +258,32 @@ ENCODER = {
         "The last layer runs twice.",
         "Each layer has its turn once: X, and one more hidden state for each layer.",
         wrong=_LastLayerTwice,
+    ),
+    "last-layer-skipped-and-x-twice": known(
+        "Your list begins with X twice, and the last layer is left out.",
+        "The length is right by that, and nothing else. All num_hidden_layers of them take part, "
+        "and X stands there once.",
+        order=lambda layers: list(layers)[:-1],
+        collect=lambda states: [states[0], *states],
+    ),
+    **{
+        id: known(
+            "After X all entries of your list are the last hidden state.",
+            "A list holds no copies: if what each layer returns is written into the same tensor, "
+            "every entry is that one tensor. Keep what a layer returns as it is.",
+            collect=collect,
+        )
+        for id, collect in (
+            ("one-tensor-for-all", lambda states: [states[0], *[states[-1]] * (len(states) - 1)]),
+            ("one-tensor-for-all-and-x", lambda states: [states[-1]] * len(states)),
+            ("one-buffer-for-all", _in_one_buffer),
+        )
+    },
+    "weights-asked-for": known(
+        "You call the layers with need_weights, and then each returns a pair.",
+        "The pair is output and weights, and the next layer wants the output alone. Without "
+        "need_weights a layer returns nothing else.",
+        call=lambda layer, X, mask: layer(X, mask, True),
     ),
     "residual-added": known(
         "You add what went into a layer to what it returns.",

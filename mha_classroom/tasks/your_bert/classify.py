@@ -122,6 +122,59 @@ def build_nearest(
     return classify
 
 
+def _centred(of_vectors):
+    """(N, K): cosines after the mean of all examples was taken off."""
+
+    def table(vectors, examples, labels, names):
+        mean = examples.mean(0)
+        vectors = vectors - mean if of_vectors else vectors
+        return _cosine(vectors, _means_of(names, unit(examples - mean), labels))
+
+    return table
+
+
+def _columns_normalised(vectors, examples, labels, names):
+    return _cosine(vectors, _means_of(names, examples / examples.norm(dim=0), labels))
+
+
+def _by_table(did, why, table):
+    """The mistake of taking the largest of another table (N, K) than the one that is asked for.
+
+    Where two are equal but for rounding, either may be taken.
+    """
+
+    def classify(vectors, examples, labels):
+        names = _first_seen(labels)
+        return [names[i] for i in table(vectors, examples, labels, names).argmax(1).tolist()]
+
+    def shows(inputs, value):
+        names = _first_seen(inputs["labels"])
+        scores = table(*inputs.values(), names)
+        own = scores[torch.arange(len(scores)), [names.index(label) for label in value.values()]]
+        return bool((own > scores.amax(1) - 1e-9).all())
+
+    return known(did, why, wrong=classify, shows=shows)
+
+
+def _of_tensor(classes):
+    """An answer that makes a tensor of the labels, which words do not allow."""
+
+    def classify(vectors, examples, labels):
+        y = torch.tensor(labels)
+        names = classes(y)
+        means = _means_of(names, unit(examples), y)
+        return [names[i] for i in _cosine(vectors, means).argmax(1).tolist()]
+
+    return classify
+
+
+def _one_hot(vectors, examples, labels):
+    """With a column for each number up to the largest label."""
+    hot = torch.nn.functional.one_hot(torch.tensor(labels)).to(examples.dtype)
+    means = hot.T @ unit(examples) / hot.sum(0)[:, None]
+    return _cosine(vectors, means).argmax(1).tolist()
+
+
 def _cut_evenly(cut):
     """An answer that cuts the examples into equal parts, in order, a part for each label."""
 
@@ -151,6 +204,13 @@ def _until_truthy(vectors, examples, labels):
     return found
 
 
+def _best_vectors(vectors, examples, labels):
+    """The place of the best vector for each label, looked up among the labels."""
+    names = _first_seen(labels)
+    table = _cosine(vectors, _means_of(names, unit(examples), labels))
+    return [names[place] for place in table.argmax(0).tolist()]
+
+
 def _by_example(choose):
     """An answer that compares with single examples: `choose` says which label, from cosines."""
 
@@ -160,10 +220,36 @@ def _by_example(choose):
     return classify
 
 
-def _vote(row, labels):
-    """The label that most of the three nearest examples have."""
-    near = [labels[i] for i in row.argsort(descending=True, stable=True)[:3]]
-    return max(_first_seen(near), key=near.count)
+def _vote(count):
+    """The label that most of the nearest examples have."""
+
+    def choose(row, labels):
+        near = [labels[i] for i in row.argsort(descending=True, stable=True)[:count]]
+        return max(_first_seen(near), key=near.count)
+
+    return choose
+
+
+def _voted(count):
+    """Whether the labels are those of a vote; of equally near examples any may have it."""
+
+    def shows(inputs, value):
+        labels = inputs["labels"]
+        for row, label in zip(
+            _cosine(inputs["vectors"], inputs["examples"]), value.values(), strict=True
+        ):
+            least = row.sort(descending=True).values[: min(count, len(row))][-1]
+            sure = [labels[i] for i in (row > least + 1e-9).nonzero()[:, 0].tolist()]
+            perhaps = [labels[i] for i in ((row - least).abs() <= 1e-9).nonzero()[:, 0].tolist()]
+            if len(sure) + len(perhaps) <= count:
+                sure, perhaps = sure + perhaps, []
+            votes = {kind: sure.count(kind) for kind in _first_seen(sure + perhaps)}
+            mine = votes.get(label, -1) + min(count - len(sure), perhaps.count(label))
+            if mine < max(votes.values()):
+                return False
+        return True
+
+    return shows
 
 
 def _totals(row, labels):
@@ -189,7 +275,8 @@ def _equals_anyhow(inputs, value):
 
 NEAREST = {
     "examples-not-normalised": known(
-        "You take the mean of the examples as they are, without dividing them by their norms.",
+        "You take the mean of the examples as they are, without dividing each by its norm. "
+        "(Dividing them all by one number changes nothing.)",
         "An example with a large norm then decides where the mean points. Each example is to count "
         "the same: divide it by its norm first, then take the mean.",
         scaled=unchanged,
@@ -207,12 +294,34 @@ NEAREST = {
             ("examples-unflattened", lambda X, count: X.unflatten(0, (count, -1))),
         )
     },
-    "columns-normalised": known(
+    "columns-normalised": _by_table(
         "You divide each feature by its norm over all examples.",
         "It is each example that has to be divided by its norm. Which axis of (M, d_model) runs "
         "along one?",
-        scaled=lambda examples: examples / examples.norm(dim=0),
+        _columns_normalised,
     ),
+    **{
+        id: _by_table(
+            "You take the mean of all examples off first.",
+            "That turns every vector, and the cosine is taken from another point than 0. The task "
+            "asks for the examples as they are, each divided by its norm.",
+            _centred(of_vectors),
+        )
+        for id, of_vectors in (("examples-centred", False), ("all-centred", True))
+    },
+    **{
+        id: known(
+            "You make a tensor of the labels.",
+            "A tensor holds numbers, and labels may be words. Keep a list of the labels, each "
+            "once: its places are the numbers that you can calculate with.",
+            wrong=wrong,
+        )
+        for id, wrong in (
+            ("tensor-of-labels", _of_tensor(lambda y: y.unique().tolist())),
+            ("tensor-of-labels-in-order", _of_tensor(lambda y: _first_seen(y.tolist()))),
+            ("labels-one-hot", _one_hot),
+        )
+    },
     "label-0-taken-for-nothing": known(
         "The label 0 loses, though it fits best.",
         "`if not best` takes 0 for nothing, as it does an empty text. A label may be a number: ask "
@@ -230,12 +339,16 @@ NEAREST = {
         "is the mean of each label's examples.",
         wrong=_by_example(lambda row, labels: labels[int(row.argmax())]),
     ),
-    "vote-of-three": known(
-        "You let the three nearest examples vote.",
-        "That is another classifier (nearest neighbours). Asked for is the mean of each label's "
-        "examples.",
-        wrong=_by_example(_vote),
-    ),
+    **{
+        f"vote-of-{word}": known(
+            f"You let the {word} nearest examples vote.",
+            "That is another classifier (nearest neighbours). Asked for is the mean of each "
+            "label's examples.",
+            wrong=_by_example(_vote(count)),
+            shows=_voted(count),
+        )
+        for word, count in (("three", 3), ("five", 5))
+    },
     "sums-of-cosines": known(
         "You add up: a label with more examples gets more.",
         "How many examples a label has is chance. The mean's direction is what counts.",
@@ -293,6 +406,12 @@ NEAREST = {
             .argmax(0)
             .tolist()
         ],
+    ),
+    "wrong-axis-of-names": known(
+        "Your argmax runs over the vectors: it finds the best vector of each label.",
+        "The table of cosines has a row for each vector and a column for each label. One answer a "
+        "vector was asked for: which axis has to go?",
+        wrong=_best_vectors,
     ),
     "one-for-all": known(
         "You return the same label for every vector.",
@@ -359,6 +478,7 @@ TASK = Task(
     examine=examine_classify,
     mistakes=read_again("A classifier from eight examples a class", NEAREST),
     build=build_nearest,
+    alone=("label-numbers", "pairs-returned", "tensor-returned"),
     forbidden=("mha_course.sentences.classify",),
     number=7,
 )

@@ -69,7 +69,9 @@ def examine_loading(inputs, seen):
     if bad:
         _check_refused(seen["raised"], inputs["model"], bad, changed)
     elif seen["raised"] is not None:
-        raise AnswerError("This weight file fits, and it is refused.")
+        named = [n for n in inputs["model"] if _names(seen["raised"][1], n)]
+        what = f" that names {_some(named)}" if named else ""
+        raise AnswerError(f"This weight file fits, and a ValueError is raised{what}.")
     _check_left(inputs["state_dict"], seen["state_dict"])
     _check_same(inputs["model"], seen)
     if bad and changed:
@@ -225,6 +227,22 @@ def _kind_by_kind(model, state_dict):
     build_strict()(model, state_dict)
 
 
+def _names_before_shapes(model, state_dict):
+    """Shapes are looked at when all names are right."""
+    names = dict(model.named_parameters()).keys() ^ state_dict.keys()
+    if names:
+        raise ValueError(" ".join(sorted(names)))
+    build_strict()(model, state_dict)
+
+
+def _not_strict(model, state_dict):
+    """With the library's error made a ValueError."""
+    try:
+        model.load_state_dict(state_dict, strict=False)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+
+
 def _while_copying(model, state_dict):
     """Everything that fits is copied before the error is raised."""
     own, bad = dict(model.named_parameters()), []
@@ -254,6 +272,15 @@ def _told_not_raised(model, state_dict):
 
 def _by_number_count(own, given):
     return [n for n in _misfits(own, given) if own[n].numel() != given[n].numel()]
+
+
+def _by_axis_count(own, given):
+    return [n for n in _misfits(own, given) if own[n].dim() != given[n].dim()]
+
+
+def _of_other_dtype(own, given):
+    both = [n for n in own if n in given]
+    return [n for n in both if own[n].shape != given[n].shape or own[n].dtype != given[n].dtype]
 
 
 def _by_broadcasting(own, given):
@@ -299,10 +326,18 @@ STRICT = {
         "Whatever has no partner has to be named.",
         wrong=lambda model, state_dict: model.load_state_dict(state_dict, strict=False) and None,
     ),
-    "nothing-refused": known(
-        "You copy what has a partner of the same shape and pass over the rest in silence.",
+    "strict-false-with-another-error": known(
+        "What is missing or unknown is passed over, and the rest is copied (strict=False does "
+        "that); you raise for wrong shapes alone.",
         "A model with one layer untouched runs like any other, and its results are nonsense. "
-        "Whatever is missing, unknown or misshapen has to be named.",
+        "Whatever has no partner has to be named.",
+        wrong=_not_strict,
+    ),
+    "nothing-refused": known(
+        "You copy what has a partner of the same shape, and raise nothing for the rest.",
+        "A model with one layer untouched runs like any other, and its results are nonsense; and a "
+        "program does not read what is printed. Whatever is missing, unknown or misshapen has to "
+        "be named in a ValueError.",
         wrong=build_strict(
             missing=lambda own, given: [],
             unknown=lambda own, given: [],
@@ -356,6 +391,17 @@ STRICT = {
         misshapen=_by_number_count,
         put=lambda parameter, X: _put(parameter, X.reshape(parameter.shape)),
     ),
+    "axes-counted": known(
+        "You compare how many axes there are, not the shapes.",
+        "(5, 2) and (3, 2) both have two axes. A weight fits if its shape is the same.",
+        misshapen=_by_axis_count,
+    ),
+    "dtype-counts": known(
+        "You refuse weights of another dtype.",
+        "float32 in the file and float64 in the model is no misfit: copy_ converts. What has to "
+        "agree is the names and the shapes.",
+        misshapen=_of_other_dtype,
+    ),
     "spread-out": known(
         "Shapes that can be broadcast pass as fitting.",
         "A bias of one number would be written into all places. A weight fits if its shape is the "
@@ -379,6 +425,11 @@ STRICT = {
         "The text has to name all three kinds at once. Collect first, raise afterwards.",
         wrong=_kind_by_kind,
     ),
+    "names-before-shapes": known(
+        "You raise for wrong names before you have looked at the shapes.",
+        "The text has to name all three kinds at once. Collect first, raise afterwards.",
+        wrong=_names_before_shapes,
+    ),
     "counted-not-named": known(
         "You say how many weights do not fit, not which.",
         "“3 are missing” leaves the search to the reader. The names are known: write them down.",
@@ -394,7 +445,8 @@ STRICT = {
     ),
     "copied-before-raising": known(
         "You copy what fits before you raise. (So does load_state_dict, if you leave the looking "
-        "to it and only change its error.)",
+        "to it and only change its error. And what model.state_dict() gave you before is no copy: "
+        "its tensors are the model's own.)",
         "A model is left behind that is half new, half old. Look at everything first, then copy.",
         wrong=_while_copying,
     ),
@@ -429,6 +481,12 @@ STRICT = {
         "You transpose the square matrices.",
         "Both sides keep a matrix as (out, in). With a square one no shape gives it away.",
         put=_turn_square,
+    ),
+    "gradients-recorded": known(
+        "You write into the parameters while gradients are recorded.",
+        "PyTorch forbids that for what is to be trained. `with torch.no_grad():` around the "
+        "copying switches the recording off.",
+        put=lambda parameter, X: parameter.copy_(X),
     ),
     "nothing-arrives": known(
         "After your function the model holds the numbers that it had before.",

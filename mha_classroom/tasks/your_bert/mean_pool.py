@@ -78,11 +78,28 @@ def _in_place(hidden, attention_mask):
     return hidden.sum(1) / attention_mask.sum(1, keepdim=True)
 
 
+def _to_the_first_padding(or_all):
+    """Each text up to the first 0 of the mask; without one argmin is 0."""
+
+    def mean_pool(hidden, attention_mask):
+        ends = attention_mask.argmin(1).tolist()
+        ends = [end or attention_mask.shape[1] for end in ends] if or_all else ends
+        return torch.stack([text[:end].mean(0) for text, end in zip(hidden, ends, strict=True)])
+
+    return mean_pool
+
+
+def _inverted_and_clamped(hidden, attention_mask):
+    padding = 1 - attention_mask[..., None]
+    return (hidden * padding).sum(1) / padding.sum(1).clamp(min=1)
+
+
 MEAN = {
     "padding-counted": known(
-        "You average over all places, padding included.",
+        "You average over all places, padding included. (So does whoever takes padding to be where "
+        "the hidden states are 0: they seldom are.)",
         "Then a text's vector depends on how long its neighbours in the batch are. Only tokens "
-        "count, in the sum and in the number.",
+        "count, in the sum and in the number, and attention_mask says which places are tokens.",
         wrong=lambda hidden, attention_mask: hidden.mean(1),
     ),
     "padding-in-the-sum": known(
@@ -105,6 +122,11 @@ MEAN = {
         "You divide by the number of tokens in the whole batch.",
         "Each text has a number of its own. Along which axis of attention_mask is it found?",
         count=lambda mask, hidden: mask.sum(),
+    ),
+    "counted-over-texts": known(
+        "You count over the texts of the batch: how many have a token at each place.",
+        "Each text has a number of its own. Which axis of attention_mask runs along a text?",
+        count=lambda mask, hidden: mask.sum(0)[:, None],
     ),
     "divided-by-longest": known(
         "You divide by the number of tokens of the longest text.",
@@ -188,6 +210,39 @@ MEAN = {
         "You average over the padding.",
         "In attention_mask 1 is a token and 0 is padding.",
         visible=lambda mask: 1 - mask,
+    ),
+    "mask-inverted-and-clamped": known(
+        "You average over the padding.",
+        "In attention_mask 1 is a token and 0 is padding.",
+        wrong=_inverted_and_clamped,
+    ),
+    "softmax-of-the-mask": known(
+        "Your weights are the softmax of the mask.",
+        "exp(0) is 1, so padding still counts, a token only e times as much. Which weight has a "
+        "token in a mean, and which has padding?",
+        wrong=lambda hidden, attention_mask: (
+            attention_mask.to(hidden.dtype).softmax(1)[:, None] @ hidden
+        )[:, 0],
+    ),
+    "cut-at-the-longest": known(
+        "You cut all texts at the length of the longest, and average over what is left.",
+        "The shorter ones still have padding in them. attention_mask says of each place whether "
+        "there is a token.",
+        wrong=lambda hidden, attention_mask: hidden[:, : attention_mask.sum(1).max()].mean(1),
+    ),
+    **{
+        id: known(
+            "You take each text up to the first 0 of its mask.",
+            "That is right only where all padding stands at the end (and without padding argmin "
+            "is 0). attention_mask says of each place by itself whether there is a token.",
+            wrong=_to_the_first_padding(or_all),
+        )
+        for id, or_all in (("cut-at-the-first-padding", True), ("cut-at-argmin", False))
+    },
+    "axis-kept": known(
+        "Your result has an axis of length 1 in the middle: (B, 1, d_model).",
+        "The numbers are right. The tokens are gone, and so is their axis.",
+        finish=lambda pooled: pooled[:, None],
     ),
     "over-features": known(
         "You take the mean of each token's features.",

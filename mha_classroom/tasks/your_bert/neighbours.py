@@ -62,10 +62,6 @@ def _short():
     return Case("norms from 2e-6 on", {"vectors": vectors, "used": used, "k": 4})
 
 
-def neighbour_stages(inputs):
-    return {"the table of cosines": _cosines(inputs["vectors"])}
-
-
 @total
 def examine_neighbours(inputs, found):
     """The table of whole numbers.
@@ -218,9 +214,9 @@ def _counted_among_used(vectors, used, k=3):
     return result
 
 
-def _narrow(vectors, used, k=3):
-    """As many columns as there are others."""
-    return build_neighbours()(vectors, used, k)[:, : len(vectors) - 1]
+def _cut_to(count):
+    """With so many columns at most."""
+    return lambda vectors, used, k=3: build_neighbours()(vectors, used, k)[:, : count(used)]
 
 
 def _last_of_equals(scores):
@@ -255,10 +251,86 @@ def _by_topk(vectors, used, k=3):
 
 
 def _is_softened(inputs, value):
+    """Whether a result is as a small number in the norms makes it, wrong where they are small."""
+    vectors, used = inputs["vectors"], inputs["used"].bool()
+    if bool((vectors == 0).all(dim=1).any()):
+        return True
+    right = build_neighbours()(*inputs.values())
+    if not torch.is_tensor(value) or value.shape != right.shape:
+        return False
+    if torch.equal(value, right):
+        return bool(vectors[used].norm(dim=1).min() > 1e-4)
     ways = itertools.product(range(10), range(5, 17))
-    return any(
-        _like_parts(score=_softened(way, 10.0**-exponent))(inputs, value) for way, exponent in ways
-    )
+    softened = (build_neighbours(score=_softened(way, 10.0**-size)) for way, size in ways)
+    return any(torch.equal(value, made(*inputs.values())) for made in softened)
+
+
+def _forbidden_at_the_end(inputs, value):
+    """Whether a result is right but for places that may not be found where nobody is left."""
+    right, used = build_neighbours()(*inputs.values()), inputs["used"].bool()
+    if not torch.is_tensor(value) or value.shape != right.shape:
+        return False
+    if not torch.equal(value[right >= 0], right[right >= 0]):
+        return False
+    for place in range(len(used)):
+        more = value[place, right[place] < 0]
+        if not used[place]:
+            if not bool((more < 0).all()) and more.tolist() != list(range(len(more))):
+                return False
+        elif len(more):
+            named = [other for other in more.tolist() if other >= 0]
+            may = [other for other in named if other < len(used) and used[other] and other != place]
+            if may or not named:
+                return False
+    return True
+
+
+def _itself_at_the_end(vectors, used, k=3):
+    """Each text that is used is its own neighbour once the others are used up."""
+    found = build_neighbours()(vectors, used, k)
+    for place in used.bool().nonzero()[:, 0].tolist():
+        free = (found[place] < 0).nonzero()[:, 0].tolist()
+        if free:
+            found[place, free[0]] = place
+    return found
+
+
+def _topk_of_all(vectors, used, k=3):
+    scores = _cosines(vectors)
+    allowed = _may()(scores, used)
+    found = _hidden(scores, allowed).topk(k)
+    return found.indices.masked_fill(~allowed.gather(1, found.indices), -1)
+
+
+def _indexed_by(index_of, rows):
+    """What is hidden are the places that `index_of` makes of used, taken for an index."""
+
+    def allowed(cosines, used):
+        table = _may(found=False, asking=not rows)(cosines, used)
+        hidden = index_of(used).long()
+        table[:, hidden] = False
+        if rows:
+            table[hidden] = False
+        return table
+
+    return allowed
+
+
+def _turned_round(vectors, used, k=3):
+    found = build_neighbours()(vectors, used, k)
+    rows = [row[row >= 0].flip(0) for row in found]
+    return torch.stack([torch.cat([row, torch.full((k - len(row),), -1)]) for row in rows])
+
+
+def _in_order_of_places(vectors, used, k=3):
+    found = build_neighbours()(vectors, used, k)
+    count = len(vectors)
+    return torch.where(found < 0, count, found).sort(dim=1).values.masked_fill(found < 0, -1)
+
+
+def _nobody_first(found):
+    """With the -1 of each row in front."""
+    return found.gather(1, (found >= 0).long().argsort(dim=1, stable=True))
 
 
 NEIGHBOURS = {
@@ -337,21 +409,69 @@ NEIGHBOURS = {
         "A sort puts NaN before all numbers. Put a number in its place instead of adding one.",
         hide=lambda cosines, allowed: cosines + ~allowed * -1e9,
     ),
+    "itself-at-the-end": known(
+        "Where too few others are left, your rows end with the text itself.",
+        "It is hidden behind the others, but counted among them. How many others does a text have "
+        "if n places are in use?",
+        wrong=_itself_at_the_end,
+    ),
     "nobody-left": known(
         "Where fewer than k others are left you return places that may not be found.",
         "A sort of hidden ones is still a sort: after the last real neighbour come the hidden "
         "ones. There -1 was asked for.",
         fill=lambda places, barred: places,
+        shows=_forbidden_at_the_end,
     ),
+    "nobody-first": known(
+        "Your -1 stand at the beginning of the row.",
+        "The neighbours come first, the best one in front. -1 fills what is left behind them.",
+        finish=_nobody_first,
+    ),
+    "place-0-taken-for-nobody": known(
+        "Place 0 is never found: you turn every 0 into -1.",
+        "0 is a place like the others. What nobody has filled has to be told from it: begin with a "
+        "table of -1.",
+        finish=lambda found: found.masked_fill(found == 0, -1),
+    ),
+    "topk-past-the-end": known(
+        "topk ends in an error where k is larger than the number of places.",
+        "There the row has all others, and -1 behind them. (Nor does topk promise anything about "
+        "equal ones, and there the earlier was asked for.)",
+        wrong=_topk_of_all,
+    ),
+    **{
+        f"used-as-an-index{more}{'' if rows else '-of-columns'}": known(
+            "You use whole numbers as an index: 0 and 1 are places then, not no and yes.",
+            "[:, 1 - used] means columns 0 and 1, and ~used is -1 and -2, the last two. Only a "
+            "tensor of booleans picks what is True: used == 0.",
+            may=_indexed_by(index_of, rows),
+            shows=_like_parts(may=_indexed_by(index_of, rows)),
+        )
+        for more, index_of in (("", lambda used: 1 - used), ("-inverted", lambda used: ~used))
+        for rows in (True, False)
+    },
     "zero-for-nobody": known(
         "Where fewer than k others are left you return 0.",
         "0 is the first text. -1 was asked for, which is no place.",
         finish=lambda found: found.clamp(min=0),
     ),
-    "too-narrow": known(
-        "Where there are fewer than k others your result has fewer columns.",
-        "It has k columns in any case, with -1 where nobody is left.",
-        wrong=_narrow,
+    **{
+        id: known(
+            "Where there are fewer than k others your result has fewer columns.",
+            "It has k columns in any case, with -1 where nobody is left.",
+            wrong=_cut_to(count),
+        )
+        for id, count in (
+            ("too-narrow", lambda used: len(used) - 1),
+            ("as-narrow-as-places", len),
+            ("as-narrow-as-used", lambda used: int(used.sum())),
+            ("as-narrow-as-others-used", lambda used: int(used.sum()) - 1),
+        )
+    },
+    "always-3": known(
+        "Your result has 3 columns, whatever k is.",
+        "3 is what k is when nobody says otherwise.",
+        wrong=lambda vectors, used, k=3: build_neighbours()(vectors, used, 3),
     ),
     "counted-among-used": known(
         "Your numbers count the used places only.",
@@ -360,7 +480,7 @@ NEIGHBOURS = {
         wrong=_counted_among_used,
     ),
     "dot-product": known(
-        "You order by dot product.",
+        "You order by dot product. (Divided by the text's own norm alone the order is the same.)",
         "A vector with a large norm then is everybody's neighbour. The cosine divides by both "
         "norms.",
         score=lambda vectors: vectors @ vectors.T,
@@ -405,6 +525,22 @@ NEIGHBOURS = {
         wrong=_by_topk,
         shows=_equals_anyhow,
     ),
+    "best-last": known(
+        "You have the right neighbours in the wrong order: the best one stands last.",
+        "The best comes first.",
+        wrong=_turned_round,
+    ),
+    "in-order-of-places": known(
+        "You return the right neighbours in the order in which their places stand.",
+        "The best comes first.",
+        wrong=_in_order_of_places,
+    ),
+    "used-inverted": known(
+        "You take the empty places for those in use, and those in use for empty.",
+        "In used 1 is a place that holds a text, and 0 is an empty one.",
+        wrong=lambda vectors, used, k=3: build_neighbours()(vectors, 1 - used.long(), k),
+        shows=_like(lambda vectors, used, k=3: build_neighbours()(vectors, 1 - used.long(), k)),
+    ),
     "counted-from-1": known(
         "You count places from 1.",
         "vectors[place] has to be the neighbour, and Python counts from 0.",
@@ -424,7 +560,6 @@ TASK = Task(
     alone=all_but(
         NEIGHBOURS, "itself-found", "padding-found", "dot-product", "nobody-left", "last-of-equals"
     ),
-    stages=neighbour_stages,
     number=6,
     since=2,
 )

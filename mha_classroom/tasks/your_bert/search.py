@@ -156,22 +156,63 @@ def _last_of_equals(scores):
     return [count - 1 - i for i in scores.flip(0).argsort(descending=True, stable=True).tolist()]
 
 
+def _found_by_number(query, documents, k=3):
+    cosines = (unit(documents) @ unit(query)).tolist()
+    return [(cosines.index(value), value) for value in sorted(cosines, reverse=True)[:k]]
+
+
+def _only_above_0(query, documents, k=3):
+    pairs = build_search()(query, documents, len(documents))
+    return [pair for pair in pairs if pair[1] > 0][:k]
+
+
+def _side_by_side(as_list, indices_first):
+    """Two sequences, as topk returns them."""
+
+    def search(query, documents, k=3):
+        cosines = unit(documents) @ unit(query)
+        both = cosines.topk(min(k, len(cosines)))
+        both = [X.tolist() for X in both] if as_list else list(both)
+        return both[::-1] if indices_first else both
+
+    return search
+
+
 def _topk(query, documents, k=3):
     found = (unit(documents) @ unit(query)).topk(k)
     return list(zip(found.indices.tolist(), found.values.tolist(), strict=True))
 
 
-def _equals_anyhow(inputs, value):
-    """Whether a result is right but for the order of equal ones."""
-    count, indices, cosines = _read(inputs)
-    if not isinstance(value, tuple) or value[0] != count or value[2].shape != cosines.shape:
-        return False
+def _anyhow(smallest_first=False):
+    """Whether a result has the cosines that are asked for, or the smallest, equal ones in any
+    order."""
+
+    def shows(inputs, value):
+        every = unit(inputs["documents"]) @ unit(inputs["query"])
+        cosines = every.sort(descending=not smallest_first).values[: inputs.get("k", 3)]
+        count = len(cosines)
+        if not isinstance(value, tuple) or value[0] != count or value[2].shape != cosines.shape:
+            return False
+        found = value[1]
+        if len(set(found.tolist())) != count or bool(((found < 0) | (found >= len(every))).any()):
+            return False
+        near = torch.isclose(value[2].double(), cosines, rtol=0, atol=1e-6)
+        return bool(near.all() and torch.isclose(every[found], cosines, rtol=0, atol=1e-9).all())
+
+    return shows
+
+
+def _is_rounded(inputs, value):
+    """Whether the cosines are rounded, before they are ordered or afterwards."""
     every = unit(inputs["documents"]) @ unit(inputs["query"])
-    found = value[1]
-    if len(set(found.tolist())) != count or bool(((found < 0) | (found >= len(every))).any()):
-        return False
-    near = torch.isclose(value[2].double(), cosines, rtol=0, atol=1e-6)
-    return bool(near.all() and torch.isclose(every[found], cosines, rtol=0, atol=1e-9).all())
+    for digits in range(1, 6):
+        rounded = every.round(decimals=digits)
+        for order in (_best_first(every), _best_first(rounded)):
+            order = order[: inputs.get("k", 3)]
+            if value[0] == len(order) and torch.equal(value[1], torch.tensor(order)):
+                if torch.allclose(value[2].double(), rounded[order], rtol=0, atol=1e-7):
+                    return True
+    return False
 
 
 def _is_softened(inputs, value):
@@ -184,13 +225,6 @@ def _is_softened(inputs, value):
                 if torch.allclose(value[2].double(), scores[order], rtol=0, atol=1e-6):
                     return True
     return False
-
-
-def _read(inputs):
-    """What a right answer gives: how many, the indices, the cosines."""
-    pairs = build_search()(*inputs.values())
-    indices, cosines = zip(*pairs, strict=True)
-    return len(pairs), torch.tensor(indices), torch.tensor(cosines, dtype=torch.float64)
 
 
 SEARCH = {
@@ -278,6 +312,7 @@ SEARCH = {
         "argsort and sorted go upwards unless they are told otherwise. The most similar document "
         "comes first.",
         order=lambda scores: scores.argsort(stable=True).tolist(),
+        shows=_anyhow(smallest_first=True),
     ),
     "best-last": known(
         "You return the right k documents, the best one last.",
@@ -300,12 +335,33 @@ SEARCH = {
         "argsort has an argument for keeping their order.",
         order=_last_of_equals,
     ),
+    "found-by-number": known(
+        "You sort the cosines and look up afterwards at which place each number stands.",
+        "index always finds the first. Where two cosines are equal, the same document comes twice. "
+        "Sort the places, not the numbers.",
+        wrong=_found_by_number,
+    ),
+    "only-above-0": known(
+        "You leave out documents whose cosine is not above 0.",
+        "k of them were asked for, the most similar first, even if all point another way.",
+        wrong=_only_above_0,
+    ),
+    **{
+        f"two-{'lists' if as_list else 'tensors'}-{'indices' if first else 'cosines'}-first": known(
+            "You return two sequences, the cosines and the indices, as topk does.",
+            "Asked for is one list with a pair for each document that was found, (index, cosine). "
+            "zip makes pairs of two lists.",
+            wrong=_side_by_side(as_list, first),
+        )
+        for as_list in (True, False)
+        for first in (True, False)
+    },
     "equals-anyhow": known(
         "Documents with the same cosine come in any order.",
         "topk and argsort promise nothing about equal ones, unless a sort is asked to be stable. "
         "The earlier one comes first.",
         wrong=lambda query, documents, k=3: _topk(query, documents, min(k, len(documents))),
-        shows=_equals_anyhow,
+        shows=_anyhow(),
     ),
     "topk-past-the-end": known(
         "topk ends in an error where there are fewer than k documents.",
@@ -383,6 +439,7 @@ SEARCH = {
         "You round the cosines.",
         "Rounding is for printing. The numbers are wanted as they are.",
         pair=lambda index, cosine: (index, round(cosine, 2)),
+        shows=_is_rounded,
     ),
 }
 

@@ -1,5 +1,7 @@
 """Task 12.8, training_step: a linear layer on frozen vectors, one step of gradient descent."""
 
+import math
+
 import torch
 
 from mha_classroom.checks.task import Case, Task, all_but, known, read_again
@@ -25,7 +27,7 @@ def step_cases(draw):
         case("11 texts, 3 classes", 11, 2, 3, rate=0.5),
         case("one text", 1, 5, 2, targets=[1], rate=0.5),
         case("as many texts as classes and features", 5, 5, 5, rate=2.0),
-        case("a class without a text", 5, 3, 7, targets=[2, 6, 2, 0, 2], rate=0.3),
+        case("classes without a text", 5, 3, 7, targets=[2, 5, 2, 0, 2], rate=0.3),
         case("all texts of one class", 3, 7, 2, targets=[1, 1, 1], rate=0.7),
         case("logits in the thousands", 5, 11, 3, scale=1000.0, rate=100.0),
         case("a class with two texts more than another", 13, 3, 5, rate=1.5),
@@ -50,14 +52,9 @@ def _slope(logits, targets):
 
 
 def step_stages(inputs):
-    W, b, vectors, targets = (inputs[name] for name in ("W", "b", "vectors", "targets"))
+    W, b, vectors = (inputs[name] for name in ("W", "b", "vectors"))
     logits = _logits(W, b, vectors)
-    error = logits.softmax(1) - _one_hot(logits, targets)
-    return {
-        "the logits": logits,
-        "the probabilities": logits.softmax(1),
-        "the probabilities minus 1 at each target": error,
-    }
+    return {"the logits": logits, "the probabilities": logits.softmax(1)}
 
 
 def build_step(
@@ -149,6 +146,88 @@ def _no_infinity(logits, targets):
     return -(own + 1e-9).log().mean()
 
 
+def _one_by_one(W, b, vectors, targets, rate=0.1):
+    """A step for each text, from where the one before has led."""
+    made, total, count = build_step(), 0.0, len(vectors)
+    for vector, target in zip(vectors, targets, strict=True):
+        loss, W, b = made(W, b, vector[None], target[None], rate / count)
+        total += loss / count
+    return total, W, b
+
+
+def _columns_of_all_targets(logits, targets):
+    """1 taken from the columns of all targets, in every row."""
+    error = logits.softmax(1)
+    error[:, targets] -= 1
+    return error / len(targets)
+
+
+def _at_the_target_only(logits, targets):
+    return (logits.softmax(1) - 1) * _one_hot(logits, targets) / len(targets)
+
+
+def _narrow_one_hot(logits, targets):
+    """one_hot with as many columns as the largest target needs."""
+    return (logits.softmax(1) - torch.nn.functional.one_hot(targets)) / len(targets)
+
+
+def _below_the_largest_of_all(logits):
+    """The logarithm of the softmax with one maximum for all texts, infinite far below it."""
+    lowered = logits - logits.max()
+    return lowered - lowered.exp().sum(1, keepdim=True).log()
+
+
+def _below_cost(logits, targets):
+    return -_below_the_largest_of_all(logits)[torch.arange(len(targets)), targets].mean()
+
+
+def _below_slope(logits, targets):
+    powers = (logits - logits.max()).exp()
+    return (powers / powers.sum(1, keepdim=True) - _one_hot(logits, targets)) / len(targets)
+
+
+def _cut_off_at(limit, least=True):
+    """The logits kept below a limit, and above minus that."""
+    low = -limit if least else None
+    return build_step(logits=lambda *given: _logits(*given).clamp(low, limit))
+
+
+def _is_cut_off(inputs, value):
+    """Whether loss, W and b come of logits that were cut off somewhere."""
+    if not isinstance(value, tuple) or len(value) != 3:
+        return False
+    for limit in (10, 20, 30, 50, 60, 80, 88, 100, 500, 700, 709):
+        for least in (True, False):
+            wanted = _cut_off_at(limit, least)(*inputs.values())
+            if all(_near(mine, right) for mine, right in zip(value, wanted, strict=True)):
+                return True
+    return False
+
+
+def _near(mine, right):
+    try:
+        mine, right = (torch.as_tensor(X, dtype=torch.float64) for X in (mine, right))
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return mine.shape == right.shape and torch.allclose(mine, right, rtol=1e-6, atol=1e-6)
+
+
+def _squares(total):
+    """Loss and slope of a squared error of the probabilities, whose softmax is not derived.
+
+    total: over the classes of a text, a sum or a mean.
+    """
+
+    def cost(logits, targets):
+        return total((logits.softmax(1) - _one_hot(logits, targets)).square()).mean()
+
+    def slope(logits, targets):
+        error = logits.softmax(1) - _one_hot(logits, targets)
+        return 2 * error / len(targets) * total(torch.ones_like(error))[0] / error.shape[1]
+
+    return {"cost": cost, "slope": slope}
+
+
 def _squared_error(logits, targets):
     return (logits.softmax(1) - _one_hot(logits, targets)).square().mean()
 
@@ -164,14 +243,42 @@ STEP = {
         "rate says which part of the gradient is taken off.",
         move=lambda parameter, rate, gradient: parameter - gradient,
     ),
+    **{
+        f"rate-always-{rate}": known(
+            f"Your step has the rate {rate}, whatever rate is.",
+            "0.1 is what rate is when nobody says otherwise. The caller may ask for another.",
+            move=lambda parameter, _, gradient, rate=rate: parameter - rate * gradient,
+        )
+        for rate in (0.1, 0.01)
+    },
+    "step-after-step": known(
+        "You make a step for each text, and the next text meets W and b as that step left them.",
+        "Asked for is one step for the whole batch: all texts are judged by the parameters that "
+        "came in.",
+        wrong=_one_by_one,
+    ),
+    "nothing-moves": known(
+        "Your new W and b are the old ones.",
+        "The step is still to be made: each parameter less rate times its gradient, in a tensor of "
+        "its own.",
+        move=lambda parameter, rate, gradient: parameter,
+    ),
+    "bias-with-an-axis": known(
+        "Your new b has an axis of length 1.",
+        "It is one number for each class, (C,). Along which axis is the slope added up, and is "
+        "that axis gone then?",
+        of_b=lambda error: error.sum(0, keepdim=True),
+    ),
     "gradients-returned": known(
         "You return the gradients in place of the new parameters.",
         "The step is still to be made: the new W is the old one, moved by the rate.",
         wrong=_gradients,
     ),
     "bias-not-moved": known(
-        "W moves and b stays as it was.",
-        "The bias is a parameter like the others. On what does its gradient depend?",
+        "W moves and b stays as it was. (Added up over the classes as well, the gradient of b is "
+        "0 in every text.)",
+        "The bias is a parameter like the others, a number for each class. On what does its "
+        "gradient depend?",
         wrong=_bias_still,
     ),
     "weights-not-moved": known(
@@ -220,6 +327,25 @@ STEP = {
         "The softmax divides by a sum over all classes, so each logit has a part in the loss.",
         slope=lambda logits, targets: -_one_hot(logits, targets) / len(targets),
     ),
+    "target-alone": known(
+        "Your gradient is 0 for all classes but the right one.",
+        "The softmax divides by a sum over all classes, so each logit has a part in the loss. A "
+        "wrong class has its whole probability as gradient.",
+        slope=_at_the_target_only,
+    ),
+    "columns-of-all-targets": known(
+        "You take 1 from the columns of all targets, in every row.",
+        "[:, targets] picks these columns for every text. Each text has one target, its own: a "
+        "pair of row and column.",
+        slope=_columns_of_all_targets,
+    ),
+    "one-hot-too-narrow": known(
+        "one_hot makes as many classes as the largest target needs, and the last class may have no "
+        "text in the batch.",
+        "How many classes there are is said by W and b. one_hot takes the number as its second "
+        "argument.",
+        slope=_narrow_one_hot,
+    ),
     "softmax-over-texts": known(
         "Your softmax runs over the texts, in the loss and in the gradient.",
         "Each text has its own probabilities, one for each class. Which axis of (N, C) is that?",
@@ -258,6 +384,20 @@ STEP = {
         cost=lambda logits, targets: (
             -logits.softmax(1)[torch.arange(len(targets)), targets].log().mean()
         ),
+    ),
+    "one-maximum-for-all": known(
+        "You take the largest logit of all texts off, not that of each row.",
+        "Where a text's own logits are far below it, all its powers are rounded to 0, and 0 / 0 or "
+        "the logarithm of 0 comes out. Each text has a maximum of its own.",
+        cost=_below_cost,
+        slope=_below_slope,
+    ),
+    "logits-cut-off": known(
+        "You cut the logits off where they are large.",
+        "exp does not overflow then, but logits of 2000 and 1000 become the same. Taking the row's "
+        "maximum off (lesson 1) changes no probability; log_softmax does that.",
+        wrong=_cut_off_at(50),
+        shows=_is_cut_off,
     ),
     "log-cut-off": known(
         "Where the logits are large your loss is too small: you add a small number in the "
@@ -300,6 +440,23 @@ STEP = {
         "The gradient that you have is that of the cross-entropy: minus the logarithm of a "
         "probability. Of which one?",
         cost=_squared_error,
+    ),
+    **{
+        id: known(
+            "Your loss is a squared error, and so is your gradient.",
+            "Asked for is the cross-entropy: minus the logarithm of the probability of the right "
+            "class. Its gradient with respect to the logits is shorter than that of a square.",
+            **_squares(total),
+        )
+        for id, total in (
+            ("squares-added", lambda X: X.sum(1)),
+            ("squares-averaged", lambda X: X.mean(1)),
+        )
+    },
+    "bits": known(
+        "Your loss has the logarithm to base 2. W and b are right.",
+        "The gradient that you have is that of the natural logarithm.",
+        cost=lambda logits, targets: _cross_entropy(logits, targets) / math.log(2),
     ),
     "loss-alone": known(
         "Your new W and b are right. Your loss is not.",

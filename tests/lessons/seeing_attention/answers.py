@@ -316,6 +316,23 @@ def steady_by_products(weights, lens, offset, at_least):
     return place
 
 
+def steady_of_many_queries(weights, lens, offset, at_least):
+    """A text counts from its second query on that has such a key."""
+    long = lens - abs(offset) > 1
+    return steady_head(weights[long], lens[long], offset, at_least)
+
+
+def steady_pooled_best_first(weights, lens, offset, at_least):
+    """The head that is best over all queries at once, if it passes."""
+    texts = zip(weights, lens.tolist(), strict=True)
+    lines = [X[..., :n, :n].diagonal(offset, -2, -1) for X, n in texts if n > abs(offset)]
+    if not lines:
+        return None
+    layer, head = divmod(torch.cat(lines, -1).mean(-1).argmax().item(), weights.shape[2])
+    passes = all(line[layer, head].mean() >= at_least for line in lines)
+    return (layer, head) if passes else None
+
+
 def beyond_offset(weights, pairs):
     """Right, by a table of what is tagged."""
     length = weights.shape[-1]
@@ -571,6 +588,8 @@ WRONG = {
         "one length too many": steady_with(lambda w, n, o, a: (w, n + 1, o, a)),
         "one length too few": steady_with(lambda w, n, o, a: (w, n - 1, o, a)),
         "place 0 taken for none": steady_by_place,
+        "one query is too few": steady_of_many_queries,
+        "the best over all queries is asked": steady_pooled_best_first,
         "None if one text is too short": lambda w, n, o, a: (
             None if (n <= abs(o)).any() else steady_head(w, n, o, a)
         ),
@@ -631,6 +650,9 @@ WRONG = {
         ),
         "geometric mean": attended_with(lambda w: w.log().mean(0).exp()),
         "divided by L - 1": attended_with(lambda w: w.sum(0) / max(len(w) - 1, 1)),
+        "argsort upwards": lambda w, tokens, k=3: [
+            (tokens[j], w.mean(0)[j].item()) for j in w.mean(0).argsort()[:k]
+        ],
         "smallest": attended_with(lambda w: w.mean(0), lambda pairs, k: pairs[::-1][:k]),
         "all": attended_with(lambda w: w.mean(0), lambda pairs, k: pairs),
         "k - 1": attended_with(lambda w: w.mean(0), lambda pairs, k: pairs[: k - 1]),

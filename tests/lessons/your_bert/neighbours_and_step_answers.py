@@ -88,6 +88,16 @@ def _first_written(use=lambda used: used, **how):
     return lambda vectors, used, k=3: neighbours_as_first_written(vectors, use(used), k, **how)
 
 
+def neighbours_with_itself_last(vectors, used, k=3):
+    """The text itself comes after all others that are in use, and before the empty places."""
+    table = F.cosine_similarity(vectors[:, None], vectors, dim=2).fill_diagonal_(-5)
+    order = table.masked_fill(used == 0, -9).argsort(dim=1, descending=True, stable=True)
+    result = torch.full((len(vectors), k), -1)
+    count = min(k, int(used.sum()))
+    result[used == 1, :count] = order[used == 1, :count]
+    return result
+
+
 def _kept(change):
     return lambda vectors, used, k=3: neighbours_taken_out(vectors, used, k, change)
 
@@ -108,6 +118,9 @@ NEIGHBOURS_WRONG = {
     "in order of places": _kept(lambda result: result.sort(dim=1).values),
     "N for nobody": _kept(lambda result: torch.where(result < 0, len(result), result)),
     "-1 in front": _kept(lambda result: result.gather(1, (result >= 0).int().argsort(stable=True))),
+    "-1 for place 0": _kept(lambda result: torch.where(result == 0, -1, result)),
+    "forbidden ones at the end": _first_written(by=9.0),
+    "itself at the end": neighbours_with_itself_last,
     "first text only": _kept(lambda result: result[0]),
     "k=5 by default": lambda vectors, used, k=5: neighbours_taken_out(vectors, used, k),
     "used without a look": lambda vectors, used, k=3: neighbours_taken_out(
@@ -209,6 +222,15 @@ def step_in_place(W, b, vectors, targets, rate=0.1):
     return loss, W.copy_(new_W), b.copy_(new_b)
 
 
+def step_at_its_own_rate(W, b, vectors, targets, rate=0.1):
+    """Goes on with 0.1 whatever the rate; 1 is taken off in place."""
+    logs = (vectors @ W.T + b).log_softmax(1)
+    rows, slope = torch.arange(len(targets)), logs.exp()
+    slope[rows, targets] -= 1
+    slope /= len(targets)
+    return -logs[rows, targets].mean(), W - 0.1 * slope.T @ vectors, b - 0.1 * slope.sum(0)
+
+
 STEP_RIGHT = {
     "loop": step_by_loop,
     "a column of ones": step_with_ones,
@@ -223,6 +245,7 @@ STEP_RIGHT = {
 STEP_WRONG = {
     "autograd": step_by_autograd,
     "in place": step_in_place,
+    "a rate of its own": step_at_its_own_rate,
     "two values": _changed(lambda loss, new_W, new_b, *old: (new_W, new_b)),
     "loss only": _changed(lambda loss, *rest: loss),
     "dict": _changed(lambda loss, new_W, new_b, *old: {"loss": loss, "W": new_W, "b": new_b}),
