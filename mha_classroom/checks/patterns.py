@@ -62,6 +62,8 @@ def _reordered(want, have):
         turned = have.permute(order)
         if turned.shape == want.shape and _close(want, turned).all():
             moved = [AXES[axis] for axis, place in enumerate(order) if axis != place]
+            if not moved:
+                return ""
             return f"All numbers are there, with {' and '.join(moved)} exchanged."
     for axis in range(want.dim()):
         if _close(want, have.flip(axis)).all():

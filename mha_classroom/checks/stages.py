@@ -121,7 +121,8 @@ class Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        for X in result if isinstance(result, (tuple, list)) else (result,):
+        made = args[0] if func is torch.Tensor.__setitem__ else result
+        for X in made if isinstance(made, (tuple, list)) else (made,):
             if torch.is_tensor(X) and X.is_floating_point() and len(self.seen) < MOST:
                 self.seen.append(X.detach().clone())
         return result

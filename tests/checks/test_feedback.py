@@ -299,6 +299,21 @@ def test_the_part_that_comes_of_the_steps_is_named():
     assert "Look at how the table of weights comes of it." in " ".join(feedback.remarks)
 
 
+def test_numbers_put_into_a_tensor_are_a_step():
+    def answer(x):
+        y = x.clone()
+        y[..., 0] = 7.0
+        return y + 1
+
+    def stages(x):
+        return {
+            "put in": torch.cat([torch.full_like(x[..., :1], 7.0), x[..., 1:]], -1),
+            "twice": 2 * x,
+        }
+
+    assert staged(stages, answer, [1.5, 2.5], [3.5, 4.5], [0.3, 5.5]) == ("put in", "twice")
+
+
 def test_steps_side_by_side_are_named_together():
     def stages(x):
         return {"both": {"twice": 2 * x, "thrice": 3 * x, "squared": x**2}}

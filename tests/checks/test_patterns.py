@@ -56,6 +56,7 @@ def test_a_pattern_is_said(want, have, words):
     [
         (X, X + numbers(2, 3, 3, seed=1)),
         (numbers(4, 5), torch.linspace(1e-6, 2e-6, 20).view(4, 5) * numbers(4, 5)),
+        (numbers(5), numbers(5) + 1e-8),
         (torch.ones(1), torch.zeros(1)),
         (torch.tensor(2.0), torch.tensor(1.0)),
         (X, X),
