@@ -1129,8 +1129,10 @@ WRONG = {
         },
     },
     "06-map_weights": {
-        "bert. inside of albert.": lambda weights: names_by_splitting(
-            {(n if "classifier" in n else n.split("bert.")[-1]): X for n, X in weights.items()}
+        "bert. inside of albert.": chain(
+            ("encoder.layer.", "encoder.layers."),
+            *ROW,
+            start=lambda name: name if "classifier" in name else name.split("bert.")[-1],
         ),
         "layer for layers": chain(*ROW),
         "short first": chain(("encoder.layer.", "encoder.layers."), *reversed(ROW)),
