@@ -165,7 +165,7 @@ def _numbered(name):
     return re.sub(r"/layer_(\d+)/", r"/layer/\1/", name)
 
 
-NORM = "nn.LayerNorm calls them weight and bias."
+NORM = "nn.LayerNorm calls gamma weight, and beta bias."
 
 VARIABLES = {
     "kernels-not-transposed": known(
