@@ -786,6 +786,100 @@ def promises(
         return {name for name in kept if not kept[name]}
 
     return broken_promises
+FLOATS = "one-too-many-where-exact"
+
+
+def searched(reached):
+    """A search that asks of percent, the pairs and the whole whether the share is reached."""
+
+    def length_for_share(percent, num_hiddens, ffn_num_hiddens):
+        n = 1
+        while True:
+            pairs = 4 * n * n * num_hiddens
+            total = pairs + 4 * n * num_hiddens * (2 * num_hiddens + ffn_num_hiddens)
+            if reached(percent, pairs, total):
+                return n
+            n += 1
+
+    return length_for_share
+
+
+def rounded_up_from_a_bit_less(percent, num_hiddens, ffn_num_hiddens):
+    part = percent / 100
+    return math.ceil(part / (1 - part) * (2 * num_hiddens + ffn_num_hiddens) - 0.05)
+
+
+def parameters_against_bytes(card, count, layers, heads, width, size=2, batch=1):
+    if count > card:
+        return 0
+    return (card - count * size) // (2 * layers * heads * width * size * batch)
+
+
+def segments_before_positions(
+    vocab_size, num_hiddens, num_layers, ffn_num_hiddens, num_segments=2, max_len=512
+):
+    sizes = vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_len, num_segments
+    return find("05-count_bert").build()(*sizes)
+
+
+VALUES_AND_BIAS = "keys-or-values-forgotten + biases-of-heads"
+
+
+def no_values_and_long_bias(num_hiddens, num_heads, num_kv_heads, head_width, bias=True):
+    q, kv = num_heads * head_width, num_kv_heads * head_width
+    return num_hiddens * (q + kv + q) + (q + kv + q if bias else 0)
+
+
+BETWEEN_WORDS = "padding-between-words-seen"
+ROWS = "rows that sum to 1 after dropout"
+
+
+class PairWithoutWeights(find("06-BertLayer").build()):
+    def forward(self, X, mask=None, need_weights=False):
+        return super().forward(X, mask, not need_weights)
+
+
+def names_behind_bert(state_dict):
+    return find("06-map_weights").build(cut=lambda name: name.split("bert.")[-1])(state_dict)
+
+
+def key_bias_alone(weights):
+    return weights | {"W_k.bias": torch.zeros_like(weights["W_k.bias"])}
+
+
+def names_cut_with_lstrip(variables):
+    return find("06-from_tensorflow").build(
+        number=lambda name: f"bert/{name.replace('layer_', 'layer/').lstrip('bert/')}"
+    )(variables)
+
+
+class Divides(find("06-BertSelfAttention").build()):
+    def forward(self, X, mask=None, need_weights=False):
+        X /= 2
+        return super().forward(X, mask, need_weights)
+
+
+class ProjectsAddedInPlace(find("06-BertSelfOutput").build()):
+    def forward(self, X, residual):
+        return self.norm(residual.add_(self.W_o(X)))
+
+
+class Accumulates(find("06-BertFeedForward").build()):
+    def forward(self, X):
+        X += self.W_2(self.activation(self.W_1(X)))
+        return self.norm(X)
+
+
+@pytest.mark.parametrize(
+    ("task_id", "answer", "changed"),
+    [
+        ("06-BertSelfAttention", Divides, "X"),
+        ("06-BertSelfOutput", ProjectsAddedInPlace, "residual"),
+        ("06-BertFeedForward", Accumulates, "X"),
+    ],
+)
+def test_what_changes_its_input_is_not_told_of_dropout(task_id, answer, changed):
+    assert f"changes the caller's {changed}." in told(task_id, answer).message
 
 
 @pytest.mark.parametrize(
@@ -977,6 +1071,24 @@ def promises(
         ("04-repack", repack_matrices_only, "biases-refused-by-unpacking"),
         ("04-spread_valid_lens", spread_tables_as_a_whole, "tables-repeated-as-a-whole"),
         ("04-transpose_grouped", grouped_with_one_key_head(lambda X, H: X.repeat(H, 1, 1)), WHOLE),
+        ("05-length_for_share", searched(lambda p, pairs, all: pairs / all * 100 >= p), FLOATS),
+        ("05-length_for_share", searched(lambda p, pairs, all: pairs >= p / 100 * all), FLOATS),
+        ("05-length_for_share", rounded_up_from_a_bit_less, "near-misses-let-through"),
+        ("05-longest_text", parameters_against_bytes, "parameters-tested-without-bytes"),
+        ("05-count_bert", segments_before_positions, "sizes-swapped-in-def"),
+        ("05-count_grouped_attention", no_values_and_long_bias, VALUES_AND_BIAS),
+        ("06-additive_mask", WRONG["06-additive_mask"]["padding between words"], BETWEEN_WORDS),
+        (
+            "06-BertSelfAttention",
+            WRONG["06-BertSelfAttention"][ROWS],
+            "rows-sum-to-1-after-dropout",
+        ),
+        ("06-BertLayer", WRONG["06-BertLayer"]["mask doubled"], "mask-doubled"),
+        ("06-BertLayer", WRONG["06-BertLayer"]["heads dropped for weights"], "found-dropped"),
+        ("06-BertLayer", PairWithoutWeights, "weights-without-being-asked"),
+        ("06-map_weights", names_behind_bert, "prefix-split-off"),
+        ("06-fold_biases", key_bias_alone, "value-bias-left"),
+        ("06-from_tensorflow", names_cut_with_lstrip, "prefix-by-lstrip"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

@@ -24,6 +24,7 @@ def mask_cases(draw):
         fixed("3 words and 1", [[1, 1, 1], [1, 0, 0]], dtype=torch.float32),
         Case("no dtype given", {"attention_mask": (torch.arange(13) < lengths[:, None]).long()}),
         fixed("padding in front", [[0, 0, 1, 1], [1, 1, 1, 1], [0, 1, 1, 1]], dtype=torch.float32),
+        fixed("padding between words", [[1, 0, 1, 0], [1, 1, 0, 1]], dtype=torch.float32),
         case("float64", 5, 11, dtype=torch.float64),
         case("float16", 3, 7, dtype=torch.float16),
         case("bfloat16", 2, 5, dtype=torch.bfloat16),
@@ -117,6 +118,22 @@ MASK = {
         "place by itself whether there is a word, and some tokenizers pad in front.",
         hide=lambda attention_mask: (
             torch.arange(attention_mask.shape[1]) >= attention_mask.sum(1, keepdim=True)
+        ),
+    ),
+    "padding-between-words-seen": known(
+        "You hide padding in front of the first word and behind the last, and leave what stands "
+        "between words.",
+        "attention_mask says of each place by itself whether there is a word.",
+        hide=lambda attention_mask: (
+            (attention_mask.cumsum(1) == 0) | (attention_mask.flip(1).cumsum(1).flip(1) == 0)
+        ),
+    ),
+    "padding-alone-seen": known(
+        "Where a sequence holds nothing but padding, you hide none of it.",
+        "Its places are padding like any others. The lowest finite number does no harm there: it "
+        "is the same for all, and softmax gives no NaN.",
+        hide=lambda attention_mask: (
+            (attention_mask == 0) & (attention_mask.sum(1, keepdim=True) > 0)
         ),
     ),
     "first-row-for-all": known(
@@ -257,9 +274,10 @@ MASK = {
         write=lambda hidden, dtype: hidden.long() * _lowest(dtype),
     ),
     "whole-numbers-multiplied-then-converted": known(
-        "You multiply whole numbers with the lowest number, and convert the product.",
-        "The product has PyTorch's default dtype, float32. There the lowest number of float64 is "
-        "-inf, and 0 · (-inf) is NaN. Convert before you multiply.",
+        "You multiply with the lowest number in float32, and convert the product.",
+        "Whole numbers times a number give float32, PyTorch's default dtype, and float() gives it "
+        "too. There the lowest number of float64 is -inf, and 0 · (-inf) is NaN. Convert before "
+        "you multiply.",
         write=lambda hidden, dtype: (hidden.long() * _lowest(dtype)).to(dtype),
     ),
     "whole-numbers": known(
@@ -317,6 +335,18 @@ MASK = {
         "Lined up with scores (B, H, L, S), query i would get the mask of sequence i. The batch "
         "has to stay in front.",
         place=lambda mask: mask[None, None],
+    ),
+    "axes-at-the-end": known(
+        "Your mask has the shape (B, S, 1, 1): the new axes stand at the end.",
+        "Lined up from the right with scores (B, H, L, S), its S falls on the heads. Keys are the "
+        "last axis.",
+        place=lambda mask: mask[:, :, None, None],
+    ),
+    "keys-beside-the-batch": known(
+        "Your mask has the shape (B, S, 1): one new axis stands at the end.",
+        "Lined up from the right with scores (B, H, L, S), its S falls on the queries. Keys are "
+        "the last axis.",
+        place=lambda mask: mask[:, :, None],
     ),
     "a-row-for-each-query": known(
         "Your mask has the shape (B, 1, S, S), with the same row for every query.",

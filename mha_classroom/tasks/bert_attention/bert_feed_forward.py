@@ -37,7 +37,7 @@ def feed_forward_cases(draw):
         more["intermediate_size"] = inner
         return module_case(draw, name, (width, 1), shape, shapes, **more)
 
-    dropped = case("hidden_dropout_prob=0.25", 11, 2, (3, 7), hidden_dropout=0.25)
+    dropped = case("hidden_dropout_prob=0.25", 11, 2, (5, 13), hidden_dropout=0.25)
     flat = case("the sum hardly varies within a word", 5, 3, (2, 3), layer_norm_eps=1e-8)
     for name in ("W_2.weight", "W_2.bias", "X"):
         flat.inputs[name] *= 1e-4
@@ -162,6 +162,26 @@ class _Swapped(build_feed_forward()):
         self.W_1, self.W_2 = self.W_2, self.W_1
 
 
+class _NameCalled(build_feed_forward()):
+    """The name of the activation is called for the function."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.activation = config.hidden_act
+
+
+class _ActivationCalledAtOnce(build_feed_forward()):
+    def __init__(self, config):
+        super().__init__(config)
+        self.activation = config.activation()
+
+
+class _WideNorm(build_feed_forward()):
+    def __init__(self, config):
+        super().__init__(config)
+        self.norm = nn.LayerNorm(config.intermediate_size, eps=config.layer_norm_eps)
+
+
 DROPPED_X = "You drop numbers of X, before W_1."
 ONLY_W_2 = "BERT drops only numbers of W_2's result. X arrives as the part before made it."
 JOINED = "Joined, added, normalised"
@@ -188,6 +208,28 @@ FEED_FORWARD = {
         "It differs in the fourth digit after the point. config.activation is the function: "
         "only gelu_new is the approximation.",
         bend=lambda config: ACTIVATIONS["gelu_new"],
+    ),
+    "gelu-unless-relu": known(
+        "You know two activations, ReLU and the exact GELU, and take GELU for gelu_new as well.",
+        "gelu_new is the approximation by tanh, which differs in the fourth digit after the "
+        "point. config.activation is the function, whichever it is.",
+        bend=lambda config: F.relu if config.hidden_act == "relu" else F.gelu,
+    ),
+    "name-called": known(
+        "You call config.hidden_act, which is a name.",
+        "The function of that name is config.activation.",
+        wrong=_NameCalled,
+    ),
+    "activation-called-at-once": known(
+        "You call the activation where nothing is there yet for it to bend.",
+        "config.activation is the function itself. With () behind it, it is called; keep it "
+        "without, and call it in forward.",
+        wrong=_ActivationCalledAtOnce,
+    ),
+    "x-bent": known(
+        "You bend X, before W_1.",
+        "Between W_1 and W_2 nothing bends then, and two linear layers in a row are one.",
+        widen=lambda self, X: self.W_1(self.activation(X)),
     ),
     "activation-after-narrowing": known(
         "You bend the numbers after W_2, not between W_1 and W_2.",
@@ -218,6 +260,12 @@ FEED_FORWARD = {
         section=JOINED,
         finish=lambda self, Y, X: Y + self.norm(X),
     ),
+    "normed-x-added": known(
+        "You add X normalised, and normalise the sum.",
+        "What goes round W_1 and W_2 stays as it is. There is one norm, after the sum.",
+        section=JOINED,
+        finish=lambda self, Y, X: self.norm(Y + self.norm(X)),
+    ),
     "pre-norm": known(
         "You normalise before W_1, and the sum is not normalised.",
         "GPT-2 does that (pre-norm). BERT normalises after the sum.",
@@ -244,6 +292,12 @@ FEED_FORWARD = {
         "one this model was trained with.",
         section=JOINED,
         eps=lambda config: 1e-5,
+    ),
+    "another-eps": known(
+        "Your norm uses an eps of 1e-6 whatever the config says.",
+        "Some models have that one. The config says which one this model was trained with.",
+        section=JOINED,
+        eps=lambda config: 1e-6,
     ),
     "fixed-eps": known(
         "Your norm uses an eps of 1e-12 whatever the config says.",
@@ -332,6 +386,12 @@ FEED_FORWARD = {
         "W_1 is the first: it takes hidden_size numbers. nn.Linear is given what comes in, then "
         "what goes out.",
         wrong=_Swapped,
+    ),
+    "norm-of-inner-width": known(
+        "Your norm is as wide as the inner numbers.",
+        "It comes after the sum with X, where a word has hidden_size numbers again.",
+        section=JOINED,
+        wrong=_WideNorm,
     ),
     "no-bias": known(
         "Your W_1 and W_2 have no bias.",

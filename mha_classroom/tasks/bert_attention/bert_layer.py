@@ -20,13 +20,15 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     build_attention,
     compared_calls,
     module_case,
+    right_way_round,
+    with_the_shape_of,
 )
 from mha_classroom.tasks.bert_attention.bert_self_output import (
     build_output,
     output_shapes,
     output_steps,
 )
-from mha_classroom.tasks.bert_attention.runs import run_layer
+from mha_classroom.tasks.bert_attention.runs import dropout_of_layer, run_layer
 from mha_course import bert
 
 
@@ -38,6 +40,8 @@ def layer_cases(draw):
         more["intermediate_size"] = intermediate_size
         return module_case(draw, name, widths, shape, shapes, *lengths, **more)
 
+    added = case("a mask of all kinds of numbers", (6, 3), (2, 5))
+    added.inputs["mask"] = 3 * draw.normal(2, 1, 1, 5)
     return [
         case("1 sequence, 2 heads", (4, 2), (1, 3), intermediate_size=3),
         case("sequences of unequal length", (6, 3), (2, 5), [5, 2]),
@@ -45,19 +49,23 @@ def layer_cases(draw):
         case("in training, without dropout", (6, 3), (2, 5), [5, 3], training=True),
         case("attention_probs_dropout_prob=1", (6, 3), (2, 5), [5, 3], attention_dropout=1.0),
         case("hidden_dropout_prob=1", (6, 3), (2, 5), [5, 3], hidden_dropout=1.0),
+        added,
     ]
 
 
 def cases_with_dropout(draw):
-    """The cases, and two that show what dropout does, in self_output and in feed_forward."""
+    """The cases, and three that show what dropout does, in each of the parts."""
 
-    def case(name):
-        more = {"intermediate_size": 7, "hidden_dropout": 0.25}
-        return module_case(draw, name, (12, 3), (3, 5), layer_shapes(7), **more)
+    def case(name, dropout="hidden_dropout"):
+        more = {"intermediate_size": 7, dropout: 0.25}
+        return module_case(draw, name, (12, 3), (5, 11), layer_shapes(7), **more)
 
     first = _case_that_shows_the_first_dropout(case("hidden_dropout_prob=0.25"))
     second = _case_that_shows_the_second_dropout(case("hidden_dropout_prob=0.25, other weights"))
-    return [*layer_cases(draw), first, second]
+    weights = _case_that_shows_dropped_weights(
+        case("attention_probs_dropout_prob=0.25", "attention_dropout")
+    )
+    return [*layer_cases(draw), first, second, weights]
 
 
 ENDS = torch.tensor([0.0] * 11 + [1.0]).double()  # what is added to: a word with a known scale
@@ -76,6 +84,30 @@ def _case_that_shows_the_first_dropout(case):
         weights |= {f"{norm}.weight": 0 * ENDS + 1, f"{norm}.bias": 0 * ENDS}
     case.inputs["weights"] = tuple(weights.items())
     return case
+
+
+def _case_that_shows_dropped_weights(case):
+    """All words are alike, so all weights, and self_output adds to ENDS what a head found."""
+    weights = dict(_case_that_shows_the_first_dropout(case).inputs["weights"])
+    weights["self_output.W_o.weight"], weights["self_output.W_o.bias"] = ONES.diag(), 0 * ONES
+    case.inputs["weights"] = tuple(weights.items())
+    return case
+
+
+def _drops_weights(inputs, trained):
+    """What dropout does to weights that are all alike, one over the number of words."""
+    trained = with_the_shape_of(inputs["X"], trained)
+    first, last = trained[..., :1], trained[..., -1:]
+    found = ((trained - first) / (last - first))[..., 1:-1]
+    v = apply_linear("self_attention.W_v", dict(inputs["weights"]), ENDS)[1:-1]
+    heads = (found / v).split((3, 4, 3), -1)  # of three heads of 4 features, without the ends
+    whole = all(torch.allclose(X, X[..., :1].expand_as(X)) for X in heads)
+    kept = 0.75 * inputs["X"].shape[1] * torch.cat([X[..., :1] for X in heads], -1)
+    single = torch.allclose(kept, kept.round(), atol=1e-4) and len(kept.round().unique()) > 2
+    return {
+        "in training all numbers of what a head found for a word change alike": whole,
+        "in training single weights are dropped, and the others are divided by 1 - p": single,
+    }
 
 
 def _case_that_shows_the_second_dropout(case):
@@ -133,8 +165,13 @@ def part(inputs, name):
 @total
 def examine_layer(inputs, seen):
     """The results; where single numbers are dropped, what dropout does."""
-    weights, plan = dict(inputs["weights"]), plan_of(inputs, "hidden_dropout", weights=True)
+    plan = plan_of(inputs, dropout_of_layer(inputs), weights=True)
+    weights = dict(inputs["weights"])
+    right_way_round(seen)
     results = judged("BertLayer", weights, plan, seen)
+    if inputs.get("attention_dropout") == 0.25:
+        output, _, _, again, trained = results
+        return {STILL: equal(output, again)} | _drops_weights(inputs, trained)
     if inputs.get("hidden_dropout") == 0.25:
         output, _, _, again, trained = results
         return {STILL: equal(output, again)} | drops_numbers(trained, inputs["X"])
@@ -155,6 +192,7 @@ def build_layer(
             self.self_output = build_output()(config)
             self.feed_forward = build_feed_forward()(config)
             self.drop = nn.Dropout(config.hidden_dropout_prob)
+            self.drop_found = nn.Dropout(config.attention_probs_dropout_prob)
 
         def forward(self, X, mask=None, need_weights=False):
             attended, weights = attend(self, X, mask, need_weights)
@@ -176,6 +214,56 @@ class _OneModule(build_layer()):
     def __init__(self, config):
         super().__init__(config)
         self.feed_forward.norm = self.self_output.norm
+
+
+class _PairUnpacked(build_layer()):
+    """Two values are taken from self_attention where it may return one."""
+
+    def forward(self, X, mask=None, need_weights=False):
+        attended, weights = self.self_attention(X, mask, need_weights)
+        output = self.feed_forward(self.self_output(attended, X))
+        return (output, weights) if need_weights else output
+
+
+class _PairWithoutWeights(build_layer()):
+    def forward(self, X, mask=None, need_weights=False):
+        return super().forward(X, mask, not need_weights)
+
+
+class _EndsEarly(build_layer()):
+    def forward(self, X, mask=None, need_weights=False):
+        if need_weights:
+            attended, weights = self.self_attention(X, mask, True)
+            return self.self_output(attended, X), weights
+        return super().forward(X, mask)
+
+
+class _FoundDropped(build_layer()):
+    """What the heads found is dropped, and no weights."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.self_attention.rate = 0.0
+
+    def forward(self, X, mask=None, need_weights=False):
+        attended, weights = self.self_attention(X, mask, True)
+        output = self.feed_forward(self.self_output(self.drop_found(attended), X))
+        return (output, weights) if need_weights else output
+
+
+class _WeightsKept(build_layer()):
+    """No weights are dropped."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.self_attention.rate = 0.0
+
+
+class _NoResidualGiven(build_layer()):
+    def forward(self, X, mask=None, need_weights=False):
+        super().forward(X, mask)
+        missing = "missing 1 required positional argument: 'residual'"
+        raise TypeError(f"BertSelfOutput.forward() {missing}")
 
 
 class _ClassOfAttention(nn.Module):
@@ -297,6 +385,24 @@ LAYER = {
         section=JOINED,
         join=lambda self, attended, X: self.self_output(self.drop(attended), X),
     ),
+    "found-dropped": known(
+        "You drop single numbers of what the heads found, with attention_probs_dropout_prob.",
+        "That probability is for attention weights: a weight that is dropped takes a whole word "
+        "out of a query's average. It is done inside BertSelfAttention, between the softmax and "
+        "the weighted sum, and what comes out goes on as it is.",
+        section="The heads of lesson 4, with biases",
+        wrong=_FoundDropped,
+    ),
+    "found-dropped-too": known(
+        join=lambda self, attended, X: self.self_output(self.drop_found(attended), X),
+        twin="found-dropped",
+    ),
+    "no-weights-dropped": known(
+        "attention_probs_dropout_prob has no effect while training.",
+        "With that probability an attention weight is dropped, inside BertSelfAttention.",
+        section="The heads of lesson 4, with biases",
+        wrong=_WeightsKept,
+    ),
     "dropout-between": known(
         "You drop numbers between self_output and feed_forward.",
         "Dropout is inside the parts, each before its residual. What goes from one to the other "
@@ -327,6 +433,31 @@ LAYER = {
             X, mask if need_weights else None, True
         ),
     ),
+    **{
+        id: known(
+            "You change the mask on its way to self_attention, as if it held 1 for words and 0 for "
+            "padding.",
+            "That has been done (6.1). What arrives is ready to be added: give it on as it is.",
+            section=ADDED,
+            attend=lambda self, X, mask, need_weights, change=change: self.self_attention(
+                X, None if mask is None else change(mask), True
+            ),
+        )
+        for id, change in {
+            "mask-made-again": lambda mask: (1 - mask) * torch.finfo(torch.float64).min,
+            "mask-made-again-by-1e4": lambda mask: (1 - mask) * -1e4,
+            "mask-taken-from-1": lambda mask: 1 - mask,
+            "additive-mask-of-the-mask": lambda mask: (mask == 0) * torch.finfo(torch.float64).min,
+        }.items()
+    },
+    "mask-doubled": known(
+        "You multiply the mask by 2 on its way to self_attention.",
+        "For padding that changes nothing, and a mask may hold any numbers. Give it on as it is.",
+        section=ADDED,
+        attend=lambda self, X, mask, need_weights: self.self_attention(
+            X, None if mask is None else (2 * mask).clamp(min=torch.finfo(X.dtype).min), True
+        ),
+    ),
     "attention-twice": known(
         "You apply self_attention twice, one after the other.",
         "Each part of a layer has its turn once.",
@@ -340,6 +471,15 @@ LAYER = {
         attend=lambda self, X, mask, need_weights: self.self_attention(
             self.feed_forward(X), mask, True
         ),
+        think=lambda self, joined, attended, X: joined,
+    ),
+    "feed-forward-before-attention": known(
+        "The feed-forward part comes before the attention.",
+        "In a layer words first hear of one another, then each is worked on alone.",
+        attend=lambda self, X, mask, need_weights: self.self_attention(
+            self.feed_forward(X), mask, True
+        ),
+        join=lambda self, attended, X: self.self_output(attended, self.feed_forward(X)),
         think=lambda self, joined, attended, X: joined,
     ),
     "weights-averaged": known(
@@ -361,6 +501,30 @@ LAYER = {
         "You return the weights whether they were asked for or not.",
         "With need_weights=False, the default, the next layer expects one tensor.",
         plain=lambda output, weights: (output, weights),
+    ),
+    "weights-without-being-asked": known(
+        "need_weights is the wrong way round.",
+        "With True two values were asked for, the output and the weights; with False, the "
+        "default, the output alone.",
+        wrong=_PairWithoutWeights,
+    ),
+    "ends-early-with-weights": known(
+        "With need_weights=True you return what self_output made: the feed-forward part is left "
+        "out.",
+        "Whoever looks at the weights wants the same output beside them.",
+        wrong=_EndsEarly,
+    ),
+    "pair-unpacked": known(
+        "You take two values from self_attention, and it returns two only with need_weights=True.",
+        "Without it one tensor comes back, and Python takes that apart, sequence by sequence. Ask "
+        "for the weights each time, or take two values only where you ask for them.",
+        wrong=_PairUnpacked,
+    ),
+    "no-residual-given": known(
+        "You call self_output with one argument.",
+        "It takes two: what the heads found, and what went into the attention.",
+        section=JOINED,
+        wrong=_NoResidualGiven,
     ),
     "tuple-fed-on": known(
         "With need_weights=True self_attention returns two values, and you give both to "

@@ -97,6 +97,7 @@ STILL = "in eval mode nothing is dropped"
 def examine_attention(inputs, seen):
     """The results; where single weights are dropped, what dropout does."""
     plan = plan_of(inputs, "attention_dropout", weights=True)
+    right_way_round(seen)
     results = judged("BertSelfAttention", inputs, plan, seen)
     nothing_dropped(seen)
     if inputs.get("attention_dropout") == 0.25:
@@ -108,11 +109,23 @@ def examine_attention(inputs, seen):
 def nothing_dropped(seen):
     """Raises: AnswerError if calls in eval mode differ, of those that were made to see that."""
     first = seen["calls"][0]["result"]
+    if not torch.is_tensor(first):
+        return  # which is what the learner has to hear of
     if not all(torch.is_tensor(X) and _near(X, first) for X in seen.get("more", [])):
         raise AnswerError(
             "In eval mode the output differs from one call to the next, for the same inputs: "
             "numbers are dropped there too. F.dropout drops unless it is told that the module is "
             "not training."
+        )
+
+
+def right_way_round(seen):
+    """Raises: AnswerError if a pair comes back just where no weights were asked for."""
+    calls = [call["result"] for call in seen["calls"][:2]]
+    if len(calls) == 2 and isinstance(calls[0], (tuple, list)) and torch.is_tensor(calls[1]):
+        raise AnswerError(
+            "need_weights is the wrong way round: with False two values come back, and with True "
+            "one tensor."
         )
 
 
@@ -179,7 +192,7 @@ def dropped_or_scaled(factors, what):
     alike = bool((kept - kept[:1]).abs().max() < 1e-6) if len(kept) else False
     mixed = all(bool((dropped.amax(a) != dropped.amin(a)).any()) for a in range(factors.dim()))
     return {
-        f"in training single {what} are dropped": alike and mixed,
+        f"in training single {what} are dropped, and all others grow alike": alike and mixed,
         f"the factor of the {what} that are kept in training": kept[0].item() if alike else 0.0,
     }
 
@@ -249,6 +262,30 @@ class _WithOutputProjection(build_attention()):
 class _MaskAlwaysAdded(build_attention()):
     def forward(self, X, mask=None, need_weights=False):
         return super().forward(X, X + mask if mask is None else mask, need_weights)
+
+
+def _scores_kept(masked):
+    """An answer that returns the scores for the weights, with the mask added or without."""
+
+    def soften(self, scores):
+        self.scores = scores
+        return scores.softmax(-1)
+
+    def hide(scores, mask, scale):
+        return scores * scale + mask
+
+    class ScoresReturned(build_attention(soften=soften, hide=hide)):
+        def forward(self, X, mask=None, need_weights=False):
+            output, _ = super().forward(X, mask, True)
+            scores = self.scores if masked or mask is None else self.scores - mask
+            return (output, scores) if need_weights else output
+
+    return ScoresReturned
+
+
+class _PairWithoutWeights(build_attention()):
+    def forward(self, X, mask=None, need_weights=False):
+        return super().forward(X, mask, not need_weights)
 
 
 class _NoDropoutWithWeights(build_attention()):
@@ -353,8 +390,8 @@ SCORE_MASKS = {
         hide=_filled_where(lambda mask: mask < -1000),
     ),
     "very-low-means-hidden-finite": known(
-        "You use the mask only to say which scores are hidden, those where it is very low, and "
-        "fill these with a low number of your own.",
+        "Only very low numbers of the mask count in your answer: you fill the scores there with a "
+        "low number of your own, or you add the mask only if it has such numbers.",
         "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
         "little and hides nothing.",
         hide=_filled_where(lambda mask: mask < -1000, -1e9),
@@ -376,6 +413,25 @@ SCORE_MASKS = {
         "It holds numbers that have to be added to the scores: 0 for a word, a very low number "
         "for padding.",
         hide=lambda scores, mask, scale: torch.where(mask, scores * scale, -torch.inf),
+    ),
+    "mask-clamped": known(
+        "You let no number of the mask be lower than -10000.",
+        "The task says that the mask is added, whatever its numbers. In a row of nothing but "
+        "padding the scores vanish beside the lowest number, and beside -10000 they do not.",
+        hide=lambda scores, mask, scale: scores * scale + mask.clamp(min=-1e4),
+    ),
+    "mask-of-the-first-sequence": known(
+        "Every sequence gets the mask of the first one.",
+        "In a batch each sequence has padding of its own, and the mask has a row for each.",
+        hide=lambda scores, mask, scale: scores * scale + mask[:1],
+    ),
+    "mask-for-one-head": known(
+        "Only the first head gets the mask.",
+        "Padding is no word for any head. The mask's axis of heads has size 1: it is the same for "
+        "all of them.",
+        hide=lambda scores, mask, scale: torch.cat(
+            [scores[:, :1] * scale + mask, scores[:, 1:] * scale], 1
+        ),
     ),
     "mask-made-again": known(
         "You make an additive mask out of mask, as if it held 1 for words and 0 for padding.",
@@ -408,6 +464,19 @@ ATTENTION = {
         "notices.",
         split=lambda X, H: X.unflatten(-1, (-1, H)).transpose(1, 2),
     ),
+    "features-first": known(
+        "Your heads take features in turn instead of neighbouring ones, and you join them in the "
+        "same order.",
+        "A trained model's head h owns the columns h·d to (h+1)·d of each projection; dealt out "
+        "otherwise its weights make no sense.",
+        split=lambda X, H: X.unflatten(-1, (-1, H)).permute(0, 3, 1, 2),
+        merge=lambda X: X.permute(0, 2, 3, 1).flatten(2),
+    ),
+    "two-heads": known(
+        "You cut each word into two halves, however many heads the config asks for.",
+        "num_attention_heads says how many there are.",
+        split=lambda X, H: X.view(*X.shape[:2], 2, X.shape[-1] // 2).transpose(1, 2),
+    ),
     "merge-without-transpose": known(
         "You join the heads without swapping back: words are mixed up in the result.",
         "Heads and features have to be neighbours before they become one axis (lesson 4).",
@@ -433,6 +502,19 @@ ATTENTION = {
         "What is averaged are the values, and these are made from X as queries and keys are.",
         roles=("W_q", "W_k", None),
     ),
+    **{
+        f"{role}-by-{W}": known(
+            f"You make the {role} with {W}.",
+            "Each of the three has a matrix of its own. Queries, keys and values have one shape, "
+            "so nothing warns you.",
+            roles=roles,
+        )
+        for role, W, roles in (
+            ("keys", "W_q", ("W_q", "W_q", "W_v")),
+            ("queries", "W_k", ("W_k", "W_k", "W_v")),
+            ("values", "W_q", ("W_q", "W_k", "W_q")),
+        )
+    },
     "keys-averaged": known(
         "You average the keys.",
         "Keys are there to be compared with. What is averaged are the values, from W_v.",
@@ -466,6 +548,11 @@ ATTENTION = {
         "The scale follows from how many products are added up in one score: the width of a head.",
         scale=lambda d, H: H**-0.5,
     ),
+    "root-rounded": known(
+        "You divide the scores by the whole part of √d.",
+        "// and int() cut off what stands after the point. Where d is 2, that leaves 1.",
+        scale=lambda d, H: 1 / int(d**0.5),
+    ),
     "divided-by-width": known(
         "You divide the scores by the width of a head, without the square root.",
         "The spread of a score grows with √d, not with d: dividing by d makes the weights nearly "
@@ -481,6 +568,13 @@ ATTENTION = {
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1.",
         soften=lambda self, scores: scores.softmax(-2),
+    ),
+    "causal": known(
+        "You hide from each word the words after it.",
+        "That is for models that write. BERT reads in both directions: only padding is hidden.",
+        soften=lambda self, scores: (
+            scores + scores.new_full(scores.shape[-2:], -torch.inf).triu(1)
+        ).softmax(-1),
     ),
     "softmax-over-heads": known(
         "Your softmax runs over the heads.",
@@ -531,6 +625,20 @@ ATTENTION = {
             weights * (torch.rand_like(weights) >= self.rate) if self.training else weights
         ),
     ),
+    **{
+        f"rows-sum-to-1-after-dropout{end}": known(
+            "After weights are dropped, you make each row sum to 1 again.",
+            "Dropout changes the sums, and that is meant: what is kept is divided by 1 - p, "
+            "whatever was dropped beside it. nn.Dropout has done that already.",
+            drop=lambda self, weights, divide=divide: (
+                divide(drop(self, weights)) if self.training else weights
+            ),
+        )
+        for end, divide in {
+            "": lambda X: nn.functional.normalize(X, p=1, dim=-1),
+            "-nan": lambda X: X / X.sum(-1, keepdim=True),
+        }.items()
+    },
     "whole-rows-dropped": known(
         "You drop whole rows of weights: a query loses all its words or none.",
         "Single weights are dropped, each by its own chance.",
@@ -562,6 +670,21 @@ ATTENTION = {
         "With need_weights=True two values were asked for, the output and the weights.",
         show=lambda output, weights, dropped: output,
     ),
+    "weights-without-being-asked": known(
+        "need_weights is the wrong way round.",
+        "With True two values were asked for, the output and the weights; with False, the "
+        "default, the output alone.",
+        wrong=_PairWithoutWeights,
+    ),
+    **{
+        f"scores-returned{end}": known(
+            "You return scores for the table of weights.",
+            "Asked for are the weights: what the softmax makes of the scores, so that rows sum to "
+            "1.",
+            wrong=_scores_kept(masked),
+        )
+        for end, masked in {"": True, "-before-the-mask": False}.items()
+    },
     "no-dropout-with-weights": known(
         "With need_weights=True you drop nothing in training.",
         "Whoever looks at the weights trains the same model. The table is returned as it was "
@@ -614,6 +737,7 @@ TASK = Task(
         "mask-multiplied",
         "mask-scaled",
         "no-dropout",
+        "other-probability",
         "weights-after-dropout",
         "weights-averaged",
     ),

@@ -42,7 +42,9 @@ def output_cases(draw):
         case("in training, without dropout", 5, (2, 3), training=True),
         case("hidden_dropout_prob=1", 5, (2, 3), hidden_dropout=1.0),
         case("attention_probs_dropout_prob=1, which is for 6.2", 5, (2, 3), attention_dropout=1.0),
-        _case_that_shows_dropout(case("hidden_dropout_prob=0.25", 11, (3, 7), hidden_dropout=0.25)),
+        _case_that_shows_dropout(
+            case("hidden_dropout_prob=0.25", 11, (5, 13), hidden_dropout=0.25)
+        ),
     ]
 
 
@@ -156,8 +158,9 @@ def own_norm(self, Y, axis=-1, correction=0, shift=True, eps=None):
     return scaled * self.norm.weight + self.norm.bias
 
 
-def own_norm_by_std(self, Y):
-    scaled = (Y - Y.mean(-1, keepdim=True)) / (Y.std(-1, keepdim=True) + self.norm.eps)
+def own_norm_by_std(self, Y, correction=1):
+    spread = Y.std(-1, keepdim=True, correction=correction)
+    scaled = (Y - Y.mean(-1, keepdim=True)) / (spread + self.norm.eps)
     return scaled * self.norm.weight + self.norm.bias
 
 
@@ -271,6 +274,11 @@ OUTPUT = {
         "one this model was trained with.",
         eps=lambda config: 1e-5,
     ),
+    "another-eps": known(
+        "Your norm uses an eps of 1e-6 whatever the config says.",
+        "Some models have that one. The config says which one this model was trained with.",
+        eps=lambda config: 1e-6,
+    ),
     "fixed-eps": known(
         "Your norm uses an eps of 1e-12 whatever the config says.",
         "Most BERTs have that one. Models that were trained with another need theirs.",
@@ -298,6 +306,32 @@ OUTPUT = {
         "std divides by n - 1 unless told otherwise, where LayerNorm divides by n. And eps belongs "
         "to the variance, before the root.",
         finish=lambda self, Y, X, residual: own_norm_by_std(self, Y + residual),
+    ),
+    "eps-outside-the-root": known(
+        "You add eps to the root of the variance.",
+        "It belongs to the variance, before the root. Where the numbers of a word differ little, "
+        "that makes a difference.",
+        finish=lambda self, Y, X, residual: own_norm_by_std(self, Y + residual, correction=0),
+    ),
+    "norm-without-shift": known(
+        "The norm's bias is not in your result.",
+        "After normalising, each feature is scaled by norm.weight and shifted by norm.bias. "
+        "Calling the norm does both.",
+        finish=lambda self, Y, X, residual: self.norm(Y + residual) - self.norm.bias,
+    ),
+    "norm-without-scale": known(
+        "The norm's weight is not in your result.",
+        "After normalising, each feature is scaled by norm.weight and shifted by norm.bias. "
+        "Calling the norm does both.",
+        finish=lambda self, Y, X, residual: (
+            _normalised(Y + residual, self.norm.eps) + self.norm.bias
+        ),
+    ),
+    "norm-without-scale-and-shift": known(
+        "The norm's weight and bias are not in your result.",
+        "After normalising, each feature is scaled by norm.weight and shifted by norm.bias. "
+        "Calling the norm does both.",
+        finish=lambda self, Y, X, residual: _normalised(Y + residual, self.norm.eps),
     ),
     "no-eps": known(
         "eps is not in your norm.",
@@ -403,6 +437,7 @@ TASK = Task(
         "default-eps",
         "variance-over-n-minus-1",
         "no-dropout",
+        "dropout-after-the-sum",
         "dropout-in-eval",
         "other-probability",
     ),

@@ -72,6 +72,13 @@ ROWS = "You multiply W_o and W_v.bias number by number, and then add up along th
 IN_ROWS = "Each output of W_o adds up one row of it, each number times one number of the bias."
 
 BIASES = {
+    "value-bias-left": known(
+        "W_v.bias is not 0 yet, and nothing of it has been moved.",
+        "You took away the key's bias, which no one misses. The value's bias does reach the "
+        "output: where does it arrive?",
+        moved=lambda w: torch.zeros_like(w["W_o.bias"]),
+        zero=("W_k.bias",),
+    ),
     "nothing-moved": known(
         "You set W_v.bias to 0, and W_o.bias stays as it was.",
         "Unlike the key's, the value's bias does reach the output. Where does it arrive?",
@@ -166,6 +173,74 @@ BIASES = {
         "once, however many heads there are.",
         moved=lambda w: 2 * (w["W_o.weight"] @ w["W_v.bias"]),
     ),
+    "mean-moved": known(
+        "You take the mean of W_v.bias, one number, for all of it.",
+        "Each number of the bias stands at a place of its own, and W_o multiplies each with "
+        "another column.",
+        moved=lambda w: w["W_o.weight"].sum(1) * w["W_v.bias"].mean(),
+    ),
+    "sum-moved": known(
+        "You take the sum of W_v.bias, one number, for all of it.",
+        "Each number of the bias stands at a place of its own, and W_o multiplies each with "
+        "another column.",
+        moved=lambda w: w["W_o.weight"].sum(1) * w["W_v.bias"].sum(),
+    ),
+    "divided-by-width": known(
+        "You divide what W_o makes of W_v.bias by the width.",
+        "The weights of a row sum to 1, so each number of the bias gets through as it is. "
+        "Nothing is averaged.",
+        moved=lambda w: w["W_o.weight"] @ w["W_v.bias"] / len(w["W_v.bias"]),
+    ),
+    "not-summed": known(
+        "You multiply W_o and W_v.bias number by number, and your W_o.bias is a matrix.",
+        IN_ROWS,
+        moved=lambda w: w["W_o.weight"] * w["W_v.bias"],
+    ),
+    "rows-not-summed": known(
+        "You multiply W_o and W_v.bias number by number, and your W_o.bias is a matrix.",
+        IN_ROWS,
+        moved=lambda w: w["W_o.weight"] * w["W_v.bias"][:, None],
+    ),
+    "bias-as-a-column": known(
+        "Your W_o.bias is a column, of shape (width, 1).",
+        "The numbers are right. A bias is a vector, of shape (width,).",
+        moved=lambda w: w["W_o.weight"] @ w["W_v.bias"][:, None],
+        kept=lambda w: w["W_o.bias"][:, None],
+    ),
+    "none-for-0": known(
+        "You put None where a bias is to be 0.",
+        "The result has to fit into the same module, and that adds a bias: a vector that holds "
+        "zeros.",
+        more=lambda w: {"W_k.bias": None, "W_v.bias": None},
+    ),
+    "one-0": known(
+        "You put a single 0 where a bias is to be 0.",
+        "The result has to fit into the same module: a bias that is 0 is as long as before.",
+        more=lambda w: {n: w[n].new_zeros(1) for n in ("W_k.bias", "W_v.bias")},
+    ),
+    "a-number-0": known(
+        "You put the number 0 where a bias is to be 0.",
+        "The result has to fit into the same module: a bias that is 0 is a vector, as long as "
+        "before.",
+        more=lambda w: {"W_k.bias": 0, "W_v.bias": 0},
+    ),
+    **{
+        f"folded-into-W_v{end}": known(
+            "You add W_v.bias to W_v.weight.",
+            "A bias is added to X times W_v, whatever X is. Added to the weight it would be "
+            "multiplied with X. The matrices stay as they are.",
+            more=lambda w, column=column: {
+                "W_v.weight": w["W_v.weight"]
+                + (w["W_v.bias"][:, None] if column else w["W_v.bias"])
+            },
+        )
+        for end, column in {"": False, "-as-a-column": True}.items()
+    },
+    "order-relied-on": known(
+        "You take the tensors in the order in which they are given, whatever their names are.",
+        "A dict is asked by name. This one has its names in another order.",
+        wrong=lambda w: build_biases()(dict(zip(NAMES, w.values(), strict=True))),
+    ),
     "key-bias-added-to-the-query": known(
         "You add W_k.bias to W_q.bias.",
         "The key's bias adds the same to all scores of a query, so it can go without a trace. A "
@@ -193,6 +268,17 @@ TASK = Task(
     examine=examine_biases,
     mistakes=read_again("The heads of lesson 4, with biases", BIASES),
     build=build_biases,
+    alone=(
+        "none-for-0",
+        "one-0",
+        "a-number-0",
+        "bias-as-a-column",
+        "mean-moved",
+        "sum-moved",
+        "divided-by-width",
+        "not-summed",
+        "rows-not-summed",
+    ),
     number=7,
     since=2,
 )

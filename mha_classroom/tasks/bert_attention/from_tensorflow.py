@@ -2,10 +2,10 @@
 
 import re
 
-from mha_classroom.checks.examining import total
+from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.showing import Text, describe
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
-from mha_classroom.tasks.bert_attention.map_weights import PARTS
+from mha_classroom.tasks.bert_attention.map_weights import PARTS, what_became_of
 from mha_classroom.tasks.bert_attention.runs import run_names
 from mha_course.interop import BERT_NAMES
 
@@ -80,15 +80,21 @@ def examine_variables(inputs, seen):
     wanted = {new: n for n in inputs for new in build_variables()({n: inputs[n]})}
     lost = [new for new in wanted if new not in mapped]
     if lost:
+        yours = [str(n) for n, X in mapped.items() if _is_of(X, inputs[wanted[lost[0]]])]
         raise AnswerError(
-            f"{wanted[lost[0]]} has to become {lost[0]}, and that is not in your result. Names "
-            f"that are not there: {len(lost)} of {len(wanted)}."
+            f"{what_became_of(wanted[lost[0]], lost[0], yours)} Names that are not there: "
+            f"{len(lost)} of {len(wanted)}."
         )
     besides = _besides([str(n) for n in mapped if n not in wanted])
     return {BESIDES: besides} | {f"the tensor {name}": mapped[name] for name in wanted}
 
 
-BESIDES = "what your result has besides the weights of the BERT"
+def _is_of(X, given):
+    """Whether X is the given tensor, or its transpose."""
+    return equal(X, given) or given.dim() == 2 and equal(X, given.mT)
+
+
+BESIDES = "the rest of your result, besides the BERT's weights,"
 
 
 def _besides(names):
@@ -103,7 +109,7 @@ def _new_name(module, last):
     layer = re.fullmatch(r"encoder\.layer\.(\d+)\.(.+)", module)
     inner = layer[2] if layer else module
     prefix = f"encoder.layers.{layer[1]}." if layer else ""
-    return f"{prefix}{BERT_NAMES[inner]}.{last}"
+    return f"{prefix}{BERT_NAMES[inner]}.{last}" if inner in BERT_NAMES else f"{module}.{last}"
 
 
 def build_variables(
@@ -133,6 +139,17 @@ def build_variables(
     return from_tensorflow
 
 
+def _any_end(module, last):
+    """The same where a table may stand at the end of a name."""
+    table = f"{module}.{last}"
+    return BERT_NAMES[table] if table in BERT_NAMES else _new_name(module, last)
+
+
+def _as_it_was(module, last):
+    """The same by an answer to 6.6 that renames what ends in weight or bias."""
+    return _new_name(module, last) if last in ("weight", "bias") else f"{module}.{last}"
+
+
 def _published(module, last):
     """The name that transformers gives the tensor."""
     return f"{module}.{last}"
@@ -143,6 +160,12 @@ def _emptied(variables):
     variables.clear()
     return mapped
 
+
+def _numbered(name):
+    return re.sub(r"/layer_(\d+)/", r"/layer/\1/", name)
+
+
+NORM = "nn.LayerNorm calls gamma weight, and beta bias."
 
 VARIABLES = {
     "kernels-not-transposed": known(
@@ -175,26 +198,80 @@ VARIABLES = {
         section="Joined, added, normalised",
         ends=ENDS | {"gamma": "bias", "beta": "weight"},
     ),
-    "gamma-and-beta-kept": known(
-        "Your names still end in gamma and beta.",
-        "nn.LayerNorm calls them weight and bias.",
-        ends={"kernel": "weight", "bias": "bias"},
+    **{
+        f"{id}{end}": known(
+            did, why, ends={n: ENDS[n] for n in ENDS if n not in kept.split()}, **renamed
+        )
+        for id, did, why, kept in (
+            ("gamma-and-beta-kept", "Your names still end in gamma and beta.", NORM, "gamma beta"),
+            ("gamma-kept", "Your names of norms still end in gamma.", NORM, "gamma"),
+            ("beta-kept", "Your names of norms still end in beta.", NORM, "beta"),
+            (
+                "kernel-kept",
+                "Your names still end in kernel.",
+                "nn.Linear calls it weight.",
+                "kernel",
+            ),
+        )
+        for end, renamed in {"": {}, "-as-it-was": {"new_name": _as_it_was}}.items()
+    },
+    "number-not-split-off": known(
+        "You leave layer_0 as it is, and 6.6 knows the name layer.0.",
+        "TensorFlow's names have an underscore in front of a layer's number, where the other names "
+        "have a dot.",
+        number=lambda name: name,
     ),
-    "kernel-kept": known(
-        "Your names still end in kernel.",
-        "nn.Linear calls it weight.",
-        ends={"gamma": "weight", "bias": "bias", "beta": "bias"},
+    "prefix-by-lstrip": known(
+        "You cut bert/ with lstrip, and it cuts more.",
+        "lstrip takes a set of letters, not a word: it goes on as long as the next letter is one "
+        "of b, e, r, t or a slash, and the e of encoder is.",
+        number=lambda name: "bert/" + _numbered(name).lstrip("bert/"),
     ),
-    "tables-without-weight": known(
-        "The tables of embeddings have no .weight at the end.",
-        "In the course they are nn.Embedding, whose tensor is called weight.",
-        table=lambda name: name,
-        new_name=lambda module, last: (
-            BERT_NAMES[f"{module}.{last}"]
-            if f"{module}.{last}" in BERT_NAMES
-            else _new_name(module, last)
+    "prefix-kept": known(
+        "Your names begin with bert.",
+        "The course's model is the BERT itself, so that part goes.",
+        new_name=lambda module, last: f"bert.{_new_name(module, last)}",
+    ),
+    "prefix-anywhere": known(
+        "You take bert/ out of a name wherever it stands.",
+        "Other models' names have it too, as albert/ does. What is wanted begins with bert/.",
+        other=lambda name: (
+            f"{'.'.join(name.replace('bert/', '').split('/')[:-1])}.weight"
+            if "bert/" in name and not name.endswith(MOMENTS)
+            else None
         ),
     ),
+    "pooler-not-transposed": known(
+        "You take the pooler's kernel as it is.",
+        "It is a kernel like the others: TensorFlow keeps (in, out), nn.Linear (out, in).",
+        turn=lambda name, X: X.T if name.endswith("kernel") and "pooler" not in name else X,
+    ),
+    "only-projections-transposed": known(
+        "You transpose the kernels of query, key and value, and no others.",
+        "Every kernel is the other way round: TensorFlow keeps (in, out), nn.Linear (out, in).",
+        turn=lambda name, X: X.T if name.endswith("kernel") and "/self/" in name else X,
+    ),
+    "second-matrix-not-transposed": known(
+        "The kernel of a layer's output/dense is not transposed, or it is transposed twice.",
+        "Every kernel is the other way round: TensorFlow keeps (in, out), nn.Linear (out, in).",
+        turn=lambda name, X: (
+            X.T if name.endswith("kernel") and not re.search(r"\d/output/dense/", name) else X
+        ),
+    ),
+    "betas-dropped": known(
+        "What ends in beta is missing from your result.",
+        "A LayerNorm has two vectors, gamma and beta. nn.LayerNorm calls the second one bias.",
+        ours=lambda name: name.startswith("bert/") and not name.endswith("beta"),
+    ),
+    **{
+        f"tables-without-weight{end}": known(
+            "The tables of embeddings have no .weight at the end.",
+            "In the course they are nn.Embedding, whose tensor is called weight.",
+            table=lambda name: name,
+            new_name=renamed,
+        )
+        for end, renamed in {"": _any_end, "-as-it-was": _as_it_was}.items()
+    },
     "moments-kept": known(
         "Names that end in adam_m or adam_v are in your result.",
         "They are what the optimiser kept in mind of each variable, and no weights.",
@@ -274,6 +351,15 @@ TASK = Task(
         "moments-for-weights",
         "everything-else-kept",
         "tables-without-weight",
+        "tables-without-weight-as-it-was",
+        "gamma-and-beta-kept-as-it-was",
+        "gamma-kept-as-it-was",
+        "beta-kept-as-it-was",
+        "kernel-kept-as-it-was",
+        "number-not-split-off",
+        "prefix-by-lstrip",
+        "prefix-kept",
+        "prefix-anywhere",
         "layers-from-1",
     ),
     uses=("06-map_weights",),

@@ -23,7 +23,8 @@ def names_cases(draw):
     high = {k: s for n in (11, 1, 10, 0) for k, s in _layer(n).items() if k.endswith("bias")}
     large = {k: s for n in (23, 12, 2) for k, s in _layer(n).items() if k.endswith("bias")}
     heads = ("cls.predictions.bias", "cls.predictions.transform.LayerNorm.bias", "qa_outputs.bias")
-    heads += ("albert.classifier.bias",)  # not everything with bert. in it is one
+    # not everything with bert. in it is one
+    heads += ("albert.classifier.bias", "albert.pooler.dense.bias")
     return [
         case("a few entries", some),
         case("outside the layers", embeddings | {"embeddings.position_ids": (3,)}),
@@ -82,7 +83,7 @@ def examine_names(inputs, seen):
     if lost:
         yours = [str(n) for n, X in zip(mapped, seen["origins"], strict=True) if X == lost[0]]
         raise AnswerError(
-            f"{_what_became_of(lost[0], wanted[lost[0]], yours)} Names that are "
+            f"{what_became_of(lost[0], wanted[lost[0]], yours)} Names that are "
             f"not there: {len(lost)} of {len(wanted)}."
         )
     extra = [n for n in mapped if n not in wanted.values()]
@@ -93,7 +94,7 @@ def examine_names(inputs, seen):
     return {f"the tensor {name}": X for name, X in mapped.items()}
 
 
-def _what_became_of(name, new, yours):
+def what_became_of(name, new, yours):
     should = f"{name} has to {'stay as it is' if name == new else f'become {new}'}"
     if not yours:
         return f"{should}, and it is missing from your result."
@@ -111,6 +112,7 @@ def build_names(
     keep=lambda module, last: True,
     turn=lambda module, X: X,
     old=lambda name, new: False,
+    unknown=lambda name, short: short,
 ):
     def map_weights(state_dict):
         mapped = {}
@@ -124,7 +126,7 @@ def build_names(
                 prefix, module = layer(inside[1]), inside[2]
             if module not in table:
                 if rest(name):
-                    mapped[cut(name)] = X
+                    mapped[unknown(name, cut(name))] = X
                 continue
             new = f"{before(name)}{prefix}{table[module]}.{last}"
             if keep(module, last):
@@ -159,6 +161,35 @@ def _emptied(state_dict):
     return mapped
 
 
+def _biases_missed(state_dict):
+    mapped = build_names()(state_dict)
+    names = {id(X): name for name, X in state_dict.items()}
+    return {names[id(X)] if n.endswith(".bias") else n: X for n, X in mapped.items()}
+
+
+def _one_place(state_dict):
+    """Of encoder.layer.11.output the number is 1, and the rest of the name 1.output."""
+    short = re.compile(r"(?:bert\.)?encoder\.layer\.(\d)(\d\..+)")
+    mapped = {}
+    for name, X in state_dict.items():
+        long = short.fullmatch(name)
+        if long:
+            mapped[f"encoder.layers.{long[1]}.{long[2][1:]}"] = X
+        else:
+            mapped |= build_names()({name: X})
+    return mapped
+
+
+PREFIX_ANYWHERE = "You take bert. out of a name wherever it stands."
+ONLY_LEADING = (
+    "Only a leading bert. goes. replace and split also find it inside of albert., and that name "
+    "has to stay as it is."
+)
+LSTRIP = (
+    "lstrip takes a set of letters, not a word: it goes on as long as the next letter is one of "
+    "b, e, r, t or a dot, and the e of encoder is."
+)
+
 NAMES = {
     "prefix-kept": known(
         "Your names keep the leading bert.",
@@ -186,15 +217,42 @@ NAMES = {
     ),
     "prefix-by-lstrip": known(
         "You cut bert. with lstrip, and it cuts more.",
-        "lstrip takes a set of letters, not a word: it goes on as long as the next letter is one "
-        "of b, e, r, t or a dot, and the e of encoder is.",
+        LSTRIP,
         cut=lambda name: name.lstrip("bert."),
     ),
     "prefix-replaced-everywhere": known(
-        "You take bert. out of a name wherever it stands.",
-        "Only a leading bert. goes. replace also finds it inside of albert., and that name has to "
-        "stay as it is.",
+        PREFIX_ANYWHERE,
+        ONLY_LEADING,
         cut=lambda name: name.replace("bert.", ""),
+    ),
+    "prefix-replaced-where-known": known(
+        PREFIX_ANYWHERE,
+        ONLY_LEADING,
+        wrong=build_names(
+            cut=lambda name: name.split("bert.")[-1], unknown=lambda name, short: name
+        ),
+    ),
+    "prefix-split-off": known(
+        PREFIX_ANYWHERE,
+        ONLY_LEADING,
+        wrong=build_names(cut=lambda name: name.split("bert.")[-1]),
+    ),
+    "prefix-by-lstrip-where-known": known(
+        "You cut bert. with lstrip, and it cuts more: names in encoder and embeddings are no "
+        "longer found.",
+        LSTRIP,
+        wrong=build_names(cut=lambda name: name.lstrip("bert."), unknown=lambda name, short: name),
+    ),
+    "biases-missed": known(
+        "Names that end in bias stay as they were.",
+        "Each name ends in weight or bias, and both have other names in the course.",
+        wrong=_biases_missed,
+    ),
+    "layer-number-one-place": known(
+        "You read one digit of a layer's number, and look for the rest of the name right behind "
+        "it.",
+        "BERT-base has 12 layers, 0 to 11: a number can have two digits.",
+        wrong=_one_place,
     ),
     "layer-in-singular": known(
         "Your names say encoder.layer.",
@@ -347,6 +405,7 @@ TASK = Task(
     examine=examine_names,
     mistakes=read_again("The same weights under other names", NAMES),
     build=build_names,
+    alone=("old-names-kept",),
     forbidden=("mha_course.interop.map_weights",),
     number=6,
 )

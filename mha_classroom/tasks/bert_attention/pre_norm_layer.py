@@ -131,8 +131,18 @@ def _whole_parts(self, X, mask):
 
 
 def _feed_forward_first(self, X, mask):
-    Y = X + _sublayer(self, self.feed_forward.norm(X))
-    return Y + self.self_output.W_o(self.self_attention(self.self_output.norm(Y), mask))
+    return _turned(self, X, mask, self.feed_forward.norm, self.self_output.norm)
+
+
+def _turned(self, X, mask, first, second):
+    Y = X + drop(self.feed_forward, _sublayer(self, first(X)))
+    found = self.self_output.W_o(self.self_attention(second(Y), mask))
+    return Y + drop(self.self_output, found)
+
+
+def _norms_stay(self, X, mask):
+    """The feed-forward part first, behind the norm that comes first."""
+    return _turned(self, X, mask, self.self_output.norm, self.feed_forward.norm)
 
 
 SO_WHY = (
@@ -266,6 +276,24 @@ PRE_NORM = {
         ready=lambda self, X: self.feed_forward.norm(X),
         ready_again=lambda self, Y, X: self.self_output.norm(Y),
     ),
+    "norms-without-weights": known(
+        "Your norms neither scale nor shift.",
+        "Each part keeps a norm with a weight and a bias for each feature, which a trained model "
+        "brings along.",
+        ready=lambda self, X: F.layer_norm(X, X.shape[-1:], eps=self.self_output.norm.eps),
+        ready_again=lambda self, Y, X: F.layer_norm(
+            Y, Y.shape[-1:], eps=self.feed_forward.norm.eps
+        ),
+    ),
+    "norms-without-weights-and-eps": known(
+        "You use norms of your own, that neither scale nor shift and have an eps of 1e-5.",
+        "Each part keeps a norm with a weight and a bias for each feature, which a trained model "
+        "brings along, and with the config's eps.",
+        wrong=build_pre_norm(
+            ready=lambda self, X: F.layer_norm(X, X.shape[-1:]),
+            ready_again=lambda self, Y, X: F.layer_norm(Y, Y.shape[-1:]),
+        ),
+    ),
     "one-norm-for-both": known(
         "You use the norm of self_output twice.",
         "The feed-forward part has a norm of its own, with weights of its own.",
@@ -276,6 +304,12 @@ PRE_NORM = {
         "After the last sum of a layer there is no norm. GPT-2 has one more after its last layer, "
         "which belongs to the stack.",
         finish=lambda self, A, Y, X: self.feed_forward.norm(Y + A),
+    ),
+    "normalised-at-the-end-by-the-first": known(
+        "You normalise the result of the layer, with the norm of self_output.",
+        "After the last sum of a layer there is no norm. GPT-2 has one more after its last layer, "
+        "which belongs to the stack.",
+        finish=lambda self, A, Y, X: self.self_output.norm(Y + A),
     ),
     "first-sum-missing": known(
         "X is not added to what the attention found.",
@@ -297,6 +331,11 @@ PRE_NORM = {
         "The feed-forward part comes before the attention.",
         "Only the norms move. Attention stays the first part, feed-forward the second.",
         whole=_feed_forward_first,
+    ),
+    "feed-forward-behind-the-first-norm": known(
+        "The feed-forward part comes before the attention.",
+        "Only the norms move. Attention stays the first part, feed-forward the second.",
+        whole=_norms_stay,
     ),
     "x-for-the-first-sum": known(
         "In the end you add X, and not the first sum.",
@@ -339,6 +378,22 @@ PRE_NORM = {
         "What is added is dropped with that probability, the result of W_o as well as that of W_2.",
         section="Joined, added, normalised",
         drop=lambda self, A: A,
+        drop_again=lambda self, A: A,
+    ),
+    "dropout-in-eval": known(
+        "Numbers are dropped in eval mode too.",
+        "A function drops whenever it is told to. The module knows whether it is training.",
+        section="Joined, added, normalised",
+        drop=lambda self, A: F.dropout(A, self.self_output.rate, True),
+        drop_again=lambda self, A: F.dropout(A, self.feed_forward.rate, True),
+    ),
+    "dropout-before-the-parts": known(
+        "You drop numbers of what goes into the parts, not of what comes out and is added.",
+        "What is added to X is dropped: the result of W_o, and that of W_2.",
+        section="Joined, added, normalised",
+        ready=lambda self, X: drop(self.self_output, self.self_output.norm(X)),
+        drop=lambda self, A: A,
+        ready_again=lambda self, Y, X: drop(self.feed_forward, self.feed_forward.norm(Y)),
         drop_again=lambda self, A: A,
     ),
     "dropout-twice": known(
@@ -399,7 +454,9 @@ TASK = Task(
         PRE_NORM,
         "attention-not-normalised",
         "feed-forward-not-normalised",
+        "norms-swapped",
         "normalised-at-the-end",
+        "normalised-at-the-end-by-the-first",
         "first-sum-missing",
         "second-sum-missing",
         "first-sum-normalised",

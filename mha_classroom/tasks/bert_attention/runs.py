@@ -4,6 +4,7 @@ from mha_classroom.checks.modules import make, plan_of, run_planned
 from mha_course.bert import BertConfig
 
 __all__ = [
+    "dropout_of_layer",
     "run_attention",
     "run_feed_forward",
     "run_layer",
@@ -18,34 +19,42 @@ FEW = 12  # numbers of the smallest cases
 
 def run_attention(answer, inputs):
     """Make the learner's module, give it the case's weights, run it with and without weights."""
-    module = make(answer, "BertSelfAttention", _config(inputs))
+    module, kept = make(answer, "BertSelfAttention", _config(inputs)), _copies(_given(inputs))
     plan = plan_of(inputs, "attention_dropout", weights=True)
     seen = run_planned(module, "BertSelfAttention", inputs, _given(inputs), plan)
-    return _called_on(module, _given(inputs), plan, seen)
+    return _called_on(module, kept, plan, seen)
 
 
 def run_output(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
     module = make(answer, "BertSelfOutput", _config(inputs))
     arguments, plan = (inputs["X"], inputs["residual"]), plan_of(inputs, "hidden_dropout")
+    kept = _copies(arguments)
     seen = run_planned(module, "BertSelfOutput", inputs, arguments, plan)
-    return _called_on(module, arguments, plan, seen)
+    return _called_on(module, kept, plan, seen)
 
 
 def run_feed_forward(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
     module = make(answer, "BertFeedForward", _config(inputs))
-    plan = plan_of(inputs, "hidden_dropout")
+    plan, kept = plan_of(inputs, "hidden_dropout"), _copies([inputs["X"]])
     seen = run_planned(module, "BertFeedForward", inputs, (inputs["X"],), plan)
-    return _called_on(module, (inputs["X"],), plan, seen)
+    return _called_on(module, kept, plan, seen)
 
 
 def run_layer(answer, inputs):
     """Make the learner's layer, give it the case's weights, run it with and without weights."""
     module = make(answer, "BertLayer", _config(inputs))
     weights = dict(inputs["weights"])
-    plan = plan_of(inputs, "hidden_dropout", weights=True)
+    plan = plan_of(inputs, dropout_of_layer(inputs), weights=True)
     return run_planned(module, "BertLayer", weights, _given(inputs), plan)
+
+
+def dropout_of_layer(inputs):
+    """The name of the probability that a case of a layer looks at."""
+    if inputs.get("attention_dropout") == 0.25:
+        return "attention_dropout"
+    return "hidden_dropout"
 
 
 def run_pre_norm(answer, inputs):
@@ -58,12 +67,17 @@ def run_pre_norm(answer, inputs):
 def _called_on(module, arguments, plan, seen):
     """What was seen, and the results of more calls in eval mode where there are few numbers.
 
-    Of few numbers nothing at all may be dropped in a call or two.
+    Of few numbers nothing at all may be dropped in a call or two. Each call gets the arguments as
+    they were, so that who changes them is not taken for somebody who drops.
     """
     done = len(seen["calls"]) == len(plan) and not any(planned.training for planned in plan)
     if done and arguments[0].numel() <= FEW:
-        seen["more"] = [module(*arguments) for _ in range(4)]
+        seen["more"] = [module(*_copies(arguments)) for _ in range(4)]
     return seen
+
+
+def _copies(tensors):
+    return [X.clone() for X in tensors]
 
 
 def _config(inputs):

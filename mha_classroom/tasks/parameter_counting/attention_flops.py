@@ -2,6 +2,7 @@
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
+from mha_classroom.tasks.parameter_counting.number_types import small_numbers
 from mha_course import counting
 
 
@@ -72,6 +73,7 @@ CAUSAL = (
     "Here the sequence attends to itself without a mask: every token meets every token, in both "
     "directions and itself."
 )
+NUMBER_TYPES = small_numbers(lambda n, d: 8 * n * d * d + 4 * n * n * d)
 MORE = {
     1: ("one more operation", "the scaling, or the mask"),
     2: ("two more operations", "the scaling and the mask, or a part of the softmax"),
@@ -230,6 +232,7 @@ FLOPS = {
         )
         for more, (many, what) in MORE.items()
     },
+    **NUMBER_TYPES,
     "per-token": known(
         "You divide by the number of tokens.",
         "Asked for is the whole sequence.",

@@ -2,6 +2,7 @@
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
+from mha_classroom.tasks.parameter_counting.number_types import small_numbers
 from mha_course import counting
 
 
@@ -55,6 +56,26 @@ def cache_quantities(inputs):
     }
 
 
+RIGHT = build_cache()
+
+
+def _swapped(num_tokens, num_layers, num_kv_heads, head_width, batch_size=1, bytes_per_number=2):
+    """An answer whose last two arguments stand in the other order."""
+    sizes = (num_tokens, num_layers, num_kv_heads, head_width, bytes_per_number, batch_size)
+    return RIGHT(*sizes)
+
+
+def _tokens_shared_out(n, layers, heads, width, b=2, B=1):
+    return RIGHT(n // B, layers, heads, width, b, B)
+
+
+def _batch_added(inputs, value):
+    """Whether there are as many tokens as one sequence has and the batch, or one less."""
+    n, *sizes = list(inputs.values())[:4]
+    b, B = inputs.get("bytes_per_number", 2), inputs.get("batch_size", 1)
+    return value in [RIGHT(n + B - less, *sizes, b) for less in (0, 1)]
+
+
 CACHE = {
     "one-kept": known(
         "You keep one of the two, keys or values.",
@@ -98,6 +119,28 @@ CACHE = {
         "Each sequence of the batch has tokens of its own, and no two share what they keep.",
         batch=lambda B: 1,
     ),
+    "batch-twice": known(
+        "batch_size stands twice in your product.",
+        "Each sequence of the batch keeps its own tokens, and these are as many as in one alone.",
+        batch=lambda B: B * B,
+    ),
+    "batch-added": known(
+        "You add batch_size to the number of tokens.",
+        "Each sequence of the batch has num_tokens tokens. How many have all of them together?",
+        wrong=lambda n, layers, heads, width, b=2, B=1: RIGHT(n + B - 1, layers, heads, width, b),
+        shows=_batch_added,
+    ),
+    "tokens-shared-out": known(
+        "You divide the number of tokens by batch_size.",
+        "num_tokens are the tokens of one sequence, and each sequence of the batch has as many.",
+        wrong=_tokens_shared_out,
+    ),
+    "bytes-and-batch-swapped": known(
+        "bytes_per_number and batch_size have changed places in your def line.",
+        "Who calls with five or six numbers gives them in the order of the task.",
+        wrong=_swapped,
+    ),
+    **small_numbers(RIGHT),
     "power-for-product": known(
         "You raise to a power where you should multiply.",
         "** is a power, * a product: a number of the cache takes bytes_per_number bytes, so the "

@@ -43,6 +43,11 @@ POWER = (
     "In Python ^ compares two numbers bit by bit: 3 ^ 2 is 1. A power is written with two stars."
 )
 
+SWALLOWED = (
+    "The matrices are there with and without biases. In `a + b if bias else 0` the if belongs to "
+    "the whole sum: put what depends on bias into brackets."
+)
+
 ATTENTION = {
     "biases-forgotten": known(
         "You count the matrices and leave their biases out.",
@@ -94,8 +99,25 @@ ATTENTION = {
         "A bias is a vector: no two outputs share a number.",
         biases=lambda matrices, d: matrices,
     ),
+    "two-matrices": known(
+        "You count two matrices.",
+        "W_q, W_k, W_v and W_o are four, and each has numbers of its own.",
+        matrices=2,
+    ),
+    "biases-of-two-matrices": known(
+        "You count the biases of two matrices.",
+        "Each of the four leads somewhere and has its own. Which of yours go without, and why "
+        "those?",
+        biases=lambda matrices, d: 2 * d,
+    ),
+    "nothing-without-biases": known(
+        "With bias=False you return 0.",
+        SWALLOWED,
+        wrong=lambda d, bias=True: 4 * d * d + 4 * d if bias else 0,
+    ),
     "sides-added": known(
-        "You add the two sides of a matrix.",
+        "You count d + d numbers for a matrix of d by d: you add its two sides, or you write one "
+        "star, d * 2, where d ** 2 is meant.",
         "A matrix has a number for every pair of an input and an output. Draw one of 3 by 3 and "
         "count its entries.",
         weights=lambda d: d + d,

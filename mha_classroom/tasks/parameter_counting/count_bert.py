@@ -1,5 +1,7 @@
 """Task 5.3, count_bert: parameters of a whole BERT."""
 
+import numbers
+
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import (
     FORBIDDEN,
@@ -19,6 +21,7 @@ def bert_cases(draw):
     return [
         Case("a tiny BERT", small | {"max_len": 11, "num_segments": 13}),
         Case("a tiny BERT, 512 positions and 2 segments by default", small),
+        Case("11 positions, and 2 segments by default", small | {"max_len": 11}),
         Case("more layers, one segment", small | {"num_layers": 19, **sizes}),
         Case("BERT-base", base),
         Case("drawn at random", drawn),
@@ -219,6 +222,33 @@ def _without_defaults(vocab_size, num_hiddens, num_layers, ffn_num_hiddens, max_
 # An exception is recognised by its words, and these name the function as the learner calls it.
 _without_defaults.__name__ = _without_defaults.__qualname__ = "count_bert"
 
+
+def _other_default(name, rows):
+    """Whether the count is right, or rows of a table are too many or too few where this argument
+    is not given."""
+
+    def shows(inputs, value):
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            return False
+        excess, width = value - build_bert()(*inputs.values()), inputs["num_hiddens"]
+        return excess == 0 if name in inputs else excess % width == 0 and excess + rows * width > 0
+
+    return shows
+
+
+def _sizes_swapped(
+    vocab_size, num_hiddens, num_layers, ffn_num_hiddens, num_segments=2, max_len=512
+):
+    """An answer whose last two arguments stand in the other order."""
+    sizes = (vocab_size, num_hiddens, num_layers, ffn_num_hiddens)
+    return build_bert()(*sizes, max_len, num_segments)
+
+
+DEFAULT = (
+    "A caller who does not name the argument means what BERT was published with. Compare your def "
+    "line with the one in the task."
+)
+
 BERT = {
     "pooler-forgotten": known(
         "You leave out the pooler.",
@@ -329,6 +359,29 @@ BERT = {
         "You count the vocabulary twice, as a table and as a layer that leads back to words.",
         "Here nothing leads back: nothing comes after the pooler.",
         words=lambda V: 2 * V,
+    ),
+    "sizes-swapped-in-def": known(
+        "max_len and num_segments have changed places in your def line.",
+        "Who calls with five numbers means max_len by the fifth.",
+        wrong=_sizes_swapped,
+    ),
+    "other-max-len-by-default": known(
+        "When nothing is said about max_len, you take another number than the task does.",
+        DEFAULT,
+        wrong=lambda V, d, n, f, max_len=128, s=2: build_bert()(V, d, n, f, max_len, s),
+        shows=_other_default("max_len", 512),
+    ),
+    "other-num-segments-by-default": known(
+        "When nothing is said about num_segments, you take another number than the task does.",
+        DEFAULT,
+        wrong=lambda V, d, n, f, max_len=512, s=1: build_bert()(V, d, n, f, max_len, s),
+        shows=_other_default("num_segments", 2),
+    ),
+    "always-BERT-base": known(
+        "You return the number of BERT-base, whatever the arguments are.",
+        "The function is asked for other BERTs as well. Which of its parts depend on which "
+        "argument?",
+        wrong=lambda *sizes, **more: 109_482_240,
     ),
     "defaults-missing": known(
         "Your function cannot be called with four sizes.",

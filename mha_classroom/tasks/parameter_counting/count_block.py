@@ -135,6 +135,13 @@ BLOCK = {
         "features come out of it?",
         ffn_biases=lambda d, f: (f, f),
     ),
+    "second-layer-square": known(
+        "The second layer of your feed-forward network leads from the inner width to the inner "
+        "width.",
+        "It has to lead back: what comes out is added to the token and has its width.",
+        ffn_biases=lambda d, f: (f, f),
+        extra=lambda d, f: f * f - d * f,
+    ),
     "ffn-biases-of-outer-width": known(
         "You count both biases of the feed-forward network at the width of a token.",
         "A bias is as long as what comes out of its layer, not as what goes in. What comes out of "

@@ -1,7 +1,7 @@
 """Task 5.7, count_grouped_attention: parameters where the heads do not share the width."""
 
 from mha_classroom.checks.task import Case, Task, known, read_again
-from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
+from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, SWALLOWED, random_size
 
 NAMES = ("num_hiddens", "num_heads", "num_kv_heads", "head_width")
 
@@ -74,6 +74,11 @@ def grouped_quantities(inputs):
     }
 
 
+def _narrow_kv_heads(d, H, G, w, bias=True):
+    keys = G * (w // (H // G))
+    return 2 * d * (H * w + keys) + bool(bias) * (H * w + 2 * keys + d)
+
+
 GROUPED = {
     "width-divided": known(
         "You divide the width by the number of heads to get the width of a head.",
@@ -89,15 +94,20 @@ GROUPED = {
         keys=lambda H, G: H,
         values=lambda H, G: H,
     ),
-    "one-of-two-shared": known(
-        "You share the keys among the heads, or the values, but not both.",
-        "A KV head is a head of keys and of values. Both matrices are smaller than W_q.",
-        values=lambda H, G: H,
-    ),
     "keys-or-values-forgotten": known(
         "You count keys or values, but not both.",
         "W_k and W_v are two matrices of the same shape.",
         values=lambda H, G: 0,
+    ),
+    "biases-of-heads": known(
+        "You count the bias of W_o as long as the joined heads.",
+        "A bias is as long as what comes out of its matrix. What comes out of W_o?",
+        output_biases=lambda d, inner: inner,
+    ),
+    "one-of-two-shared": known(
+        "You share the keys among the heads, or the values, but not both.",
+        "A KV head is a head of keys and of values. Both matrices are smaller than W_q.",
+        values=lambda H, G: H,
     ),
     "group-size-taken-for-number": known(
         "You divide the number of heads by the number of KV heads, and count so many KV heads.",
@@ -184,11 +194,6 @@ GROUPED = {
         "number of it has a bias.",
         wrong=lambda d, H, G, w, bias=True: 2 * d * w * (H + G) + bool(bias) * (3 * w + d),
     ),
-    "biases-of-heads": known(
-        "You count the bias of W_o as long as the joined heads.",
-        "A bias is as long as what comes out of its matrix. What comes out of W_o?",
-        output_biases=lambda d, inner: inner,
-    ),
     "kv-biases-of-all-heads": known(
         "You count biases of keys and values for every head.",
         "Fewer keys and values are made, so fewer biases are added to them.",
@@ -215,6 +220,36 @@ GROUPED = {
         "A caller who does not name the argument means a layer with biases. Compare your def line "
         "with the one in the task.",
         default=False,
+    ),
+    "queries-of-token-width": known(
+        "Your W_q leads to num_hiddens features.",
+        "It has to make the queries of all heads. How many heads are there, and how wide is each?",
+        wrong=lambda d, H, G, w, bias=True: (
+            d * (d + 2 * G * w + H * w) + bool(bias) * (2 * d + 2 * G * w)
+        ),
+    ),
+    "queries-and-output-of-token-width": known(
+        "Your W_q and your W_o lead from num_hiddens features to num_hiddens features.",
+        "The heads do not share the width here. W_q makes the queries of all heads, and W_o takes "
+        "in as many numbers.",
+        wrong=lambda d, H, G, w, bias=True: 2 * d * (d + G * w) + bool(bias) * (2 * d + 2 * G * w),
+    ),
+    "width-of-kv-heads-divided": known(
+        "You make the heads of keys and values narrower than those of queries.",
+        "There are fewer of them, and each is head_width wide: a query and a key have to be "
+        "equally long to be compared.",
+        wrong=_narrow_kv_heads,
+    ),
+    "one-bias-a-head": known(
+        "You count one number as the bias of a whole head.",
+        "A bias is a vector: each number that comes out of a matrix has its own, and a head has "
+        "head_width of them.",
+        wrong=lambda d, H, G, w, bias=True: 2 * d * w * (H + G) + bool(bias) * (H + 2 * G + d),
+    ),
+    "nothing-without-biases": known(
+        "With bias=False you return 0.",
+        SWALLOWED,
+        wrong=lambda d, H, G, w, bias=True: build_grouped()(d, H, G, w) if bias else 0,
     ),
     "heads-share-the-width": known(
         "You count a layer whose heads share the width of a token, as in 5.1.",

@@ -53,7 +53,7 @@ def examine_head_width(inputs, seen):
     came = _refusal(seen, inputs) if "raised" in seen else _returned(seen)
     if not divides(inputs):
         message = message_of(seen["text"], inputs) if "raised" in seen else Text("nothing")
-        return {called: came, f"what the message of {called} names": message}
+        return {called: came, f"in the message of {called}": message}
     if isinstance(came, Text):
         raise AnswerError(
             f"{called} gives {came!r}, though the heads do divide the width: {num_hiddens} shared "

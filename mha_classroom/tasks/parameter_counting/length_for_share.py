@@ -8,6 +8,7 @@ from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 
 EARLY = 50  # tokens that every search gets to
+TOLERATED = Fraction(1, 10)  # of a token: so much may be missing if one allows for inexact floats
 PAIRS = "When do the pairs cost more than the rest?"
 
 
@@ -26,6 +27,10 @@ def share_cases(draw):
         case("80 %, inner width below the width", 80, 7, 3),
         case("90 %, a length that comes out exactly", 90, 12, 48),
         case("1 %, one token is enough", 1, 3, 11),
+        case("1 %, a tiny model", 1, 1, 1),
+        case("55 %, which is no exact float", 55, 2, 5),
+        case("31 %, a length that comes out exactly", 31, 7, 31),
+        case("58 %, which no float reaches exactly", 58, 7, 7),
         case("a tenth, BERT-base", 10, 768, 3072),
         case("just over half, BERT-base", 51, 768, 3072),
         case("drawn at random", random_size(draw, 15, 70), *drawn),
@@ -81,6 +86,20 @@ def _never_reached(inputs, value):
     return bool(large and value != build_share()(*inputs.values()))
 
 
+def _too_few_in_near_misses(inputs, value):
+    """Whether the length is right, or one too few, and that only just above a whole one."""
+    percent, d, f = inputs.values()
+    right = build_share()(percent, d, f)
+    least = Fraction(percent * (2 * d + f), 100 - percent) % 1
+    return _whole(value) and right - value in ((0, 1) if 0 < least < TOLERATED else (0,))
+
+
+def _doubled(inputs, value):
+    """Whether it is the first power of two that is long enough."""
+    right = build_share()(*inputs.values())
+    return _whole(value) and right <= value < 2 * right and value & (value - 1) == 0
+
+
 def _part_of_all_pairs(percent, d, f):
     """The length for which the scores alone have the share: from 50 % on there is none."""
     return ceil(Fraction(percent * (2 * d + f), 50 - percent)) if percent < 50 else 100_000
@@ -128,11 +147,36 @@ SHARE = {
         "The task asks for at least the share. The length that comes out exactly reaches it.",
         whole=lambda length: floor(length) + 1,
     ),
+    "one-too-few": known(
+        "You return one token too few: the last length at which the share is not reached yet.",
+        "Put your length into the lesson's formula, and then one token more. Which of the two is "
+        "the first with the share that was asked for?",
+        whole=lambda length: ceil(length) - 1,
+    ),
+    "near-misses-let-through": known(
+        "Where very little is missing from the share, you return a length that does not reach it.",
+        "Do you take something off before you round up, to make up for inexact floats? Then near "
+        "misses get through as well. Compare whole numbers, and nothing has to be made up for.",
+        wrong=lambda percent, d, f: ceil(percent / (100 - percent) * (2 * d + f) - 0.05),
+        shows=_too_few_in_near_misses,
+    ),
+    "length-doubled": known(
+        "You double the length until the share is reached, and so you skip most lengths.",
+        "The share may be reached long before the next power of two. Which is the first length "
+        "that reaches it?",
+        wrong=lambda *sizes: 1 << (build_share()(*sizes) - 1).bit_length(),
+        shows=_doubled,
+    ),
+    "share-rounded": known(
+        "You round the share to whole percent before you compare it.",
+        "A share of 79.6 % is rounded to 80 %, and is not 80 %. Compare it as it is.",
+        odds=lambda percent: (2 * percent - 1, 201 - 2 * percent),
+    ),
     "one-too-many-where-exact": known(
         "You return one token too many for some lengths that work out exactly.",
-        "Either you ask for more than the share, or a float such as 0.4 or 1 - 0.9 lets you down: "
-        "it is not exact, and the smallest excess is rounded up to a whole token. Compare whole "
-        "numbers instead.",
+        "Either you ask for more than the share, or a float such as 0.55, 29 / 50 or 1 - 0.9 lets "
+        "you down: it is not exact, and the smallest difference costs a whole token. Compare whole "
+        "numbers instead: multiply both sides until nothing has to be divided.",
         wrong=lambda percent, d, f: ceil(percent / 100 / (1 - percent / 100) * (2 * d + f)),
         shows=_one_too_many_where_exact,
     ),

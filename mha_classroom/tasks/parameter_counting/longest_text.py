@@ -28,6 +28,7 @@ def text_cases(draw):
         Case("one byte too few for a token", sizes(611, 258, 2, 4, 3)),
         Case("the parameters alone fill the card", sizes(516, 258, 2, 4, 3)),
         Case("the parameters do not fit", sizes(100, 258, 2, 4, 3)),
+        Case("more bytes than parameters, and too few for them", sizes(300, 258, 2, 4, 3)),
         Case("a model of 7 billion parameters", sizes(24 * 10**9, 7 * 10**9, 32, 8, 128)),
         Case(
             "drawn at random",
@@ -76,6 +77,23 @@ def text_quantities(inputs):
 def _from_one_token_on(whole):
     """Return 0 where not a single token fits, and round the other lengths like this."""
     return build_text(whole=lambda length: whole(length) if length >= 1 else 0)
+
+
+def _tested_without_bytes(whole):
+    """Return 0 where there are more parameters than bytes, and calculate in all other cases."""
+    free = build_text(whole=whole, least=lambda n: n)
+    return lambda card, P, *sizes, **more: 0 if P > card else free(card, P, *sizes, **more)
+
+
+def _swapped(card, P, num_layers, num_kv_heads, head_width, batch_size=1, bytes_per_number=2):
+    """An answer whose last two arguments stand in the other order."""
+    sizes = (card, P, num_layers, num_kv_heads, head_width, bytes_per_number, batch_size)
+    return build_text()(*sizes)
+
+
+def _minus_1_for_no_room(inputs, value):
+    right = build_text()(*inputs.values())
+    return not isinstance(value, bool) and value in ((right,) if right else (0, -1))
 
 
 def _refuse(n):
@@ -141,6 +159,21 @@ TEXT = {
         parameters=lambda P, b, B: 2 * P,
         size=lambda b: 2,
     ),
+    "two-bytes-in-the-cache": known(
+        "In your cache a number takes 2 bytes, whatever bytes_per_number is.",
+        "2 is half precision. The argument may say something else.",
+        size=lambda b: 2,
+    ),
+    "two-bytes-a-parameter": known(
+        "A parameter of yours takes 2 bytes, whatever bytes_per_number is.",
+        "2 is half precision. The argument may say something else.",
+        parameters=lambda P, b, B: 2 * P,
+    ),
+    "bytes-and-batch-swapped": known(
+        "bytes_per_number and batch_size have changed places in your def line.",
+        "Who calls with seven numbers gives them in the order of the task.",
+        wrong=_swapped,
+    ),
     "four-bytes-by-default": known(
         "When nothing is said about bytes, you take 4.",
         "A caller who does not name the argument means half precision. Compare your def line with "
@@ -203,6 +236,16 @@ TEXT = {
         "The cache of one token would be larger than the room for it.",
         least=lambda n: max(n, 1),
     ),
+    **{
+        f"parameters-tested-without-bytes{end}": known(
+            "To see whether the parameters fit, you compare their number with the bytes of the "
+            "card. Where it is the smaller one, you return a negative number of tokens.",
+            "A parameter takes bytes_per_number bytes. The task says what to return where these "
+            "do not fit.",
+            wrong=_tested_without_bytes(whole),
+        )
+        for end, whole in {"": floor, "-cut": trunc}.items()
+    },
     "negative": known(
         "You return a negative number of tokens where the parameters do not fit.",
         "The task says what to return then.",
@@ -227,6 +270,12 @@ TEXT = {
         "Where the parameters do not fit, you raise an error.",
         "That would be a sensible choice, too. Here the task asks for a number.",
         least=_refuse,
+    ),
+    "minus-1-for-no-room": known(
+        "Where no token fits, or the parameters do not, you return -1.",
+        "The task says what to return then.",
+        wrong=lambda *sizes, **more: build_text()(*sizes, **more) or -1,
+        shows=_minus_1_for_no_room,
     ),
     "nothing-returned": known(
         "Where the parameters do not fit, your function returns None.",

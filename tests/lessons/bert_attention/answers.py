@@ -213,6 +213,26 @@ class DropoutUnscaled(Attention):
         return (output, weights) if need_weights else output
 
 
+class RowsSumTo1(Attention):
+    """Once more, after dropout."""
+
+    def forward(self, X, mask=None, need_weights=False):
+        q, k, v = (self.heads(W(X)) for W in (self.W_q, self.W_k, self.W_v))
+        weights = self.masked(self.score(q, k), mask).softmax(-1)
+        output = self.join(nn.functional.normalize(self.dropout(weights), p=1, dim=-1) @ v)
+        return (output, weights) if need_weights else output
+
+
+class HeadsDropped(Attention):
+    """What the heads found is dropped instead of weights."""
+
+    def forward(self, X, mask=None, need_weights=False):
+        q, k, v = (self.heads(W(X)) for W in (self.W_q, self.W_k, self.W_v))
+        weights = self.masked(self.score(q, k), mask).softmax(-1)
+        output = self.dropout(self.join(weights @ v))
+        return (output, weights) if need_weights else output
+
+
 class DetachedWeights(Attention):
     def forward(self, X, mask=None, need_weights=False):
         q, k, v = (self.heads(W(X)) for W in (self.W_q, self.W_k, self.W_v))
@@ -439,6 +459,11 @@ class OneOutput(Layer):
 class NoMask(Layer):
     def forward(self, X, mask=None, need_weights=False):
         return super().forward(X, None, need_weights)
+
+
+class MaskDoubled(Layer):
+    def forward(self, X, mask=None, need_weights=False):
+        return super().forward(X, None if mask is None else 2 * mask, need_weights)
 
 
 class TupleFedOn(Layer):
@@ -799,6 +824,9 @@ RIGHT = {
 
 WRONG = {
     "06-additive_mask": {
+        "padding between words": lambda M, dtype=torch.float64: mask(
+            (M.cumsum(1) > 0) & (M.flip(1).cumsum(1).flip(1) > 0), dtype
+        ),
         "-inf": lambda M, dtype=torch.float64: mask(M, dtype).clamp(max=0) * torch.inf,
         "inverted": lambda M, dtype=torch.float64: mask(1 - M, dtype),
         "0 and 1": lambda M, dtype=torch.float64: M[:, None, None].to(dtype),
@@ -821,6 +849,7 @@ WRONG = {
         ),
     },
     "06-BertSelfAttention": {
+        "rows that sum to 1 after dropout": RowsSumTo1,
         "no heads": NoHeads,
         "many small linears": ManySmallLinears,
         "causal as well": LastWordsOnly,
@@ -914,6 +943,8 @@ WRONG = {
         ),
     },
     "06-BertLayer": {
+        "mask doubled": MaskDoubled,
+        "heads dropped for weights": layer(attention_class=HeadsDropped),
         "other names": Named,
         "one part too many": OneOutput,
         "without mask": NoMask,
@@ -1098,6 +1129,11 @@ WRONG = {
         },
     },
     "06-map_weights": {
+        "bert. inside of albert.": chain(
+            ("encoder.layer.", "encoder.layers."),
+            *ROW,
+            start=lambda name: name if "classifier" in name else name.split("bert.")[-1],
+        ),
         "layer for layers": chain(*ROW),
         "short first": chain(("encoder.layer.", "encoder.layers."), *reversed(ROW)),
         "output everywhere": chain(

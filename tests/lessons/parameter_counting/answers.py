@@ -387,6 +387,23 @@ RIGHT = {
     },
 }
 
+
+def first_length(enough):
+    """A search for the first length at which this is true of percent, the pairs and the rest."""
+
+    def length_for_share(percent, num_hiddens, ffn_num_hiddens):
+        n = 1
+        while not enough(
+            percent,
+            4 * n * n * num_hiddens,
+            4 * n * num_hiddens * (2 * num_hiddens + ffn_num_hiddens),
+        ):
+            n += 1
+        return n
+
+    return length_for_share
+
+
 WRONG = {
     "05-count_attention": {
         "no biases": lambda d, bias=True: 4 * d * d,
@@ -422,6 +439,9 @@ WRONG = {
         "borrowed": borrowed("count_block"),
     },
     "05-count_bert": {
+        "max_len and num_segments swapped": lambda V, d, n, f, segments=2, max_len=512: bert(
+            V, d, n, f, max_len, segments
+        ),
         "no pooler": lambda *sizes: bert(*sizes) - sizes[1] * (sizes[1] + 1),
         "pooler without bias": lambda *sizes: bert(*sizes) - sizes[1],
         "no LayerNorm of the embeddings": lambda *sizes: bert(*sizes) - 2 * sizes[1],
@@ -534,6 +554,13 @@ WRONG = {
         "heads and width swapped": lambda d, h, g, w, bias=True: grouped(d, w, g, h, bias),
     },
     "05-length_for_share": {
+        "percent / 100 of all": first_length(
+            lambda p, pairs, rest: pairs >= p / 100 * (pairs + rest)
+        ),
+        "100 times the share": first_length(
+            lambda p, pairs, rest: pairs / (pairs + rest) * 100 >= p
+        ),
+        "with a tolerance": lambda p, d, f: math.ceil(p / (100 - p) * (2 * d + f) - 0.05),
         "always half": lambda p, d, f: 2 * d + f,
         "6 d": lambda p, d, f: 6 * d,
         "attention only": lambda p, d, f: share_turned(p, d, 0),
@@ -554,6 +581,9 @@ WRONG = {
         "share as a fraction": lambda p, d, f: math.ceil(p / (1.5 - p) * (2 * d + f)),
     },
     "05-longest_text": {
+        "tested without bytes": lambda card, P, *more: (
+            0 if P > card else (card - 2 * P) // cache(1, *more)
+        ),
         "no weights": lambda card, P, *more: text(card, 0, *more),
         "weights as numbers": lambda card, P, *more: max(0, (card - P) // cache(1, *more)),
         "weights for each text": lambda card, P, m, h, w, b=2, batch=1: text(

@@ -1,0 +1,47 @@
+"""Counts that do not fit into the numbers of a tensor: what two tasks of lesson 05 share."""
+
+import numbers
+
+import numpy as np
+
+from mha_classroom.checks.task import known
+
+__all__ = ["small_numbers"]
+
+DIGITS = 1e-6  # relative: float32 keeps seven digits
+
+
+def small_numbers(right):
+    """{id: mistake} of counts made in float32 or int32. right: the right count of some sizes."""
+
+    def rounded(inputs, value):
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            return False
+        expected = right(*inputs.values())
+        return abs(value - expected) <= DIGITS * expected
+
+    def overflown(inputs, value):
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            return False
+        return value == _in_int32(right(*inputs.values()))
+
+    return {
+        "float32": known(
+            "Your count is right in its first seven digits, and no further.",
+            "That is as much as float32 can hold, PyTorch's default dtype. Count with Python's own "
+            "whole numbers, which have as many digits as it takes.",
+            wrong=lambda *sizes, **more: int(np.float32(right(*sizes, **more))),
+            shows=rounded,
+        ),
+        "int32": known(
+            "Your count ends at 2,147,483,647 and goes on below 0.",
+            "That is all that int32 can hold. Count with Python's own whole numbers, which have "
+            "as many digits as it takes.",
+            wrong=lambda *sizes, **more: _in_int32(right(*sizes, **more)),
+            shows=overflown,
+        ),
+    }
+
+
+def _in_int32(count):
+    return (count + 2**31) % 2**32 - 2**31
