@@ -98,7 +98,10 @@ def _compare_numbers(name, want, have, tolerance, remarks):
         return Difference("nan", f"{name} is NaN (not a number)")
     if isinstance(want, int) and mine == right and not isinstance(have, numbers.Integral):
         if not torch.is_tensor(have) or have.is_floating_point():
-            remarks.append("A count is an int, and this is a float: / gives one, // does not.")
+            remarks.append(
+                "A count is an int, and this is a float: / and factors such as 4.0 make one, // "
+                "does not."
+            )
     if mine == right or _near(mine, right, 0 if isinstance(want, int) else tolerance):
         return None
     yours, expected = tell_apart(mine, right)

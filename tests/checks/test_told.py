@@ -1390,7 +1390,8 @@ def test_a_whole_number_that_is_a_float_is_told_so():
     feedback = diagnose("05-count_attention", count_attention)
     assert feedback.passed
     assert feedback.remarks == (
-        "A count is an int, and this is a float: / gives one, // does not.",
+        "A count is an int, and this is a float: / and factors such as 4.0 make one, // "
+        "does not.",
     )
 
 

@@ -273,7 +273,7 @@ KERNEL = {
         scale=lambda width: -1 / (2 * width),
     ),
     "factor-2-left-out": known(
-        "You leave out the 2 below the fraction.",
+        "You leave out the 2 below the fraction bar.",
         "The formula of the statement divides by 2 · width².",
         scale=lambda width: -1 / width**2,
     ),

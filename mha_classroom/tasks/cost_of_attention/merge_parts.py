@@ -389,7 +389,7 @@ MISTAKES = {
     "largest-alone": known(
         "You weight the outputs by softmax of the largest scores.",
         "That leaves the totals out: a part with many keys near its largest score counts for more "
-        "than one with few. The totals belong into numerator and denominator.",
+        "than one with few. The totals belong in the numerator and the denominator.",
         weigh=lambda outputs, totals, factors: outputs * (factors / factors.sum(0))[..., None],
         divide=lambda outputs, summed, total: summed,
     ),

@@ -297,8 +297,8 @@ MISTAKES = {
         shows=_gives(build_ring(seen=lambda t, W: torch.arange(W) < t), where=_first_others),
     ),
     "own-key-only-in-the-next-step": known(
-        "You attend first and write then: the token does not see itself, but one that should be "
-        "gone.",
+        "You attend first and write afterwards: the token does not see itself, but one that "
+        "should be gone.",
         "A token attends to itself, and the window has W tokens with it.",
         section=MASK,
         before=True,

@@ -111,6 +111,11 @@ FLOPS = {
         "Both kinds of operation are counted in every product, in the projections as in the pairs.",
         projections=2,
     ),
+    "projections-of-pairs": known(
+        "Your projections square the number of tokens instead of the width.",
+        "A projection is (n, d) @ (d, d): n·d numbers come out, and each is a sum over d features.",
+        wrong=lambda n, d: 8 * n * n * d + 4 * n * n * d,
+    ),
     "projections-forgotten": known(
         "You count the pairs of tokens and nothing else.",
         "That is what the paper's table 1 does, and a short text spends most of its FLOPs "

@@ -33,6 +33,7 @@ def share_cases(draw):
         case("58 %, which no float reaches exactly", 58, 7, 7),
         case("a tenth, BERT-base", 10, 768, 3072),
         case("just over half, BERT-base", 51, 768, 3072),
+        case("99 %, more than 70,000 tokens", 99, 128, 512),
         case("drawn at random", random_size(draw, 15, 70), *drawn),
     ]
 
@@ -152,6 +153,12 @@ SHARE = {
         "Put your length into the lesson's formula, and then one token more. Which of the two is "
         "the first with the share that was asked for?",
         whole=lambda length: ceil(length) - 1,
+    ),
+    "starts-at-zero": known(
+        "You return 0.",
+        "With no tokens both sides of the comparison are 0, so that the share seems to be reached. "
+        "Which is the first length that a text can have?",
+        wrong=lambda percent, num_hiddens, ffn_num_hiddens: 0,
     ),
     "near-misses-let-through": known(
         "Where very little is missing from the share, you return a length that does not reach it.",
