@@ -68,18 +68,15 @@ def build_step(
     weigh=lambda scores: scores.softmax(-1),
     after=lambda weights, keep: weights,
     values=lambda states, ready_keys: states,
-    give=lambda context, weights: (context, weights),
-    bring=lambda weights, states: (weights[:, None] @ states)[:, 0],
-    project=torch.matmul,
 ):
     def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
-        scores = join(project(state, W_q)[:, None], ready_keys) @ last(w_v) * scale(len(w_v))
+        scores = join((state @ W_q)[:, None], ready_keys) @ last(w_v) * scale(len(w_v))
         S = scores.shape[1]
         seen = keep(torch.arange(S), lens(valid_lens, S)[:, None])
         weights = after(
             weigh(scores.masked_fill(~seen, fill)), torch.arange(S) < valid_lens[:, None]
         )
-        return give(bring(weights, values(states, ready_keys)), weights)
+        return (weights[:, None] @ values(states, ready_keys))[:, 0], weights
 
     return bahdanau_step
 

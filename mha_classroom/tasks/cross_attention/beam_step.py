@@ -74,7 +74,6 @@ def build_beam(
     choose=lambda every, K: every.topk(K),
     which=lambda indices, V, K: (indices // V, indices % V),
     give=unchanged,
-    place=unchanged,
     ready=lambda scores, ended, pad: scores,
     joined=lambda every: every.flatten(1),
     sums=lambda every, ended: every,
@@ -89,7 +88,7 @@ def build_beam(
         K, V = scores.shape[1:]
         new = logs(ready(scores, ended, pad))
         of_ended = new.clone() if others is None else torch.full_like(new, others)
-        of_ended[..., place(pad)] = new[..., pad] if pads is None else pads
+        of_ended[..., pad] = new[..., pad] if pads is None else pads
         new = torch.where(end(ended)[..., None], of_ended, new)
         best = choose(joined(sums(add(totals, new), ended)), K)
         beams, tokens = which(best[1], V, K)

@@ -82,22 +82,18 @@ def build_cross(
     lens=unchanged,
     fill=-torch.inf,
     axis=-1,
-    empty=torch.nan_to_num,
     values=lambda keys, values: values,
     merge=lambda heads: heads.reshape(len(heads), -1),
-    finish=torch.matmul,
-    project=torch.matmul,
     after=lambda weights, lens: weights,
-    bring=torch.matmul,
 ):
     def cross_step(y, keys, values_, memory_lens, W_q, W_o):
         _, H, S, d_k = keys.shape
-        queries = split(project(y, W_q), H, d_k)
+        queries = split(y @ W_q, H, d_k)
         scores = queries @ keys.mT * scale(H, d_k, values_.shape[-1], S)
         seen = keep(torch.arange(S), lens(memory_lens)[:, None, None, None])
-        weights = empty(scores.masked_fill(~seen, fill).softmax(axis))
+        weights = scores.masked_fill(~seen, fill).softmax(axis).nan_to_num()
         weights = after(weights, memory_lens)
-        return finish(merge(bring(weights, values(keys, values_))), W_o)
+        return merge(weights @ values(keys, values_)) @ W_o
 
     return cross_step
 

@@ -60,36 +60,31 @@ def build_greedy(
     late=False,
     remember=torch.logical_or,
     done=torch.all,
-    begin=unchanged,
     count=unchanged,
-    finish=lambda written, start: written,
     asked=lambda score_next, written, start: score_next(written),
     looked_at=lambda ended, now: ended,
-    special=lambda start, end, pad: (start, end, pad),
     ends=lambda best, end, pad: best == end,
-    append=lambda written, best: torch.cat([written, best[:, None]], 1),
 ):
     """late: a row counts as ended one step too early, so that its END becomes padding.
 
     asked: the scores. looked_at: what says whether the loop is done, of the rows that have ended
-    and those that do so now. special: which numbers are taken for START, END and padding.
+    and those that do so now.
     """
 
     def greedy(score_next, batch_size, longest, start, end, pad):
-        start, end, pad = special(start, end, pad)
-        written = begin(torch.full((batch_size, 1), start))
+        written = torch.full((batch_size, 1), start)
         ended = torch.zeros(batch_size, dtype=torch.bool)
         for _ in range(count(longest)):
             best = choose(asked(score_next, written, start))
             if late:
                 ended = ended | ends(best, end, pad)
             best = close(best, ended, pad, end)
-            written = append(written, best)
+            written = torch.cat([written, best[:, None]], 1)
             now = ends(best, end, pad)
             ended = remember(ended, now)
             if done(looked_at(ended, now)):
                 break
-        return finish(written, start)
+        return written
 
     return greedy
 
@@ -196,14 +191,7 @@ ALONE = {
     "argmax-of-all": known(
         "Your argmax has no axis: it is the place of the highest score of all rows together.",
         "Each row chooses its own token: along which axis do the scores of one row lie?",
-        **any_of(
-            build_greedy,
-            choose=(
-                lambda scores: scores.argmax().expand(len(scores)),
-                lambda scores: scores.argmax().expand(len(scores)) % scores.shape[1],
-            ),
-            run=run_greedy,
-        ),
+        choose=lambda scores: scores.argmax().expand(len(scores)),
     ),
     "padding-ends": known(
         "For you a row has ended when it writes padding.",

@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from mha_classroom.checks.forms import any_of, like
+from mha_classroom.checks.forms import alike, any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again
 
 WHERE = "Where a token stands"
@@ -77,6 +77,19 @@ def build_shift(
 
 def _from_0(P, shift):
     return vectors(torch.arange(len(P)).double() + shift, P.shape[-1])
+
+
+def _all_alike(inputs, value):
+    """Whether all pairs are turned by one angle, which is not 0."""
+    P, shift = inputs["P"], inputs["shift"]
+    if not torch.is_tensor(value) or value.shape != P.shape or not value.is_floating_point():
+        return False
+    (s, c), (t, d) = _pairs(P), _pairs(value.to(P))
+    sines, cosines = t * c - d * s, s * t + c * d  # of the angle by which each pair is turned
+    lengths = sines.square() + cosines.square()
+    one = alike(sines, sines[0, 0].expand_as(sines)) and alike(lengths, torch.ones_like(lengths))
+    back = shift and alike(sines, torch.zeros_like(sines))
+    return one and alike(cosines, cosines[0, 0].expand_as(cosines)) and not back
 
 
 def _pairs_swapped(P):
@@ -285,6 +298,7 @@ ALONE = {
         "All pairs turn by the same angle.",
         "Each pair has its own speed: ω of the lesson.",
         omega=lambda d: torch.ones(d // 2, dtype=torch.float64),
+        shows=_all_alike,
     ),
     "other-speeds": known(
         "Your speeds fall too slowly or too fast, or rise.",

@@ -58,7 +58,6 @@ def build_masks(
     cross=lambda reads, writes: reads[:, None].expand(-1, writes.shape[1], -1),
     hide=lambda reads, S: reads[:, None].expand(-1, S, -1),
     finish=unchanged,
-    order=(0, 1, 2),
     last=lambda masks, reads, writes: masks,
     seen_in_target=None,
 ):
@@ -68,8 +67,7 @@ def build_masks(
         encoder = encode(hide(reads, S), torch.ones(S, S, dtype=torch.bool).tril())
         decoder = write(writes, causal(torch.ones(L, L, dtype=torch.bool)))
         masks = [finish(m.clone()) for m in (encoder, decoder, cross(reads, writes))]
-        masks = last(masks, reads, writes)
-        return tuple(masks[i] for i in order)
+        return tuple(last(masks, reads, writes))
 
     return three_masks
 
@@ -221,11 +219,6 @@ ALONE = {
         "Your decoder sees a key if it is a token or if it is not later.",
         "Both conditions have to hold.",
         write=lambda writes, causal: writes[:, None] | causal,
-    ),
-    "cross-hides-both": known(
-        "In the cross-attention you hide the padding of the target too.",
-        "The mask is about keys, and they are the source's. A row that sees nothing helps nobody.",
-        cross=lambda reads, writes: writes[:, :, None] & reads[:, None],
     ),
     "padding-counted": known(
         "You count the tokens and let the first so many be seen.",
