@@ -265,7 +265,20 @@ ALONE = {
     "one-width-for-both": known(
         "You take one width for keys and values.",
         "A key is as wide as a query, d_k, and an output as wide as a value, d_v. They may differ.",
-        **_forms(widths=(lambda d_k, d_v: (d_k, d_k), lambda d_k, d_v: (d_v, d_v))),
+        widths=lambda d_k, d_v: (d_k, d_k),
+        shows=like(
+            *(
+                build_traffic(**(moved | more))
+                for moved in (
+                    {"widths": lambda d_k, d_v: (d_k, d_k)},
+                    {"widths": lambda d_k, d_v: (d_v, d_v)},
+                    dict.fromkeys(("once", "again"), lambda d_k, d_v: 2 * d_k),
+                    dict.fromkeys(("once", "again"), lambda d_k, d_v: 2 * d_v),
+                )
+                for more in ({}, FREE)
+            ),
+            run=by_name,
+        ),
     ),
     "block-of-a-fraction": known(
         "Your block has a fraction of a query.",

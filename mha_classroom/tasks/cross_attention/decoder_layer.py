@@ -314,6 +314,12 @@ ALONE = {
         section=SWAPS,
         asks_with=lambda X, written: written,
     ),
+    "is_causal-alone": known(
+        "You say is_causal=True and give no attn_mask.",
+        "In nn.MultiheadAttention this is a hint about the mask that you give. Alone it hides "
+        "nothing, or raises an error.",
+        back=lambda layer: lambda *asks, **masks: layer.self_attn(*asks, is_causal=True),
+    ),
     "causal-mask-of-numbers": known(
         "Your causal mask holds the numbers 0 and 1.",
         "PyTorch adds a mask of numbers to the scores, and 1 more or less hides nothing. Either "

@@ -249,7 +249,7 @@ ALONE = {
     "terms-missing": known(
         "A term is missing: your new sine or cosine is not made of both numbers of its pair.",
         "Write down sin(a + b) and cos(a + b). Each has two terms.",
-        **any_of(build_shift, turn=[_signs(*which) for which in LACKING]),
+        **any_of(build_shift, turn=[_signs(*which, -last) for *which, last in LACKING]),
     ),
     "new-sines-used": known(
         "You write the new sines over the old ones, and make the cosines of the new ones; or the "
