@@ -174,14 +174,6 @@ WEIGHTS = {
         section=LENGTH_0,
         hide=by_exp(lambda scores: scores.amax(-1, keepdim=True)),
     ),
-    "sum-made-larger": known(
-        "Your rows are in proportion, and they sum to less than 1.",
-        "Is a number added to the sum that you divide by, to keep it from being 0? It makes all "
-        "weights smaller. Only the rows without a word have no sum.",
-        section=LENGTH_0,
-        wrong=sum_made_larger,
-        shows=falls_short,
-    ),
 }
 
 # Not looked for together with another one: they hide it, or are seldom made.
@@ -222,6 +214,14 @@ ALONE = {
         "Each query of each head shares out one unit of attention among the keys.",
         section=TESTS,
         **any_of(build_weights, axis=(-2, 1, 0)),
+    ),
+    "sum-made-larger": known(
+        "Your rows are in proportion, and they sum to less than 1.",
+        "Is a number added to the sum that you divide by, to keep it from being 0? It makes all "
+        "weights smaller. Only the rows without a word have no sum.",
+        section=LENGTH_0,
+        wrong=sum_made_larger,
+        shows=falls_short,
     ),
 }
 
