@@ -146,8 +146,14 @@ MEANINGS = [
     ),
     (
         r"tuple index out of range",
-        "There are fewer pieces than you ask for. `split` takes how long each piece is, `chunk` "
-        "how many pieces there are; and they cut axis 0 unless they are told another.",
+        "There are fewer pieces than you ask for; or it is a shape, and the tensor has fewer axes. "
+        "`split` takes how long each piece is, `chunk` how many pieces there are; and they cut "
+        "axis 0 unless they are told another.",
+    ),
+    (
+        r"too many indices for tensor of dimension (\d+)|"
+        r"einsum\(\): the number of subscripts .* does not match the number of dimensions",
+        "You name more axes of a tensor, or fewer, than it has. Print its shape.",
     ),
     (
         r"index (-?\d+) is out of bounds for (?:dimension|axis) (\d+) with size (\d+)",

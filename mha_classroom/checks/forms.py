@@ -2,9 +2,12 @@
 
 import torch
 
-__all__ = ["FILLS", "alike", "like", "near"]
+from mha_classroom.checks.showing import plain_number
+
+__all__ = ["FILLS", "alike", "any_of", "like", "near"]
 
 NEAR, NEAR_FLOAT32 = 1e-5, 1e-4
+FAILED = object()
 # In place of -inf: low among scores around 0, and not below all that scores can be.
 FILLS = (-1.0, -5.0, -9.0, -10.0, -20.0, -50.0, -99.0, -100.0, -500.0, -999.0, -1e3, -9999.0, -1e4)
 
@@ -22,26 +25,44 @@ def like(*answers, run=lambda answer, inputs: answer(*inputs.values()), where=No
     return shows
 
 
+def any_of(build, *choices, run=None, where=None, **lists):
+    """The parts of a mistake with several forms: those of the first, and the `shows` for all.
+
+    choices: dicts of the parts of a form. lists: of one part, what each form has for it.
+    """
+    choices = [*choices, *({name: part} for name, parts in lists.items() for part in parts)]
+    given = {"where": where} | ({"run": run} if run else {})
+    return {"shows": like(*(build(**parts) for parts in choices), **given), **choices[0]}
+
+
 def _made(run, answer, inputs):
     given = {name: X.clone() if torch.is_tensor(X) else X for name, X in inputs.items()}
     try:
         return run(answer, given)
     except Exception:  # of a form that does not fit this case
-        return None
+        return FAILED
 
 
 def alike(one, other, places=True):
-    """Whether two results, tensors or tuples of them, hold the same numbers; NaN equals NaN.
+    """Whether two results, numbers, tensors or what holds them, are the same; NaN equals NaN.
 
     places: a boolean tensor of the places that count, or True.
     """
+    if isinstance(one, dict):
+        return (
+            isinstance(other, dict)
+            and one.keys() == other.keys()
+            and all(alike(one[name], other[name], places) for name in one)
+        )
     if isinstance(one, (tuple, list)):
         return (
             isinstance(other, (tuple, list))
             and len(one) == len(other)
             and all(alike(*pair, places) for pair in zip(one, other, strict=True))
         )
-    if not torch.is_tensor(one) or not torch.is_tensor(other) or one.shape != other.shape:
+    if not torch.is_tensor(one):
+        return _plainly_alike(one, other)
+    if not torch.is_tensor(other) or one.shape != other.shape:
         return False
     kinds = [(X.is_floating_point(), X.dtype == torch.bool, X.is_complex()) for X in (one, other)]
     if kinds[0] != kinds[1]:
@@ -49,6 +70,13 @@ def alike(one, other, places=True):
     tolerance = NEAR_FLOAT32 if other.dtype == torch.float32 else NEAR
     same = near(one.double(), other.double(), tolerance)
     return bool((same | ~torch.as_tensor(places)).all())
+
+
+def _plainly_alike(one, other):
+    number, mine = plain_number(one), plain_number(other)
+    if number is None or mine is None:
+        return type(one) is type(other) and one == other
+    return abs(number - mine) <= NEAR * max(1, abs(number)) or number == mine
 
 
 def near(one, other, tolerance=NEAR):

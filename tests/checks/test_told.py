@@ -250,12 +250,6 @@ def tiles(hide=-math.inf, start=-math.inf):
     return causal_tiles
 
 
-def groups_by_view(queries, keys, values):
-    rows = queries.view(len(queries), keys.shape[1], -1, queries.shape[-1])
-    output = (rows @ keys.mT / math.sqrt(rows.shape[-1])).softmax(-1) @ values
-    return output.view(*queries.shape[:3], -1)
-
-
 def ring_hiding_by(number):
     def ring_step(query, key, value, kept_keys, kept_values, t):
         W = kept_keys.shape[2]
@@ -469,7 +463,7 @@ def zeros_if_any_is_1(output, weights, values, key):
 
 
 SUBTRACTED = "subtracted-from-the-residual"
-SLICE = "threshold-of-all-of-none"
+SLICE = "threshold-of-none"
 
 
 def loop_from_the_end(scale):
@@ -671,11 +665,6 @@ def norms_then_parts(X, parts, norms):
 
 def with_norms(*order):
     return lambda branch: lambda X, parts, norms: branch(X, parts, tuple(norms[i] for i in order))
-
-
-def without_last_sum(X, parts, norms):
-    X = norms_then_parts(X, parts[:2], norms[:2])
-    return parts[2](norms[2](X))
 
 
 def writer(
@@ -933,25 +922,15 @@ def test_what_changes_its_input_is_not_told_of_dropout(task_id, answer, changed)
         ("08-smallest_enough", enough_runs(lambda r, goal: r.round(decimals=2) >= goal), "rounded"),
         ("08-smallest_enough", enough_runs(torch.ge, leaves=True), "gives-up-at-few-runs"),
         ("09-log_sum_exp", tiled_sum(hidden=0.0), "hidden-scores-zero"),
-        ("09-log_sum_exp", tiled_sum(hidden=-1e9), "number-for-a-hidden-row"),
         ("09-log_sum_exp", tiled_sum(give=lambda m, total: m + total), "no-logarithm"),
-        ("09-log_sum_exp", tiled_sum(before=torch.clone), "whole-row-at-once"),
         ("09-log_sum_exp", tiled_sum(start=-100.0), "starts-at-zero"),
         ("09-causal_tiles", tiles(hide=-1000.0), "hidden-scores-finite"),
         ("09-causal_tiles", tiles(hide=-50.0), "hidden-scores-finite"),
         ("09-causal_tiles", tiles(start=0.0), "starts-at-a-number"),
-        ("09-grouped_attention", groups_by_view, "view-of-what-lies-apart"),
         ("09-ring_step", ring_hiding_by(-1e4), "slot-score-finite"),
         ("10-bahdanau_step", step_by(additive, fill=-100.0), LOW),
         ("10-bahdanau_step", step_by(additive, fill=-9999.0), LOW),
         ("10-bahdanau_step", step_by(lambda q, keys, w_v: (q * keys).sum(-1)), "multiplied"),
-        ("10-three_masks", masks_then(lambda e, d, c: (e, c, d)), "decoder-first"),
-        ("10-three_masks", masks_then(lambda e, d, c: (e, ~d, c)), "one-mask-inverted"),
-        (
-            "10-three_masks",
-            masks_then(lambda e, d, c: tuple((~m).double() * -1e9 for m in (e, d, c))),
-            "masks-to-be-added",
-        ),
         (
             "10-three_masks",
             masks_then(lambda e, d, c: (e, d | ~d.any(-1, keepdim=True), c)),
@@ -960,31 +939,14 @@ def test_what_changes_its_input_is_not_told_of_dropout(task_id, answer, changed)
         (
             "10-decoder_layer",
             layer_of(*map(with_norms(0, 2, 1), (norms_then_parts, sums_then_norms))),
-            "norms-in-another-order",
+            "another-norm",
         ),
         (
             "10-decoder_layer",
             layer_of(*map(with_norms(0, 0, 1), (norms_then_parts, sums_then_norms))),
-            "one-norm-for-several",
-        ),
-        (
-            "10-decoder_layer",
-            layer_of(with_norms(0, 2, 1)(norms_then_parts)),
-            "norms-in-another-order-if-True",
-        ),
-        (
-            "10-decoder_layer",
-            layer_of(without_last_sum),
-            "no-sum-around-feed-forward-if-True",
-        ),
-        (
-            "10-decoder_layer",
-            layer_of(lambda X, parts, norms: norms[2](norms_then_parts(X, parts, norms))),
-            "norm-at-the-end",
+            "another-norm",
         ),
         ("10-greedy", writer(lambda longest: longest + 1), "one-too-many"),
-        ("10-greedy", writer(begin=float), "floats"),
-        ("10-greedy", writer(begin=lambda start: 1), "start-is-1"),
         ("10-greedy", writer(read=lambda written: written[:, -1:]), "last-token-only"),
         ("10-beam_step", beams(lambda s: s.softmax(-1).log()), "log-of-softmax"),
         ("10-beam_step", beams(lambda s: (s.softmax(-1) + 1e-12).log()), "log-of-softmax"),
@@ -1008,19 +970,19 @@ def test_what_changes_its_input_is_not_told_of_dropout(task_id, answer, changed)
         ("10-shift_positions", shifted(over=True), "new-sines-used"),
         ("11-mended_attend", divided_and_multiplied_back, "divided-in-place-and-back"),
         ("11-mended_step", new_words_only, "cache-hidden"),
-        ("11-mended_step", fill_with(-5e3), "hidden-scores-low"),
-        ("11-mended_step", fill_with(math.inf), "hidden-scores-infinite"),
+        ("11-mended_step", fill_with(-5e3), "hidden-scores-not-low-enough"),
+        ("11-mended_step", fill_with(math.inf), "hidden-scores-highest"),
         ("11-mended_weights", sum_with(1e-3), "sum-made-larger"),
         ("11-mended_weights", sum_with(0.02), "sum-made-larger"),
         ("11-broken_promises", promises(torch.allclose), "large-differences-only"),
         ("11-broken_promises", promises(torch.equal), "rounding-counts"),
         ("11-broken_promises", promises(first=-1), "real-words-changed"),
         ("11-broken_promises", promises(first=1), "first-padded-place-left"),
-        ("11-broken_promises", promises(keys_axis=0), "keys-of-other-sequences"),
-        ("11-broken_promises", promises(axis=-1), "features-of-queries-turned"),
+        ("11-broken_promises", promises(keys_axis=0), "keys-turned-on-another-axis"),
+        ("11-broken_promises", promises(axis=-1), "queries-turned-on-another-axis"),
         ("11-broken_promises", promises(last=lambda lens, b: lens), "alone-with-all-lengths"),
         ("11-broken_promises", promises(last=lambda lens, b: lens[b]), "length-without-an-axis"),
-        ("11-broken_promises", promises(sequences=lambda n: range(n - 1)), "last-not-alone"),
+        ("11-broken_promises", promises(sequences=lambda n: range(n - 1)), "not-each-alone"),
         ("01-kernel_regression", with_one_maximum, "one-maximum-for-the-table"),
         ("01-query_for", independent_rows, "equations-taken-for-independent"),
         ("01-query_for", constant_if_more_keys, "constant-only-with-more-keys"),

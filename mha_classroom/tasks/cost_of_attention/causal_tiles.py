@@ -82,11 +82,8 @@ def build_tiles(
     stops=lambda L, S, tile: range(0, S, tile),
     merged=torch.maximum,
     looks=lambda hidden, every: hidden,
-    give=lambda output: output,
     start_at=-1e300,
-    weigh=lambda scores, new: torch.exp(scores - new[..., None]),
     again=lambda output, total: output,
-    first=lambda queries: 0.0,
     of_weights=lambda weights, mask: weights,
 ):
     """own: the numbers of the queries. numbered: those of the keys of a tile. allowed: which keys
@@ -97,7 +94,7 @@ def build_tiles(
     def causal_tiles(queries, keys, values, tile):
         L, S = queries.shape[-2], keys.shape[-2]
         largest = torch.full_like(queries[..., 0], start_at)
-        total, output = torch.zeros_like(largest), first(queries)
+        total, output = torch.zeros_like(largest), 0.0
         for start in stops(L, S, tile):
             part = slice(start, start + tile)
             every = queries @ keys[..., part, :].mT * scale(queries, values)
@@ -105,24 +102,15 @@ def build_tiles(
             scores = hide(every, mask)
             new = merged(largest, looks(scores, every).amax(-1))
             by = correct(largest, new)
-            weights = weigh(scores, new)
+            weights = torch.exp(scores - new[..., None])
             total = total * of_total(by) + weights.sum(-1)
             output = output * of_output(by)[..., None]
             output = output + of_weights(weights, mask) @ values[..., part, :]
             output = again(output, total)
             largest = new
-        return give(divide(output, total))
+        return divide(output, total)
 
     return causal_tiles
-
-
-def _whole_mask(queries, keys, values, tile):
-    """Its mask is as large as the table; a boolean one, as most make it."""
-    L, S = queries.shape[-2], keys.shape[-2]
-    mask = torch.ones(L, S, dtype=torch.bool).tril(S - L)
-    return build_tiles(
-        numbered=lambda a, b: torch.arange(a, b), allowed=lambda keys, own: mask[:, keys]
-    )(queries, keys, values, tile)
 
 
 def _unsafe(queries, keys, values, tile):
@@ -214,20 +202,6 @@ def _finite_fill(inputs, value):
     return like(build_tiles(), *filled)(inputs, value)
 
 
-def _whole(queries, keys, values, tile):
-    scores = queries @ keys.mT * queries.shape[-1] ** -0.5
-    L, S = scores.shape[-2:]
-    scores = _hide(scores, _not_later(torch.arange(S), _own(L, S)))
-    scores = torch.exp(scores - scores.amax(-1, keepdim=True))
-    return scores @ values / scores.sum(-1, keepdim=True)
-
-
-def _nan_for_all(inputs, value):
-    """NaN everywhere, as 0 · inf makes it; or the numbers of a finite start."""
-    made = build_tiles(correct=lambda old, new: torch.exp(new - old))
-    return like(made)(inputs, value)
-
-
 def _divided_in_each_tile(inputs, value):
     def divided(output, total):
         return output / torch.where(total == 0, 1.0, total)[..., None]
@@ -239,28 +213,12 @@ def _divided_in_each_tile(inputs, value):
     return like(*made, where=_not_nan)(inputs, value)
 
 
-def _heads_moved(inputs, value):
-    B, H, L, _ = inputs["queries"].shape
-    d_v = inputs["values"].shape[-1]
-    if not torch.is_tensor(value):
-        return False
-    return value.shape in ((B, L, H, d_v), (B, L, H * d_v))
-
-
 def _full_tiles(L, S, tile):
     return range(0, max(S - tile + 1, 1), tile)
 
 
 def _up_to_query_0(L, S, tile):
     return range(0, S - L + 1, tile)
-
-
-def _before_the_queries(L, S, tile):
-    return range(0, max(S - L, 1), tile)
-
-
-def _as_many_as_queries(L, S, tile):
-    return range(0, L, tile)
 
 
 MISTAKES = {
@@ -283,59 +241,12 @@ MISTAKES = {
         section=MASK,
         allowed=lambda keys, own: keys <= own[:, None] + 1,
     ),
-    "no-mask": known(
-        "Every query sees all keys.",
-        "A token attends to the tokens before it and to itself. Only the last query may see "
-        "everything.",
-        section=MASK,
-        allowed=lambda keys, own: keys <= own[:, None] + 10**6,
-    ),
     "keys-counted-from-the-tile": known(
         "You count the keys of each tile from 0.",
         "Key 0 of the second tile has the number `tile`. The mask needs the numbers in the whole "
         "sequence.",
         section=MASK,
         numbered=lambda a, b: torch.arange(b - a),
-    ),
-    "offset-turned-round": known(
-        "You take L − S for S − L.",
-        "Query 0 is the first of the last L tokens, so its number is not below 0. With 5 queries "
-        "and 13 keys, which token is it?",
-        section=MASK,
-        own=lambda L, S: torch.arange(L) + L - S,
-    ),
-    "mask-turned-round": known(
-        "Your mask is turned round: it hides what a query may see.",
-        "A query sees the keys before it and its own. In `masked_fill`, True is what gets hidden. "
-        "tril keeps what lies below, triu what lies above.",
-        section=MASK,
-        allowed=lambda keys, own: keys > own[:, None],
-        shows=_any_start(
-            {"allowed": lambda keys, own: keys > own[:, None]},
-            {"allowed": lambda keys, own: keys >= own[:, None]},
-        ),
-    ),
-    "start-with-the-wrong-sign": known(
-        "You count the keys of a tile backwards from its start: the sign of `start` is wrong.",
-        "Key j of a tile has the number start + j. If you move the diagonal of a mask, or the "
-        "numbers of the queries, that has to go the other way.",
-        section=MASK,
-        numbered=lambda a, b: torch.arange(b - a) - a,
-    ),
-    "hidden-scores-finite": known(
-        "Hidden scores get a number such as −1000.",
-        "Scores can be below it, since they can be large. Then exp gives hidden keys the most "
-        "weight. Which number is below every score?",
-        hide=_filled(-1000.0),
-        shows=_finite_fill,
-    ),
-    "starts-at-a-number": known(
-        "Your largest score starts at 0, or at another number that scores can be below.",
-        "Where all scores are below it, it stays. exp of every score is 0 then, and so is the "
-        "total.",
-        section=ONE_PASS,
-        start_at=0.0,
-        shows=_starts_too_high,
     ),
     "hidden-in-the-total": known(
         "Hidden keys count in the total, but not in the output.",
@@ -354,13 +265,6 @@ MISTAKES = {
         "total is 0, too.",
         looks=lambda hidden, every: every,
     ),
-    "whole-mask": known(
-        "You make the mask for all queries and all keys at once.",
-        "The numbers are right. But this mask grows with L · S, like the table. Each tile needs "
-        "its own columns of it only.",
-        section=MASK,
-        wrong=_whole_mask,
-    ),
     "not-corrected": known(
         "Neither the total nor the output is corrected when a larger score arrives.",
         "What came before was measured against a smaller score and counts for too much.",
@@ -372,21 +276,6 @@ MISTAKES = {
         "The total so far was measured against the old largest score, like the output.",
         section=ONE_PASS,
         of_total=torch.ones_like,
-    ),
-    "corrected-the-wrong-way": known(
-        "You correct by exp(new − old), or by another factor that is infinite at first.",
-        "What came before has to become smaller when a larger score arrives. And before the first "
-        "tile the largest score is −inf, so that this factor is infinite: 0 · inf is NaN.",
-        section=ONE_PASS,
-        correct=lambda old, new: torch.exp(new - old),
-        shows=_nan_for_all,
-    ),
-    "divided-in-each-tile": known(
-        "You divide the output by the total in each tile.",
-        "The next tile corrects and adds to sums. Divide once, after the last tile.",
-        again=lambda output, total: output / total[..., None],
-        divide=lambda output, total: output,
-        shows=_divided_in_each_tile,
     ),
     "tiles-added-up": known(
         "You compute attention in each tile for itself, and add the outputs, or take their mean.",
@@ -406,67 +295,15 @@ MISTAKES = {
         "The output so far was measured against the old largest score, like the total.",
         of_output=torch.ones_like,
     ),
-    "largest-of-this-tile": known(
-        "You take the largest score of the tile for the largest so far.",
-        "A later tile may hold smaller scores only, or none that a query may see.",
-        section=ONE_PASS,
-        merged=lambda old, new: new,
-    ),
     "not-divided": known(
         "The output is not divided by the total.",
         "The weights of a query have to sum to 1.",
         divide=lambda output, total: output,
     ),
-    "divided-by-keys": known(
-        "The scores are divided by d_k.",
-        "They are divided by the root of it, as everywhere.",
-        scale=lambda q, v: 1 / q.shape[-1],
-    ),
-    "scaled-by-d_v": known(
-        "The scores are divided by √d_v.",
-        "The width that counts is that of a query and a key, d_k.",
-        scale=lambda q, v: v.shape[-1] ** -0.5,
-    ),
-    "multiplied-by-the-root": known(
-        "The scores are multiplied by √d_k.",
-        "They are divided by it.",
-        scale=lambda q, v: q.shape[-1] ** 0.5,
-    ),
-    "scaled-by-something-else": known(
-        "The scores are divided by something else than √d_k.",
-        "d_k is the last axis of the queries, and its root is taken once.",
-        scale=lambda q, v: q.shape[-1] ** -0.25,
-        shows=_any_start(
-            {"scale": lambda q, v: q.shape[-1] ** -0.25},
-            {"scale": lambda q, v: q.shape[-1] ** -1.5},
-            {"scale": lambda q, v: (q.shape[1] * q.shape[-1]) ** -0.5},
-            {"scale": lambda q, v: q.shape[1] ** -0.5},
-            {"scale": lambda q, v: q.shape[-2] ** -0.5},
-        ),
-    ),
     "not-scaled": known(
         "The scores are not divided by √d_k.",
         "Attention in tiles computes the same as attention.",
         scale=lambda q, v: 1.0,
-    ),
-    "last-tile-dropped": known(
-        "You leave out the last keys where the tiles do not divide their number.",
-        "The last tile may be shorter than the others.",
-        stops=_full_tiles,
-        shows=_ends_early(_full_tiles, lambda L, S, tile: range(0, S - tile + 1, tile)),
-    ),
-    "ends-with-query-0": known(
-        "You stop at the tiles that query 0 may not see.",
-        "The later queries see more. A tile can be left out only if no query sees it.",
-        section=MASK,
-        stops=_up_to_query_0,
-        shows=_ends_early(_up_to_query_0, _before_the_queries),
-    ),
-    "tiles-of-the-queries": known(
-        "Your tiles go up to L, the number of queries.",
-        "The keys are cut into tiles, and there are S of them.",
-        stops=_as_many_as_queries,
-        shows=_ends_early(_as_many_as_queries),
     ),
     "nothing-subtracted": known(
         "You compute exp(score), without subtracting the largest.",
@@ -476,28 +313,116 @@ MISTAKES = {
         wrong=_unsafe,
         shows=_overflows,
     ),
-    "output-of-width-d_k": known(
-        "Your output has the shape of the queries.",
-        "An output is an average of values, so it is d_v wide, and d_v may differ from d_k.",
-        wrong=build_tiles(first=torch.zeros_like),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "no-mask": known(
+        "Every query sees all keys.",
+        "A token attends to the tokens before it and to itself. Only the last query may see "
+        "everything.",
+        section=MASK,
+        allowed=lambda keys, own: keys <= own[:, None] + 10**6,
     ),
-    "heads-behind-queries": known(
-        "The queries stand before the heads in your result, or the heads are joined.",
-        "The task asks for (B, H, L, d_v).",
-        give=lambda output: output.transpose(1, 2),
-        shows=_heads_moved,
+    "offset-turned-round": known(
+        "You take L − S for S − L.",
+        "Query 0 is the first of the last L tokens, so its number is not below 0. With 5 queries "
+        "and 13 keys, which token is it?",
+        section=MASK,
+        own=lambda L, S: torch.arange(L) + L - S,
     ),
-    "whole-table": known(
-        "You make a tensor as large as the whole table of scores.",
-        "The numbers may be right. But the table grows with L · S, and the task is to have one "
-        "tile of it at a time.",
-        wrong=_whole,
+    "mask-turned-round": known(
+        "Your mask is turned round: it hides what a query may see.",
+        "A query sees the keys before it and its own. In `masked_fill`, True is what gets hidden. "
+        "tril keeps what lies below, triu what lies above.",
+        section=MASK,
+        allowed=lambda keys, own: keys > own[:, None],
+        shows=_any_start(
+            {"allowed": lambda keys, own: keys > own[:, None]},
+            {"allowed": lambda keys, own: keys >= own[:, None]},
+        ),
+    ),
+    "hidden-scores-finite": known(
+        "Hidden scores get a number such as −1000.",
+        "Scores can be below it, since they can be large. Then exp gives hidden keys the most "
+        "weight. Which number is below every score?",
+        hide=_filled(-1000.0),
+        shows=_finite_fill,
+    ),
+    "starts-at-a-number": known(
+        "Your largest score starts at 0, or at another number that scores can be below.",
+        "Where all scores are below it, it stays. exp of every score is 0 then, and so is the "
+        "total.",
+        section=ONE_PASS,
+        start_at=0.0,
+        shows=_starts_too_high,
+    ),
+    "corrected-the-wrong-way": known(
+        "You correct by exp(new − old), or by another factor that is infinite at first.",
+        "What came before has to become smaller when a larger score arrives. And before the first "
+        "tile the largest score is −inf, so that this factor is infinite: 0 · inf is NaN.",
+        section=ONE_PASS,
+        correct=lambda old, new: torch.exp(new - old),
+        shows=like(build_tiles(correct=lambda old, new: torch.exp(new - old))),
+    ),
+    "divided-in-each-tile": known(
+        "You divide the output by the total in each tile.",
+        "The next tile corrects and adds to sums. Divide once, after the last tile.",
+        again=lambda output, total: output / total[..., None],
+        divide=lambda output, total: output,
+        shows=_divided_in_each_tile,
+    ),
+    "largest-of-this-tile": known(
+        "You take the largest score of the tile for the largest so far.",
+        "A later tile may hold smaller scores only, or none that a query may see.",
+        section=ONE_PASS,
+        merged=lambda old, new: new,
+    ),
+    "scaled-by-something-else": known(
+        "The scores are divided by something else than √d_k, or multiplied by it.",
+        "d_k is the last axis of the queries, the width of a query and a key. They are divided by "
+        "its root, once.",
+        scale=lambda q, v: 1 / q.shape[-1],
+        shows=_any_start(
+            *(
+                {"scale": scale}
+                for scale in (
+                    lambda q, v: 1 / q.shape[-1],
+                    lambda q, v: v.shape[-1] ** -0.5,
+                    lambda q, v: q.shape[-1] ** 0.5,
+                    lambda q, v: q.shape[-1] ** -0.25,
+                    lambda q, v: (q.shape[1] * q.shape[-1]) ** -0.5,
+                    lambda q, v: q.shape[1] ** -0.5,
+                    lambda q, v: q.shape[-2] ** -0.5,
+                )
+            )
+        ),
+    ),
+    "last-tile-dropped": known(
+        "You leave out the last keys where the tiles do not divide their number.",
+        "The last tile may be shorter than the others.",
+        stops=_full_tiles,
+        shows=_ends_early(_full_tiles, lambda L, S, tile: range(0, S - tile + 1, tile)),
+    ),
+    "ends-too-early": known(
+        "You stop at the tiles that query 0 may not see, or after as many keys as there are "
+        "queries.",
+        "The keys are cut into tiles, and there are S of them. A tile can be left out only if no "
+        "query sees it.",
+        section=MASK,
+        stops=_up_to_query_0,
+        shows=_ends_early(
+            _up_to_query_0,
+            lambda L, S, tile: range(0, max(S - L, 1), tile),
+            lambda L, S, tile: range(0, L, tile),
+        ),
     ),
 }
 
-for _id, _mistake in MISTAKES.items():
-    if _mistake.parts and not _mistake.shows and "start_at" not in _mistake.parts:
-        MISTAKES[_id] = replace(_mistake, shows=_any_start(_mistake.parts))
+for _known in (MISTAKES, ALONE):
+    for _id, _mistake in _known.items():
+        if _mistake.parts and not _mistake.shows:
+            _known[_id] = replace(_mistake, shows=_any_start(_mistake.parts))
 
 TASK = Task(
     "09-causal_tiles",
@@ -513,26 +438,9 @@ TASK = Task(
         ),
         reason="That is more than a tile of scores, the queries, keys, values or the output have.",
     ),
-    mistakes=read_again(TILES, MISTAKES),
+    mistakes=read_again(TILES, ALONE | MISTAKES),
     build=build_tiles,
-    alone=(
-        "last-tile-dropped",
-        "divided-by-keys",
-        "scaled-by-d_v",
-        "scaled-by-something-else",
-        "multiplied-by-the-root",
-        "largest-of-this-tile",
-        "no-mask",
-        "mask-turned-round",
-        "offset-turned-round",
-        "hidden-scores-finite",
-        "starts-at-a-number",
-        "corrected-the-wrong-way",
-        "divided-in-each-tile",
-        "ends-with-query-0",
-        "tiles-of-the-queries",
-        "heads-behind-queries",
-    ),
+    alone=tuple(ALONE),
     forbidden=(*FORBIDDEN, "torch.nn.functional.scaled_dot_product_attention"),
     number=3,
 )

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.forms import like
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.cost_of_attention.grouped_attention import SHARED
 
@@ -47,46 +47,9 @@ def build_group(
     return group_heads
 
 
-def _columns(W, H, G):
-    if W.dim() == 1:
-        return W.unflatten(0, (G, H // G, -1)).mean(1).flatten()
-    return W.unflatten(1, (G, H // G, -1)).mean(2).flatten(1)
-
-
-def _bias_refused(ask):
-    """A right answer that asks for the second axis of a weight, which a bias has not."""
-
-    def answer(weight, num_heads, num_kv_heads):
-        ask(weight)
-        return group_heads(weight, num_heads, num_kv_heads)
-
-    return answer
-
-
-def _unpack(weight):
-    rows, columns = weight.shape
-
-
-def _columns_by_group(weight, num_heads, num_kv_heads):
-    return weight.reshape(weight.shape[0], -1, num_heads // num_kv_heads).mean(-1)
-
-
-def _bias_as_column(inputs, value):
-    """Right, but a bias comes back with two axes."""
-    right = group_heads(**inputs)
-    if right.dim() == 1:
-        return torch.is_tensor(value) and value.dim() == 2 and value.numel() == right.numel()
-    return like(group_heads)(inputs, value)
-
-
 def _pairs(weight, num_heads, num_kv_heads):
     heads = weight.split(weight.shape[0] // num_heads)
     return torch.cat([(heads[i] + heads[i + 1]) / 2 for i in range(0, num_heads, 2)])
-
-
-def _full_pairs(weight, num_heads, num_kv_heads):
-    heads = weight.split(weight.shape[0] // num_heads)
-    return torch.cat([(heads[i] + heads[i + 1]) / 2 for i in range(0, num_heads - 1, 2)])
 
 
 def _mean_of_means(heads, axis):
@@ -95,25 +58,6 @@ def _mean_of_means(heads, axis):
         mean = (mean + other) / 2
     return mean
 
-
-def _one_of_each(heads, axis):
-    return heads.median(axis).values
-
-
-def _overlapping(weight, num_heads, num_kv_heads):
-    heads, n = weight.chunk(num_heads), num_heads // num_kv_heads
-    return torch.cat([sum(heads[g : g + n]) / n for g in range(num_kv_heads)])
-
-
-PAIRS = (
-    "You average two heads at a time, whatever num_heads and num_kv_heads are.",
-    "How many heads become one? With 4 heads and 2 key heads it is two.",
-)
-BIAS = (
-    "Your function asks for a second axis, which a bias does not have.",
-    "The task gives you weights (H · d_k, d_model) and biases (H · d_k,). Only the first axis has "
-    "to be cut: `weight.shape[1:]` is whatever comes behind it, perhaps nothing.",
-)
 
 MISTAKES = {
     "heads-in-turn": known(
@@ -144,35 +88,29 @@ MISTAKES = {
         "Then the keys are as many times too large as a group has heads. Take their mean.",
         combine=lambda heads, axis: heads.sum(axis),
     ),
-    "divided-by-the-groups": known(
-        "You divide the sum of a group by the number of groups.",
+    "divided-by-something-else": known(
+        "You divide the sum of a group by something else than how many heads it has.",
         "A mean is divided by how many were added: the heads of one group. With 4 heads and 2 key "
-        "heads nobody notices.",
-        combine=lambda heads, axis: heads.sum(axis) / len(heads),
-    ),
-    "divided-by-all-heads": known(
-        "You divide the sum of a group by the number of all heads.",
-        "A mean is divided by how many were added: the heads of one group.",
-        combine=lambda heads, axis: heads.sum(axis) / (heads.shape[0] * heads.shape[1]),
-    ),
-    "divided-by-a-root": known(
-        "You divide the sum of a group by the root of the number of its heads.",
-        "The task asks for the mean.",
-        combine=lambda heads, axis: heads.sum(axis) / heads.shape[axis] ** 0.5,
+        "heads these are as many as the groups, and nobody notices.",
+        **any_of(
+            build_group,
+            combine=(
+                lambda heads, axis: heads.sum(axis) / len(heads),
+                lambda heads, axis: heads.sum(axis) / (heads.shape[0] * heads.shape[1]),
+                lambda heads, axis: heads.sum(axis) / heads.shape[axis] ** 0.5,
+            ),
+        ),
     ),
     "one-number-of-each": known(
         "You take one of the numbers for each place: the median, the largest or the smallest.",
         "The task asks for the mean.",
-        combine=_one_of_each,
-        shows=like(
-            *(
-                build_group(combine=combine)
-                for combine in (
-                    _one_of_each,
-                    lambda heads, axis: heads.amax(axis),
-                    lambda heads, axis: heads.amin(axis),
-                )
-            )
+        **any_of(
+            build_group,
+            combine=(
+                lambda heads, axis: heads.median(axis).values,
+                lambda heads, axis: heads.amax(axis),
+                lambda heads, axis: heads.amin(axis),
+            ),
         ),
     ),
     "mean-of-means": known(
@@ -180,18 +118,42 @@ MISTAKES = {
         "The last head of a group counts for half then. In a mean all count the same.",
         combine=_mean_of_means,
     ),
-    "neighbours-in-pairs": known(*PAIRS, wrong=_pairs),
-    "full-pairs": known(*PAIRS, wrong=_full_pairs),
-    "last-head-kept": known(
-        "You keep the last head of each group and drop the others.",
-        "Each head of a group has to count in the mean.",
-        combine=lambda heads, axis: heads.select(axis, -1),
+    "neighbours-in-pairs": known(
+        "You average two heads at a time, whatever num_heads and num_kv_heads are.",
+        "How many heads become one? With 4 heads and 2 key heads it is two.",
+        wrong=_pairs,
+    ),
+    "one-head-kept": known(
+        "You keep one head of each group, the first or the last, and drop the others.",
+        "Ainslie et al. tried that, too (Figure 4). The mean lost less.",
+        **any_of(
+            build_group,
+            combine=(
+                lambda heads, axis: heads.select(axis, 0),
+                lambda heads, axis: heads.select(axis, -1),
+            ),
+        ),
     ),
     "first-heads-kept": known(
         "You keep the first rows of the weight and drop the others.",
         "Each head has to count in the mean of its group.",
         wrong=lambda W, H, G: W[: len(W) * G // H].clone(),
     ),
+    "joined-crosswise": known(
+        "The rows of the key heads take turns in your result.",
+        "All rows of key head 0 come first, then those of key head 1.",
+        join=lambda heads: heads.transpose(0, 1).flatten(0, 1),
+    ),
+    "transposed-first": known(
+        "You turn the weight over before you cut it, or cut its columns.",
+        "nn.Linear keeps (out, in), so the heads are rows already. The columns are the features of "
+        "a token, which every head reads.",
+        wrong=lambda W, H, G: W.T.reshape(G, H // G, -1, *W.shape[:1]).mean(1).flatten(0, 1),
+    ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
     "width-averaged": known(
         "You average over the rows of each head, so each head becomes one row.",
         "Heads are averaged with heads: row 0 of one with row 0 of the next. Of the axes that you "
@@ -204,89 +166,14 @@ MISTAKES = {
         "heads of a group?",
         axis=0,
     ),
-    "joined-crosswise": known(
-        "The rows of the key heads take turns in your result.",
-        "All rows of key head 0 come first, then those of key head 1.",
-        join=lambda heads: heads.transpose(0, 1).flatten(0, 1),
-    ),
-    "transposed": known(
-        "Your result is transposed.",
-        "nn.Linear keeps (out, in): the heads are rows, in your result as in the weight.",
-        join=lambda heads: heads.flatten(0, 1).T if heads.dim() > 2 else heads.flatten(),
-    ),
-    "bias-as-a-column": known(
-        "A bias comes back with two axes.",
-        "The task asks for (G · d_k,) then. Only the first axis has to be cut: `weight.shape[1:]` "
-        "is whatever comes behind it, perhaps nothing.",
-        wrong=lambda W, H, G: group_heads(W, H, G).reshape(len(W) // H * G, -1),
-        shows=_bias_as_column,
-    ),
-    "flattened-whole": known(
-        "You join all axes into one.",
-        "The first two axes become one, heads and rows. What stands behind them stays.",
-        join=lambda heads: heads.flatten(),
-    ),
-    "heads-beside-each-other": known(
-        "The key heads stand beside each other in your result.",
-        "The rows have to stand in one stack, like those of the weight that you were given.",
-        join=lambda heads: torch.cat(heads.unbind(), -1),
-    ),
-    "overlapping-groups": known(
-        "Your groups overlap: group g starts with head g.",
-        "The heads before it are those of g groups. With which head does group 1 start?",
-        wrong=_overlapping,
-    ),
-    "transposed-first": known(
-        "You turn the weight over before you cut it, or cut its columns.",
-        "nn.Linear keeps (out, in), so the heads are rows already. The columns are the features of "
-        "a token, which every head reads.",
-        wrong=lambda W, H, G: W.T.reshape(G, H // G, -1, *W.shape[:1]).mean(1).flatten(0, 1),
-    ),
-    "bias-refused-unpacking": known(*BIAS, wrong=_bias_refused(_unpack)),
-    "bias-refused-by-index": known(*BIAS, wrong=_bias_refused(lambda W: W.shape[1])),
-    "bias-refused-by-size": known(*BIAS, wrong=_bias_refused(lambda W: W.size(1))),
-    "first-head-kept": known(
-        "You keep the first head of each group and drop the others.",
-        "Ainslie et al. tried that, too (Figure 4). The mean lost less.",
-        combine=lambda heads, axis: heads.select(axis, 0),
-    ),
-    "one-for-all": known(
-        "You average all heads, and repeat the result for each key head.",
-        "Each group has a mean of its own.",
-        combine=lambda heads, axis: heads.mean((0, 1)).expand(len(heads), *heads.shape[2:]),
-    ),
-    "columns-averaged": known(
-        "You average columns.",
-        "nn.Linear keeps (out, in), so the heads are rows. The columns are the features of a "
-        "token, which every head reads.",
-        wrong=_columns,
-    ),
-    "columns-averaged-by-reshape": known(
-        "You average columns.",
-        "nn.Linear keeps (out, in), so the heads are rows. The columns are the features of a "
-        "token, which every head reads.",
-        wrong=_columns_by_group,
-    ),
-    "heads-not-joined": known(
-        "The key heads stand on an axis of their own.",
-        "The rows have to stand in one stack, like those of the weight that you were given.",
-        join=lambda heads: heads,
-    ),
-    "as-large-as-before": known(
-        "You put the mean in place of each head, so the weight is as large as before.",
-        "The outputs would be the same, and so would the cache. It is to become smaller.",
-        wrong=lambda W, H, G: (
-            group_heads(W, H, G).unflatten(0, (G, -1)).repeat_interleave(H // G, 0).flatten(0, 1)
-        ),
-    ),
 }
 
 TASK = Task(
     "09-group_heads",
     group_heads,
     weight_cases,
-    mistakes=read_again(SHARED, MISTAKES),
+    mistakes=read_again(SHARED, MISTAKES | ALONE),
     build=build_group,
-    alone=("heads-not-joined", "one-for-all", "transposed", "width-averaged", "groups-averaged"),
+    alone=tuple(ALONE),
     number=7,
 )

@@ -48,7 +48,6 @@ def build_grouped(
     key_head=lambda h, H, G: h // (H // G),
     scale=lambda q: q.shape[-1] ** -0.5,
     over=-1,
-    stack=lambda outputs: torch.stack(outputs, 1),
     value_head=None,
     query_head=lambda h, H, G: h,
     value_scale=None,
@@ -66,7 +65,7 @@ def build_grouped(
             weights = weights * (value_scale(values) if value_scale else 1.0)
             weights = weights.softmax(over)
             outputs.append(weights @ v)
-        return stack(outputs)
+        return torch.stack(outputs, 1)
 
     return grouped_attention
 
@@ -80,44 +79,11 @@ def _copied(queries, keys, values):
     return _scores(queries, keys.repeat_interleave(group, 1), values.repeat_interleave(group, 1))
 
 
-def _repeated(queries, keys, values):
-    group = queries.shape[1] // keys.shape[1]
-    return _scores(queries, keys.repeat(1, group, 1, 1), values.repeat(1, group, 1, 1))
-
-
-def _broadcast(queries, keys, values):
-    split = queries.unflatten(1, (keys.shape[1], -1))
-    return _scores(split, keys[:, :, None], values[:, :, None]).flatten(1, 2)
-
-
-def _by_slices(heads_of):
+def _by_slices(queries, keys, values):
     """A loop over the key heads, each with all query heads of its group: @ copies the key head."""
-
-    def grouped_attention(queries, keys, values):
-        H, G = queries.shape[1], keys.shape[1]
-        groups = []
-        for g in range(G):
-            some = queries[:, heads_of(g, H, G)]
-            groups.append(_scores(some, keys[:, g : g + 1], values[:, g : g + 1]))
-        return torch.cat(groups, 1)
-
-    return grouped_attention
-
-
-def _neighbours(g, H, G):
-    return slice(g * (H // G), (g + 1) * (H // G))
-
-
-def _in_steps(g, H, G):
-    return slice(g, None, G)
-
-
-def _in_steps_to_their_places(queries, keys, values):
-    output = queries.new_empty(*queries.shape[:3], values.shape[-1])
-    G = keys.shape[1]
-    for g in range(G):
-        output[:, g::G] = _scores(queries[:, g::G], keys[:, g : g + 1], values[:, g : g + 1])
-    return output
+    parts = (X.split(1, 1) for X in (keys, values))
+    groups = zip(queries.chunk(keys.shape[1], 1), *parts, strict=True)
+    return torch.cat([_scores(*group) for group in groups], 1)
 
 
 def _means(queries, keys, values):
@@ -165,70 +131,6 @@ MIXED = (
 )
 
 
-def _viewed(queries, keys, values):
-    return _as_rows(rows=lambda q, G: q.view(q.shape[0], G, -1, q.shape[-1]))(queries, keys, values)
-
-
-def _one_group_of_G(queries, keys, values):
-    """Key head g for the query heads g · G to (g + 1) · G, as far as there are any."""
-    H, G = queries.shape[1], keys.shape[1]
-    right = build_grouped(key_head=lambda h, H, G: h // G)
-    return right(queries[:, : min(H, G * G)], keys, values)
-
-
-def _groups_of_G(inputs, value):
-    """The shape of H = G · G heads, or a part of it; right where that is what there is."""
-    if not torch.is_tensor(value):
-        return False
-    B, H, L, _ = inputs["queries"].shape
-    G, d_v = inputs["keys"].shape[1], inputs["values"].shape[-1]
-    if H == G * G:
-        return like(build_grouped())(inputs, value)
-    heads = value.shape[1] if value.dim() == 4 else 0
-    want = _one_group_of_G(*inputs.values())
-    if H < G * G or heads not in (len(want[0]), want.shape[1]):
-        return tuple(value.shape) in ((B, min(H, G * G), L, d_v), (B, G * G, L, d_v))
-    return like(_one_group_of_G)(inputs, value)
-
-
-def _shape_is(*axes):
-    """The `shows` of a mistake in the shape: one of these, for the inputs."""
-
-    def shows(inputs, value):
-        if not torch.is_tensor(value):
-            return False
-        B, H, L, _ = inputs["queries"].shape
-        G, d_v = inputs["keys"].shape[1], inputs["values"].shape[-1]
-        return tuple(value.shape) in [make(B, H, G, L, d_v) for make in axes]
-
-    return shows
-
-
-def _values_of_head_0(queries, keys, values):
-    G = keys.shape[1]
-    groups = []
-    for g in range(G):
-        some = queries[:, _neighbours(g, queries.shape[1], G)]
-        groups.append(_scores(some, keys[:, g : g + 1], values[:, :1]))
-    return torch.cat(groups, 1)
-
-
-def _one_head_a_group(inputs, value):
-    B, H, L, _ = inputs["queries"].shape
-    G, d_v = inputs["keys"].shape[1], inputs["values"].shape[-1]
-    return torch.is_tensor(value) and tuple(value.shape) == (B, G, L, d_v)
-
-
-def _keys_for_values(queries, keys, values):
-    return build_grouped()(queries, keys, keys)
-
-
-SIZE = (
-    "You take G for the number of query heads in a group.",
-    "G is the number of groups. How many query heads share one key head? With 4 query heads and 2 "
-    "key heads the two numbers are equal, and nobody notices.",
-)
-
 MISTAKES = {
     "keys-copied": known(
         "You copy keys and values for each query head: with a function that repeats, by an "
@@ -238,54 +140,23 @@ MISTAKES = {
         "each of them before it multiplies. One matrix with all queries of a group needs no copy.",
         wrong=_copied,
     ),
-    "keys-copied-by-broadcasting": known(twin="keys-copied", wrong=_broadcast),
     "keys-copied-in-a-loop": known(
         "Your loop takes one key head for all query heads of its group, and @ copies it for each.",
         "The numbers are right. But where a matrix with a head axis of 1 meets several heads, @ "
         "makes a copy for each of them before it multiplies. With one query head at a time, or "
         "one matrix with all queries of a group, nothing is copied.",
-        wrong=_by_slices(_neighbours),
-    ),
-    "key-heads-copied-in-turn": known(
-        "You repeat the key heads as a whole: they come in the order 0, 1, 0, 1.",
-        "Neighbouring query heads share one key head. And the copies take as much memory as a full "
-        "cache, which sharing is there to save.",
-        wrong=_repeated,
+        wrong=_by_slices,
     ),
     "key-heads-in-turn": known(
         "The query heads take the key heads in turn: 0, 1, 0, 1.",
         "Neighbouring query heads share one key head.",
         key_head=lambda h, H, G: h % G,
     ),
-    "key-heads-in-turn-in-a-loop": known(
-        "Key head g serves the query heads g, g + G, g + 2G and so on.",
-        "Neighbouring query heads share one key head. And where one key head meets several query "
-        "heads, @ copies it for each of them.",
-        wrong=_in_steps_to_their_places,
-    ),
     "query-heads-in-steps": known(
         "A group takes every G-th query head, and the groups follow one another in your result.",
         "Neighbouring query heads share one key head. And the result has the heads in the order "
         "of the queries.",
         query_head=lambda h, H, G: h // (H // G) + h % (H // G) * G,
-    ),
-    "query-heads-in-steps-in-a-loop": known(
-        "You give key head g the query heads g, g + G and so on, and join the groups one behind "
-        "the other.",
-        "Neighbouring query heads share one key head, and the heads of the result stand in the "
-        "order of the queries. And @ copies a key head for each query head that it meets.",
-        wrong=_by_slices(_in_steps),
-    ),
-    "groups-counted-for-their-size": known(
-        "You take G for the number of query heads in a group.",
-        "G is the number of groups. How many query heads share one key head? With 4 query heads "
-        "and 2 key heads the two numbers are equal, and nobody notices.",
-        key_head=lambda h, H, G: min(h // G, G - 1),
-    ),
-    "first-key-head-for-all": known(
-        "All query heads use key head 0.",
-        "That is multi-query attention. Here there may be several key heads.",
-        key_head=lambda h, H, G: 0,
     ),
     "values-in-turn": known(
         "The keys are shared by neighbours, the values in turn.",
@@ -298,48 +169,6 @@ MISTAKES = {
         "output.",
         wrong=_means,
     ),
-    "groups-not-joined": known(
-        "The groups still stand on an axis of their own in your result.",
-        "The task asks for the query heads as one axis, in their order.",
-        stack=lambda outputs: torch.stack(outputs, 1)[:, :, None],
-        shows=_shape_is(
-            lambda B, H, G, L, d_v: (B, G, H // G, L, d_v),
-            lambda B, H, G, L, d_v: (B, G, H // G * L, d_v),
-            lambda B, H, G, L, d_v: (B, H, 1, L, d_v),
-        ),
-    ),
-    "heads-behind-queries": known(
-        "The heads stand behind the queries in your result, or are joined.",
-        "The heads have to stay on the second axis.",
-        stack=lambda outputs: torch.stack(outputs, 2),
-        shows=_shape_is(
-            lambda B, H, G, L, d_v: (B, L, H, d_v),
-            lambda B, H, G, L, d_v: (B, L, H * d_v),
-        ),
-    ),
-    "heads-in-front": known(
-        "The heads stand before the batch in your result.",
-        "torch.stack makes a new first axis unless told. The task asks for (B, H, L, d_v).",
-        stack=lambda outputs: torch.stack(outputs, 0),
-        shows=_shape_is(lambda B, H, G, L, d_v: (H, B, L, d_v)),
-    ),
-    "heads-stacked-in-length": known(
-        "The heads are joined along the queries or along the batch.",
-        "`cat` joins along an axis that is there. The heads need one of their own.",
-        stack=lambda outputs: torch.cat(outputs, 1),
-        shows=_shape_is(
-            lambda B, H, G, L, d_v: (B, H * L, d_v),
-            lambda B, H, G, L, d_v: (B * H, L, d_v),
-            lambda B, H, G, L, d_v: (B, L, H * d_v),
-        ),
-    ),
-    "view-of-what-lies-apart": known(
-        "You use `view` on queries that are not contiguous.",
-        "Heads that were split with a transpose do not lie one behind the other in memory. Your "
-        "`view` works where they do. `reshape` copies if it has to, and one copy of the queries is "
-        "allowed here.",
-        wrong=_viewed,
-    ),
     "heads-and-queries-mixed": known(
         "Heads and queries are mixed: you split one axis in an order in which it was not joined.",
         "If (heads, queries) were joined, heads · queries has to be split into (heads, queries) "
@@ -347,15 +176,11 @@ MISTAKES = {
         wrong=_as_rows(back=_queries_outside),
         shows=like(*MIXED),
     ),
-    "one-key-head-a-group-of-G": known(*SIZE, wrong=_one_group_of_G, shows=_groups_of_G),
-    "key-head-by-h-by-G": known(*SIZE, wrong=build_grouped(key_head=lambda h, H, G: h // G)),
-    "one-query-head-a-group": known(
-        "You use one query head for each key head and leave out the others.",
-        "All H query heads attend, H / G of them with each key head.",
-        wrong=lambda queries, keys, values: build_grouped()(
-            queries[:, : keys.shape[1]], keys, values
-        ),
-        shows=_one_head_a_group,
+    "groups-counted-for-their-size": known(
+        "You take G for the number of query heads in a group.",
+        "G is the number of groups. How many query heads share one key head? With 4 query heads "
+        "and 2 key heads the two numbers are equal, and nobody notices.",
+        key_head=lambda h, H, G: h // G,
     ),
     "nothing-shared": known(
         "You multiply queries and keys as they are, H heads with G.",
@@ -363,72 +188,51 @@ MISTAKES = {
         "one matrix, or a loop picks the key head of each query head.",
         wrong=_scores,
     ),
-    "keys-for-values": known(
-        "You multiply the weights with the keys.",
-        "The output is an average of values.",
-        wrong=_keys_for_values,
-        shows=like(_keys_for_values),
+    "not-scaled": known(
+        "The scores are not divided by √d_k.",
+        "Sharing changes nothing in the attention itself.",
+        scale=lambda q: 1.0,
+    ),
+    "softmax-over-queries": known(
+        "Your softmax runs over the queries.",
+        "The weights of each query have to sum to 1 over the keys, on the last axis.",
+        over=-2,
+        shows=like(build_grouped(over=-2), _as_rows(over=-2), _as_rows(over=1)),
+    ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "first-key-head-for-all": known(
+        "All query heads use key head 0.",
+        "That is multi-query attention. Here there may be several key heads.",
+        key_head=lambda h, H, G: 0,
     ),
     "first-values-for-all": known(
         "All query heads use the values of head 0.",
         "A head of values belongs to the head of keys with the same number.",
         value_head=lambda h, H, G: 0,
     ),
-    "first-values-for-all-in-a-loop": known(
-        "All query heads use the values of head 0.",
-        "A head of values belongs to the head of keys with the same number. And where a key head "
-        "with an axis of 1 meets several query heads, @ copies it for each of them.",
-        wrong=_values_of_head_0,
-    ),
-    "scaled-by-d_v": known(
-        "The scores are divided by √d_v.",
-        "The width that counts is that of a query and a key, d_k.",
-        scale=lambda q: 1.0,
-        value_scale=lambda v: v.shape[-1] ** -0.5,
-    ),
-    "multiplied-by-the-root": known(
-        "The scores are multiplied by √d_k.",
-        "They are divided by it.",
-        scale=lambda q: q.shape[-1] ** 0.5,
-    ),
     "scaled-by-something-else": known(
-        "The scores are divided by something else than √d_k.",
-        "d_k is the last axis of the queries, and its root is taken once.",
-        scale=lambda q: q.shape[-2] ** -0.5,
+        "The scores are divided by something else than √d_k, or multiplied by it.",
+        "d_k is the last axis of the queries, the width of a query and a key. They are divided by "
+        "its root, once.",
+        scale=lambda q: 1 / q.shape[-1],
         shows=like(
             _as_rows(scale=lambda rows: rows.shape[-2] ** -0.5),
+            build_grouped(scale=lambda q: 1.0, value_scale=lambda v: v.shape[-1] ** -0.5),
             *(
                 build_grouped(scale=scale)
                 for scale in (
+                    lambda q: 1 / q.shape[-1],
+                    lambda q: q.shape[-1] ** 0.5,
                     lambda q: q.shape[-2] ** -0.5,
                     lambda q: q.shape[1] ** -0.5,
                     lambda q: (q.shape[1] * q.shape[-1]) ** -0.5,
                     lambda q: q.shape[-1] ** -0.25,
-                    lambda q: q.shape[-1] ** -1.5,
                 )
             ),
         ),
-    ),
-    "softmax-over-rows": known(
-        "Your softmax runs over the queries of a group.",
-        "The weights of each query have to sum to 1 over the keys, on the last axis.",
-        wrong=_as_rows(over=-2),
-        shows=like(_as_rows(over=-2), _as_rows(over=1)),
-    ),
-    "not-scaled": known(
-        "The scores are not divided by √d_k.",
-        "Sharing changes nothing in the attention itself.",
-        scale=lambda q: 1.0,
-    ),
-    "divided-by-d_k": known(
-        "The scores are divided by d_k.",
-        "They are divided by the root of it, as everywhere.",
-        scale=lambda q: 1 / q.shape[-1],
-    ),
-    "softmax-over-queries": known(
-        "Your softmax runs over the queries.",
-        "The weights of each query have to sum to 1 over the keys.",
-        over=-2,
     ),
 }
 
@@ -446,19 +250,9 @@ TASK = Task(
         ),
         reason="The queries, keys, values, scores and the output need no more.",
     ),
-    mistakes=read_again(SHARED, MISTAKES),
+    mistakes=read_again(SHARED, MISTAKES | ALONE),
     build=build_grouped,
-    alone=(
-        "first-key-head-for-all",
-        "first-values-for-all",
-        "groups-not-joined",
-        "heads-behind-queries",
-        "heads-in-front",
-        "heads-stacked-in-length",
-        "scaled-by-d_v",
-        "scaled-by-something-else",
-        "multiplied-by-the-root",
-    ),
+    alone=tuple(ALONE),
     forbidden=("torch.nn.functional.scaled_dot_product_attention",),
     number=6,
 )

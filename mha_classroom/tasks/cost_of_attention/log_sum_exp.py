@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import torch
+from torch import inf
 
-from mha_classroom.checks.forms import like, near
+from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cost_of_attention.runs import run_small
 from mha_classroom.tasks.cost_of_attention.tensor_sizes import small_enough
@@ -24,8 +25,8 @@ def one_pass_cases(draw):
         return Case(name, {"scores": scores, "tile": tile})
 
     hidden = draw.normal(5, 11)
-    hidden[0, :4] = hidden[1, 4:8] = hidden[2, 7:] = hidden[3] = -torch.inf
-    hidden[4, 1::2] = -torch.inf
+    hidden[0, :4] = hidden[1, 4:8] = hidden[2, 7:] = hidden[3] = -inf
+    hidden[4, 1::2] = -inf
     small = torch.tensor([[1.0, 3.0, 6.0, 2.0]], dtype=torch.float64).log()
     return [
         case("the lesson's row, tiles of 2", small, 2),
@@ -41,15 +42,14 @@ def one_pass_cases(draw):
 
 
 def build_one_pass(
-    start=-torch.inf,
+    start=-inf,
     largest_of=lambda tile: tile.amax(-1),
     merged=torch.maximum,
     correct=lambda old, new: torch.exp(old - new),
     tiles=lambda scores, tile: scores.split(tile, -1),
-    base=lambda largest: torch.where(largest == -torch.inf, 0.0, largest),
+    base=lambda largest: torch.where(largest == -inf, 0.0, largest),
     give=lambda largest, total: largest + total.log(),
     new_terms=lambda terms, by: terms,
-    terms_of=lambda terms: terms.sum(-1),
     against=lambda old, new: new,
 ):
     """base: what is subtracted from the scores. correct: by what the total is multiplied."""
@@ -60,18 +60,12 @@ def build_one_pass(
         for part in tiles(scores, tile):
             new = merged(largest, largest_of(part))
             by = correct(largest, base(new))
-            terms = terms_of(torch.exp(part - against(largest, base(new))[..., None]))
+            terms = torch.exp(part - against(largest, base(new))[..., None]).sum(-1)
             total = total * by + new_terms(terms, by)
             largest = new
         return give(base(largest), total)
 
     return log_sum_exp
-
-
-def _whole(scores, tile):
-    largest = scores.amax(-1)
-    base = torch.where(largest == -torch.inf, 0.0, largest)
-    return base + torch.exp(scores - base[..., None]).sum(-1).log()
 
 
 def _naive(scores, tile):
@@ -83,7 +77,7 @@ def _naive(scores, tile):
 
 def _zeros(scores, tile):
     """Hidden keys have the score 0."""
-    return [torch.where(part == -torch.inf, 0.0, part) for part in scores.split(tile, -1)]
+    return [torch.where(part == -inf, 0.0, part) for part in scores.split(tile, -1)]
 
 
 def _twice(count):
@@ -97,16 +91,11 @@ def _skips(skipped):
 
 
 def _row_hidden(part):
-    return (part == -torch.inf).all(-1).any()
+    return (part == -inf).all(-1).any()
 
 
 def _any_hidden(part):
-    return (part == -torch.inf).any()
-
-
-def _all_alike(*tiles):
-    """The `shows` of a mistake with any of these tiles."""
-    return like(*(build_one_pass(tiles=made) for made in tiles), where=_no_tile_hidden)
+    return (part == -inf).any()
 
 
 def _logarithms_added(scores, tile):
@@ -115,18 +104,6 @@ def _logarithms_added(scores, tile):
 
 def _by_chunks(scores, tile):
     return build_one_pass(tiles=lambda scores, tile: scores.chunk(tile, -1))(scores, tile)
-
-
-def _by_reshape(scores, tile):
-    return build_one_pass(
-        tiles=lambda scores, tile: scores.reshape(*scores.shape[:-1], -1, tile).unbind(-2)
-    )(scores, tile)
-
-
-def _by_unflatten(scores, tile):
-    return build_one_pass(tiles=lambda scores, tile: scores.unflatten(-1, (-1, tile)).unbind(-2))(
-        scores, tile
-    )
 
 
 def _skipped(inputs, value):
@@ -140,21 +117,7 @@ def _skipped(inputs, value):
 def _no_tile_hidden(inputs, value):
     """The rows with a key in each tile: with the others people do many things."""
     tiles = inputs["scores"].split(inputs["tile"], -1)
-    return torch.stack([(part > -torch.inf).any(-1) for part in tiles]).all(0)
-
-
-def _hidden_rows(wrong):
-    """All is right but the rows without a key, of which this says whether it is what they hold."""
-
-    def shows(inputs, value):
-        scores = inputs["scores"]
-        if not torch.is_tensor(value) or value.shape != scores.shape[:-1]:
-            return False
-        hidden = (scores == -torch.inf).all(-1)
-        right = near(value.double(), scores.logsumexp(-1))
-        return bool(right[~hidden].all() and wrong(value[hidden]).all())
-
-    return shows
+    return torch.stack([(part > -inf).any(-1) for part in tiles]).all(0)
 
 
 def _nan_after_hidden(inputs, value):
@@ -163,21 +126,9 @@ def _nan_after_hidden(inputs, value):
     return right(inputs, value) and not (_no_tile_hidden(inputs, value) & value.isnan()).any()
 
 
-def _axis_kept(inputs, value):
-    shape = inputs["scores"].shape
-    return torch.is_tensor(value) and value.shape == (*shape[:-1], 1)
+def _mended(replaced):
+    return lambda largest, total: torch.nan_to_num(largest + total.log(), **replaced)
 
-
-NAN_REPLACED = (
-    "A tile of hidden keys makes NaN, and you replace the NaN at the end.",
-    "The scores after that tile are lost, since NaN plus a number is NaN. It must not come up at "
-    "all. Where is −inf − (−inf) computed?",
-)
-
-RESHAPED = (
-    "You reshape the scores into whole tiles.",
-    "`tile` need not divide S, and may be larger: the last tile may be shorter than the others.",
-)
 
 MISTAKES = {
     "not-corrected": known(
@@ -210,32 +161,10 @@ MISTAKES = {
         "exp overflows above 709 in float64. The largest score so far has to be subtracted before.",
         wrong=_naive,
     ),
-    "nan-for-a-hidden-row": known(
-        "A row whose keys are all hidden gives NaN.",
-        "Rows with some keys are right. What does the task say that this row gets, and which of "
-        "your last steps makes NaN of a total of 0 or of a largest score of −inf?",
-        shows=_hidden_rows(torch.isnan),
-        give=lambda largest, total: torch.where(total == 0, torch.nan, largest + total.log()),
-    ),
-    "number-for-a-hidden-row": known(
-        "A row whose keys are all hidden gets another number than −inf.",
-        "The sum over no keys is 0. The task says what its logarithm is. Do you add a small number "
-        "to the total, start it above 0, put a finite number in place of −inf, or return a number "
-        "of your own for such a row?",
-        shows=_hidden_rows(lambda X: ~X.isnan() & (X != -torch.inf)),
-        give=lambda largest, total: torch.where(total == 0, 0.0, largest + total.log()),
-    ),
     "hidden-scores-zero": known(
         "Hidden keys get the score 0.",
         "exp(0 − largest) is not 0, so they count in the total. A hidden key has to add nothing.",
         tiles=_zeros,
-        shows=_all_alike(_zeros),
-    ),
-    "tile-skipped-for-all-rows": known(
-        "You leave out a whole tile because some of its scores are hidden.",
-        "In another row of the same tile there are keys that count.",
-        tiles=_skips(_row_hidden),
-        shows=_skipped,
     ),
     "nan-for-hidden-keys": known(
         "A tile of hidden keys makes NaN.",
@@ -245,15 +174,12 @@ MISTAKES = {
         shows=_nan_after_hidden,
     ),
     "nan-replaced-at-the-end": known(
-        *NAN_REPLACED,
-        base=unchanged,
-        give=lambda largest, total: torch.nan_to_num(largest + total.log()),
-    ),
-    "nan-made-minus-infinity": known(
-        *NAN_REPLACED,
-        base=unchanged,
-        give=lambda largest, total: torch.nan_to_num(
-            largest + total.log(), nan=-torch.inf, neginf=-torch.inf
+        "A tile of hidden keys makes NaN, and you replace the NaN at the end.",
+        "The scores after that tile are lost, since NaN plus a number is NaN. It must not come up "
+        "at all. Where is −inf − (−inf) computed?",
+        **any_of(
+            build_one_pass,
+            *({"base": unchanged, "give": _mended(X)} for X in ({}, {"nan": -inf, "neginf": -inf})),
         ),
     ),
     "largest-forgotten": known(
@@ -267,52 +193,10 @@ MISTAKES = {
         "The sum is exp(largest) · total. What is its logarithm?",
         give=lambda largest, total: largest + total,
     ),
-    "largest-taken-away": known(
-        "You return log(total) − largest.",
-        "The terms were divided by exp(largest). What has to be done to the logarithm to undo it?",
-        give=lambda largest, total: total.log() - largest,
-    ),
-    "largest-times-logarithm": known(
-        "You multiply the largest score by the logarithm of the total.",
-        "The sum is exp(largest) · total. The logarithm of a product is a sum.",
-        give=lambda largest, total: largest * total.log(),
-    ),
     "sum-without-logarithm": known(
         "You return the sum, without its logarithm.",
         "exp(largest) overflows. What is the logarithm of exp(largest) · total?",
         give=lambda largest, total: largest.exp() * total,
-    ),
-    "total-returned": known(
-        "You return the total.",
-        "It is measured against the largest score, and it has no logarithm yet.",
-        give=lambda largest, total: total,
-    ),
-    "largest-returned": known(
-        "You return the largest score.",
-        "The total has to come in as well: the sum is exp(largest) · total.",
-        give=lambda largest, total: largest,
-    ),
-    "pair-returned": known(
-        "You return the largest score and the total.",
-        "The task asks for one number a row, which is made of these two.",
-        give=lambda largest, total: (largest, total),
-        shows=lambda inputs, value: isinstance(value, (tuple, list)),
-    ),
-    "log-of-one-more": known(
-        "You take log(1 + total).",
-        "log1p adds 1, and so does a total that starts at 1 and is not corrected. The total is the "
-        "whole sum.",
-        give=lambda largest, total: largest + total.log1p(),
-    ),
-    "another-logarithm": known(
-        "You take the logarithm to the base 2 or 10.",
-        "It has to undo exp, whose base is e.",
-        give=lambda largest, total: largest + total.log2(),
-        shows=like(
-            build_one_pass(give=lambda largest, total: largest + total.log2()),
-            build_one_pass(give=lambda largest, total: largest + total.log10()),
-            where=_no_tile_hidden,
-        ),
     ),
     "new-terms-corrected-too": known(
         "You correct the terms of the new tile, too.",
@@ -322,19 +206,17 @@ MISTAKES = {
     "first-keys-twice": known(
         "The first keys are counted twice: before the loop and in it.",
         "If largest and total start with a key or a tile, the loop has to begin behind it.",
-        tiles=_twice(lambda tile: 1),
-        shows=_all_alike(_twice(lambda tile: 1), _twice(lambda tile: tile)),
+        **any_of(
+            build_one_pass,
+            tiles=(_twice(lambda tile: 1), _twice(lambda tile: tile)),
+            where=_no_tile_hidden,
+        ),
     ),
     "one-largest-for-all-rows": known(
         "You subtract one largest score from all rows.",
         "Each row has its own. Where the rows are far apart, exp of a whole row is 0, and its "
         "logarithm −inf.",
         largest_of=lambda tile: tile.amax().expand(tile.shape[:-1]),
-    ),
-    "average-of-a-tile": known(
-        "You take the mean of exp over a tile.",
-        "The total is a sum: a tile with more keys counts for more.",
-        terms_of=lambda terms: terms.mean(-1),
     ),
     "measured-against-the-old-largest": known(
         "The terms of a tile are measured against the largest score before this tile.",
@@ -349,13 +231,6 @@ MISTAKES = {
         wrong=_logarithms_added,
         shows=like(_logarithms_added, where=_no_tile_hidden),
     ),
-    "axis-kept": known(
-        "The axis of the keys is still there, with one entry.",
-        "keepdim=True, or [..., None], helps while you compute. The result has one number a row, "
-        "so the last axis has to go.",
-        wrong=lambda scores, tile: build_one_pass()(scores, tile)[..., None],
-        shows=_axis_kept,
-    ),
     "last-tile-dropped": known(
         "You leave out the last keys where the tiles do not divide their number.",
         "The last tile may be shorter than the others.",
@@ -369,55 +244,35 @@ MISTAKES = {
         "pieces there are.",
         wrong=_by_chunks,
     ),
-    "reshaped-into-tiles": known(*RESHAPED, wrong=_by_reshape),
-    "unflattened-into-tiles": known(*RESHAPED, wrong=_by_unflatten),
-    "whole-row-at-once": known(
-        "You make a tensor as large as all scores: exp of all of them, a copy, or a mask.",
-        "The task is to have one tile at a time, since the whole row does not fit into fast "
-        "memory. What you do to all scores can be done to each tile in the loop.",
-        wrong=_whole,
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "tile-skipped-for-all-rows": known(
+        "You leave out a whole tile because some of its scores are hidden.",
+        "In another row of the same tile there are keys that count.",
+        tiles=_skips(_row_hidden),
+        shows=_skipped,
+    ),
+    "largest-taken-away": known(
+        "You return log(total) − largest.",
+        "The terms were divided by exp(largest). What has to be done to the logarithm to undo it?",
+        give=lambda largest, total: total.log() - largest,
+    ),
+    "largest-returned": known(
+        "You return the largest score.",
+        "The total has to come in as well: the sum is exp(largest) · total.",
+        give=lambda largest, total: largest,
     ),
 }
 
 # What is wrong in rows without a hidden tile is told by these alone: for the others there are many
 # ways, of which some make NaN.
-PLAIN = (
-    "not-corrected",
-    "corrected-the-wrong-way",
-    "largest-of-this-tile",
-    "largest-forgotten",
-    "no-logarithm",
-    "largest-taken-away",
-    "largest-times-logarithm",
-    "sum-without-logarithm",
-    "total-returned",
-    "largest-returned",
-    "log-of-one-more",
-    "new-terms-corrected-too",
-    "average-of-a-tile",
-    "measured-against-the-old-largest",
-    "one-largest-for-all-rows",
-    "last-tile-dropped",
-    "nothing-subtracted",
-    "starts-at-zero",
-)
-for _id in PLAIN:
-    _shows = like(
-        MISTAKES[_id].wrong or build_one_pass(**MISTAKES[_id].parts), where=_no_tile_hidden
-    )
-    MISTAKES[_id] = replace(MISTAKES[_id], shows=_shows)
-
-ALONE = (  # what stands at the end of the answer hides what came before
-    "pair-returned",
-    "nan-for-a-hidden-row",
-    "number-for-a-hidden-row",
-    "tile-skipped-for-all-rows",
-    "largest-taken-away",
-    "largest-times-logarithm",
-    "log-of-one-more",
-    "another-logarithm",
-    "largest-returned",
-)
+for _known in (MISTAKES, ALONE):
+    for _id, _mistake in _known.items():
+        if not _mistake.shows and _id != "chunks-for-tiles":
+            _answer = _mistake.wrong or build_one_pass(**_mistake.parts)
+            _known[_id] = replace(_mistake, shows=like(_answer, where=_no_tile_hidden))
 
 TASK = Task(
     "09-log_sum_exp",
@@ -430,9 +285,9 @@ TASK = Task(
         reason="That is more than one tile of scores. A copy of all scores, or a mask of them, has "
         "as many numbers as they have.",
     ),
-    mistakes=read_again(ONE_PASS, MISTAKES),
+    mistakes=read_again(ONE_PASS, MISTAKES | ALONE),
     build=build_one_pass,
-    alone=ALONE,
+    alone=tuple(ALONE),
     forbidden=FORBIDDEN,
     number=1,
 )

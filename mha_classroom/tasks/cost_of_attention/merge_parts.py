@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from mha_classroom.checks.forms import near
+from mha_classroom.checks.forms import any_of, near
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.cost_of_attention.log_sum_exp import ONE_PASS
 
@@ -48,7 +48,7 @@ def merge_cases(draw):
         Case("two parts of the lesson's row, one query", small),
         Case("two parts, 4 queries", parts_of(draw, 4, (3, 5), 2)),
         Case("5 parts of 1 to 4 keys", parts_of(draw, 3, (2, 1, 4, 3, 1), 7)),
-        Case("large scores", parts_of(draw, 4, (3, 2, 4), 5, scale=300.0)),
+        Case("large scores", parts_of(draw, 4, (3, 2, 4), 5, scale=2000.0)),
         Case("as many parts as queries", parts_of(draw, 3, (2, 3, 5), 3)),
         Case("one part", parts_of(draw, 2, (4,), 3)),
         Case(
@@ -85,17 +85,6 @@ def build_merge(
     return merge_parts
 
 
-def _one_after_another(outputs, largest, totals):
-    output, most, total = outputs[0], largest[0], totals[0]
-    for o, m, t in zip(outputs[1:], largest[1:], totals[1:], strict=True):
-        new = torch.maximum(most, m)
-        old_share, share = total * torch.exp(most - new), t * torch.exp(m - new)
-        total = old_share + share
-        output = (old_share[:, None] * output + share[:, None] * o) / total[:, None]
-        most = new
-    return output, most, total
-
-
 def _tensors(value, shapes):
     return (
         isinstance(value, (tuple, list))
@@ -109,6 +98,17 @@ def _parts_near(value, want):
     """For each query whether all three are right: (3, L)."""
     first, *others = (near(X.double(), Y) for X, Y in zip(value, want, strict=True))
     return torch.stack([first.all(-1), *others])
+
+
+def _nan_without_keys(inputs, value):
+    """All is right but for NaN in queries that some part hides all keys from."""
+    want = build_merge()(*inputs.values())
+    if not _tensors(value, [X.shape for X in want]):
+        return False
+    nan = torch.stack([X.isnan().view(len(X), -1).any(-1) for X in value])
+    hidden = (inputs["totals"] == 0).any(0)
+    right = _parts_near(value, want).logical_or(nan)
+    return bool(right.all() and not nan[:, ~hidden].any() and nan.any() == hidden.any())
 
 
 def seen_by(answer, where=None):
@@ -128,57 +128,6 @@ def seen_by(answer, where=None):
         return want[0].dim() < 2 or bool(_parts_near(value, want)[:, counts].all())
 
     return shows
-
-
-def _any_seen(*answers):
-    return lambda inputs, value: any(seen_by(answer)(inputs, value) for answer in answers)
-
-
-def _with_total(change):
-    """A right answer, but for the total."""
-
-    def merge_parts(outputs, largest, totals):
-        output, most, total = build_merge()(outputs, largest, totals)
-        return output, most, change(most, total)
-
-    return merge_parts
-
-
-def _only_without_keys(is_wrong):
-    """All is right but what a query without keys gets, of which this says what it is."""
-
-    def shows(inputs, value):
-        want = build_merge()(*inputs.values())
-        if not _tensors(value, [X.shape for X in want]):
-            return False
-        right = _parts_near(value, want)
-        without = (inputs["totals"] == 0).all(0)
-        if not right[:, ~without].all():
-            return False
-        return not without.any() or is_wrong(right[:, without].all(1), [X[without] for X in value])
-
-    return shows
-
-
-def _nan_in(value):
-    return any(bool(X.isnan().any()) for X in value)
-
-
-def _repaired(output=lambda X: X, most=lambda X: X, total=lambda X: X):
-    """A right answer, but for queries without keys."""
-
-    def change(outputs, largest, totals):
-        results = build_merge()(outputs, largest, totals)
-        without = (totals == 0).all(0)
-        for X, changed in zip(results, (output, most, total), strict=True):
-            X[without] = changed(X[without])
-        return results
-
-    return change
-
-
-def _nan(X):
-    return X * torch.nan
 
 
 def _overflown(outputs, largest, totals):
@@ -205,11 +154,6 @@ def _overflows(inputs, value):
     )
 
 
-def _with_largest(outputs, largest, totals):
-    output, most, total = build_merge()(outputs, largest, totals)
-    return output, most + total.log(), total
-
-
 def _in_a_loop(old_corrected, divided):
     """One part after another; the new output undivided, or divided in each step."""
 
@@ -226,54 +170,6 @@ def _in_a_loop(old_corrected, divided):
         return output if divided else _fine(outputs, output, total), most, total
 
     return merge_parts
-
-
-def _in_another_order(inputs, value):
-    want = build_merge()(*inputs.values())
-    if not isinstance(value, (tuple, list)) or len(value) != 3:
-        return False
-    if not all(torch.is_tensor(X) and X.is_floating_point() for X in value):
-        return False
-    orders = ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
-    counts = (inputs["totals"] > 0).any(0)
-
-    def alike(X, Y):
-        return X.shape == Y.shape and bool(near(X.double(), Y)[counts].all())
-
-    return any(all(alike(value[i], Y) for i, Y in zip(o, want, strict=True)) for o in orders)
-
-
-def _nan_at_first(inputs, value):
-    """NaN for queries that see nothing in the first part, or in the first two."""
-    want = build_merge()(*inputs.values())
-    if not _tensors(value, [X.shape for X in want]):
-        return False
-    seen = inputs["totals"][:2].sum(0) > 0
-    bad = value[0].isnan().any(-1) | value[2].isnan()
-    without = (inputs["totals"] == 0).all(0)
-    first = inputs["totals"][0] == 0
-    if not (inputs["totals"] == 0).any():
-        return bool(_parts_near(value, want).all())
-    late = ~without & first  # some of them have keys, and nevertheless NaN
-    return bool(
-        _parts_near(value, want)[:, ~bad].all()
-        and (bad & late).any()
-        and not (bad & seen & ~first).any()
-    )
-
-
-def _axes_kept(inputs, value):
-    _, L, d_v = inputs["outputs"].shape
-    some = isinstance(value, (tuple, list)) and len(value) == 3
-    if not some or not all(torch.is_tensor(X) for X in value):
-        return False
-    kept = [
-        X.dim() > 0 and X.shape[0] == 1 and X.dim() == n
-        for X, n in zip(value, (3, 2, 2), strict=True)
-    ]
-    fits = [X.numel() in (L, L * d_v) for X in value]
-    column = value[1].shape == (L, 1) or value[2].shape == (L, 1)
-    return all(fits) and (any(kept) or column)
 
 
 MISTAKES = {
@@ -308,11 +204,11 @@ MISTAKES = {
         section=ONE_PASS,
         factors=lambda largest, new: torch.exp(new - largest),
     ),
-    "first-part-for-the-largest": known(
-        "You take the largest score of the first part for that of all.",
+    "one-part-for-the-largest": known(
+        "You take the largest score of one part, the first or the last, for that of all.",
         "Any of the parts may have it. With large scores exp overflows then.",
         section=ONE_PASS,
-        largest_of=lambda largest: largest[0],
+        **any_of(build_merge, largest_of=(lambda largest: largest[0], lambda largest: largest[-1])),
     ),
     "total-not-corrected": known(
         "The output is right. The total that you return is the sum of the totals.",
@@ -324,48 +220,6 @@ MISTAKES = {
             totals.sum(0),
         ),
     ),
-    "total-nan-without-keys": known(
-        "The total, or the largest score, is NaN for a query that sees no key in any part.",
-        "The output is right. −inf − (−inf) is NaN, and so is what is computed from it. It is "
-        "better not to make it than to replace it in one of the three results.",
-        wrong=_repaired(total=_nan),
-        shows=_only_without_keys(
-            lambda right, value: bool(right[0]) and not _nan_in(value[:1]) and _nan_in(value[1:])
-        ),
-    ),
-    "total-of-nothing": known(
-        "The total of a query that sees no key in any part is not 0.",
-        "Do you change a total of 0 so that you can divide by it? That is for the division alone. "
-        "The task says what is returned.",
-        wrong=_repaired(total=torch.ones_like),
-        shows=_only_without_keys(
-            lambda right, value: bool(right[:2].all() and not right[2]) and not _nan_in(value)
-        ),
-    ),
-    "largest-of-nothing": known(
-        "The largest score of a query that sees no key in any part is not −inf.",
-        "A number in place of −inf, or nan_to_num, helps while you compute. What is returned "
-        "has to be what the task says: another part may still come, and its largest score has to "
-        "win.",
-        wrong=_repaired(most=torch.zeros_like),
-        shows=_only_without_keys(
-            lambda right, value: bool(right[0] and not right[1]) and not _nan_in(value)
-        ),
-    ),
-    "output-of-nothing": known(
-        "The output of a query that sees no key in any part is not 0.",
-        "The task says what such a query gets.",
-        wrong=_repaired(output=lambda X: X + 1),
-        shows=_only_without_keys(lambda right, value: not bool(right[0]) and not _nan_in(value)),
-    ),
-    "nan-one-after-another": known(
-        "You merge the parts one after another, and NaN comes up as long as a query has seen no "
-        "key.",
-        "The largest score so far is −inf then, and −inf − (−inf) is NaN, or the total so far is "
-        "0, and 0 / 0 is NaN. It stays NaN when keys come.",
-        wrong=_one_after_another,
-        shows=_nan_at_first,
-    ),
     "nothing-subtracted": known(
         "You compute exp(largest), without subtracting.",
         "It overflows above 709 in float64, and far below 0 all of it is 0. Only differences of "
@@ -373,25 +227,6 @@ MISTAKES = {
         section=ONE_PASS,
         wrong=_overflown,
         shows=_overflows,
-    ),
-    "nan-without-keys": known(
-        "You return NaN for a query that sees no key in any part.",
-        "Its largest score is −inf, and −inf − (−inf) is NaN. Its total is 0, and 0 / 0 is NaN. "
-        "The task says what such a query gets.",
-        factors=lambda largest, new: torch.exp(largest - new),
-        divide=lambda outputs, summed, total: summed / total[..., None],
-    ),
-    "zero-by-zero": known(
-        "You divide 0 by 0 for a query that sees no key in any part.",
-        "The task says what such a query gets.",
-        divide=lambda outputs, summed, total: summed / total[..., None],
-    ),
-    "largest-alone": known(
-        "You weight the outputs by softmax of the largest scores.",
-        "That leaves the totals out: a part with many keys near its largest score counts for more "
-        "than one with few. The totals belong in the numerator and the denominator.",
-        weigh=lambda outputs, totals, factors: outputs * (factors / factors.sum(0))[..., None],
-        divide=lambda outputs, summed, total: summed,
     ),
     "output-weights-not-corrected": known(
         "The new total is corrected. The weights of the outputs are not.",
@@ -420,18 +255,6 @@ MISTAKES = {
         section=ONE_PASS,
         largest_of=lambda largest: largest.amax().expand(largest.shape[1:]),
     ),
-    "last-part-for-the-largest": known(
-        "You take the largest score of the last part for that of all.",
-        "Any of the parts may have it. If you go from part to part: is the larger of two kept?",
-        section=ONE_PASS,
-        largest_of=lambda largest: largest[-1],
-    ),
-    "smallest-for-the-largest": known(
-        "You take the smallest of the parts' largest scores.",
-        "The new largest score is the largest of all keys.",
-        section=ONE_PASS,
-        largest_of=lambda largest: largest.amin(0),
-    ),
     "old-parts-not-corrected": known(
         "Going from part to part, you correct the new part only.",
         "When a larger score arrives, what was put together so far has to be corrected, too.",
@@ -445,111 +268,51 @@ MISTAKES = {
         "another one.",
         wrong=_in_a_loop(old_corrected=True, divided=True),
     ),
-    "averaged-once-more": known(
-        "You weight the outputs rightly, and then take their mean over the parts.",
-        "The weights are divided by the new total, so they sum to 1 already.",
-        weigh=lambda outputs, totals, factors: (
-            outputs * (totals * factors)[..., None] / len(totals)
-        ),
-    ),
-    "logarithm-for-the-largest": known(
-        "You return largest + log(total) for the largest score.",
-        "The task asks for the largest score itself.",
-        section=ONE_PASS,
-        wrong=_with_largest,
-    ),
     "first-two-parts": known(
         "You merge two parts and leave out the others.",
         "There can be any number of them, P.",
         wrong=lambda outputs, largest, totals: build_merge()(outputs[:2], largest[:2], totals[:2]),
     ),
-    "last-part-left-out": known(
-        "You leave out the last part.",
-        "The loop has to come to the end of the first axis.",
-        wrong=lambda outputs, largest, totals: build_merge()(
-            *((X[:-1] if len(X) > 1 else X) for X in (outputs, largest, totals))
-        ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "nan-without-keys": known(
+        "NaN comes up for queries that see no key in some part, or in any.",
+        "Their largest score is −inf there, and −inf − (−inf) is NaN. Their total is 0, and 0 / 0 "
+        "is NaN. It stays NaN when keys come. The task says what a query without keys gets.",
+        factors=lambda largest, new: torch.exp(largest - new),
+        divide=lambda outputs, summed, total: summed / total[..., None],
+        shows=_nan_without_keys,
     ),
-    "logarithm-of-the-total": known(
-        "You return a logarithm in place of the total.",
-        "The task asks for the total: the sum of exp(score − largest).",
-        section=ONE_PASS,
-        wrong=_with_total(lambda most, total: total.log()),
-        shows=_any_seen(
-            _with_total(lambda most, total: total.log()),
-            _with_total(lambda most, total: most + total.log()),
-        ),
-    ),
-    "total-of-all-exponents": known(
-        "You return the total multiplied by exp(largest).",
-        "It has to be measured against the new largest score, as the totals that come in are.",
-        section=ONE_PASS,
-        wrong=_with_total(lambda most, total: most.exp() * total),
+    "largest-alone": known(
+        "You weight the outputs by softmax of the largest scores.",
+        "That leaves the totals out: a part with many keys near its largest score counts for more "
+        "than one with few. The totals belong into numerator and denominator.",
+        weigh=lambda outputs, totals, factors: outputs * (factors / factors.sum(0))[..., None],
+        divide=lambda outputs, summed, total: summed,
     ),
     "results-in-another-order": known(
         "You return the three in another order.",
         "The task asks for the output, then the largest score, then the total.",
         give=lambda output, largest, total: (output, total, largest),
-        shows=_in_another_order,
-    ),
-    "axes-kept": known(
-        "An axis with one entry is left over in your results.",
-        "keepdim=True, or [..., None], helps while you compute. The output is (L, d_v), the other "
-        "two are (L,).",
-        give=lambda output, largest, total: (output, largest[None], total[None]),
-        shows=_axes_kept,
-    ),
-    "output-only": known(
-        "You return the output only.",
-        "Who merges this result with another one needs its largest score and its total, too.",
-        give=lambda output, largest, total: output,
-    ),
-    "parts-not-merged": known(
-        "You return a result for each part.",
-        "The first axis counts the parts, and it has to go: the parts become one.",
-        wrong=lambda outputs, largest, totals: (outputs, largest, totals),
     ),
 }
 
 # Queries without keys tell nothing of these: what they get has many ways to go wrong.
-PLAIN = (
-    "plain-average",
-    "by-totals-alone",
-    "by-factors-alone",
-    "not-divided",
-    "corrected-the-wrong-way",
-    "total-not-corrected",
-    "largest-alone",
-    "output-weights-not-corrected",
-    "total-of-factors",
-    "divided-by-uncorrected-totals",
-    "one-largest-for-all-queries",
-    "first-two-parts",
-    "last-part-left-out",
-    "old-parts-not-corrected",
-    "divided-in-each-step",
-    "averaged-once-more",
-    "logarithm-for-the-largest",
-)
-for _id in PLAIN:
-    _shows = seen_by(MISTAKES[_id].wrong or build_merge(**MISTAKES[_id].parts))
-    MISTAKES[_id] = replace(MISTAKES[_id], shows=_shows)
+for _known in (MISTAKES, ALONE):
+    for _id, _mistake in _known.items():
+        if not _mistake.shows:
+            _answer = _mistake.wrong or build_merge(**_mistake.parts)
+            _known[_id] = replace(_mistake, shows=seen_by(_answer))
 
 TASK = Task(
     "09-merge_parts",
     build_merge(),
     merge_cases,
     returns=("the output", "the largest score", "the total"),
-    mistakes=read_again(TILES, MISTAKES),
+    mistakes=read_again(TILES, ALONE | MISTAKES),
     build=build_merge,
-    alone=(
-        "output-only",
-        "parts-not-merged",
-        "nan-without-keys",
-        "zero-by-zero",
-        "axes-kept",
-        "results-in-another-order",
-        "largest-alone",
-    ),
+    alone=tuple(ALONE),
     number=2,
 )

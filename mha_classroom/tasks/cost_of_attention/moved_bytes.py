@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import ceil
 
-from mha_classroom.checks.showing import plain_number
+from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again
 
 SAVED = "What the tiles save"
@@ -49,7 +49,6 @@ def traffic_cases(draw):
 
 def build_traffic(
     fixed=lambda tile, d_k, d_v: tile * (d_k + d_v),
-    cut=lambda tile, S: tile,
     each=lambda tile, d_k, d_v: d_k + d_v + tile,
     numbers=lambda fast_bytes, size: fast_bytes // size,
     per=lambda room, each: room // each,
@@ -61,24 +60,22 @@ def build_traffic(
     once=lambda d_k, d_v: d_k + d_v,
     again=lambda d_k, d_v: d_k + d_v,
     extra=lambda L, S: 0,
-    size=lambda b: b,
-    default=2,
     widths=lambda d_k, d_v: (d_k, d_v),
 ):
     """fixed, each: numbers in fast memory for the tile of keys, and for each query of a block.
-    cut: keys that the tile has room for. per: how many queries there is room for. queries, keys:
+    per: how many queries there is room for. queries, keys:
     how many are moved, in all and per block. once, again: numbers that are moved for each query,
     and for each key in each block. widths: what is taken for d_k and d_v."""
 
-    def moved_bytes(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=default):
+    def moved_bytes(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
         L, S, b = num_queries, num_keys, bytes_per_number
         d_k, d_v = widths(d_k, d_v)
-        room = numbers(fast_bytes, b) - fixed(cut(tile, S), d_k, d_v)
+        room = numbers(fast_bytes, b) - fixed(tile, d_k, d_v)
         block = most(L, per(room, each(tile, d_k, d_v)))
         block = least(block)
         moved = queries(L, block) * once(d_k, d_v) + extra(L, S)
         moved += blocks(L, block) * keys(S, tile) * again(d_k, d_v)
-        return moved * size(b)
+        return moved * b
 
     return moved_bytes
 
@@ -87,25 +84,18 @@ def _uncapped(L, room):
     return room
 
 
-# As most write it: a block that is larger than all queries, or has none, stays as it is.
 FREE = {"most": _uncapped, "least": lambda block: block}
 
 
-def _of_width(both):
-    """One width for both in what is moved; and in the tile that lies in fast memory."""
-    return {"once": both, "again": both}, {"fixed": lambda tile, k, v: tile * both(k, v)}
+def by_name(answer, inputs):
+    return answer(**inputs)
 
 
-def any_of(*answers):
-    """The `shows` of a mistake: a number is that of one of these answers."""
-
-    def shows(inputs, value):
-        mine = plain_number(value)
-        if mine is None or mine != mine or abs(mine) == float("inf"):
-            return False
-        return any(abs(float(mine) - float(answer(**inputs))) <= 1e-6 for answer in answers)
-
-    return shows
+def _forms(**lists):
+    """As most write it: a block that is larger than all queries, or has none, stays as it is."""
+    ((name, parts),) = lists.items()
+    choices = ({name: part} | more for part in parts for more in ({}, FREE))
+    return any_of(build_traffic, *choices, run=by_name)
 
 
 def _changed(change):
@@ -119,10 +109,6 @@ def _changed(change):
     return moved
 
 
-def _tables(count):
-    return _changed(lambda right, b, L, S, d_k, d_v, tile: right + b * count * L * S)
-
-
 def _outputs_by_tile(times):
     return _changed(
         lambda right, b, L, S, d_k, d_v, tile: right + b * L * d_v * (times * ceil(S / tile) - 1)
@@ -131,11 +117,6 @@ def _outputs_by_tile(times):
 
 def _keys_outside(right, b, L, S, d_k, d_v, tile):
     return b * (d_k + d_v) * (S + L * ceil(S / tile))
-
-
-def _small_tile(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
-    sizes = (num_queries, num_keys, d_k, d_v, min(tile, num_keys), fast_bytes, bytes_per_number)
-    return moved_bytes(*sizes)
 
 
 MISTAKES = {
@@ -160,10 +141,10 @@ MISTAKES = {
         numbers=lambda fast_bytes, size: fast_bytes,
     ),
     "last-block-forgotten": known(
-        "You count full blocks only.",
-        "Where the block does not divide the queries, a smaller one comes last, and it reads all "
-        "keys and values, too.",
-        blocks=lambda L, block: L // block,
+        "You count full blocks only, or round their number.",
+        "Where the block does not divide the queries, a smaller one comes last, however small, and "
+        "it reads all keys and values, too.",
+        **_forms(blocks=(lambda L, block: L // block, lambda L, block: round(L / block))),
     ),
     "part-of-a-block": known(
         "You multiply by queries / block, also where that is no whole number.",
@@ -185,12 +166,6 @@ MISTAKES = {
         "Room is kept for a whole tile, but only the keys that there are come from slow memory.",
         keys=lambda S, tile: -(-S // tile) * tile,
     ),
-    "tile-cut-to-the-keys": known(
-        "Where there are fewer keys than a tile has, you keep room for these only.",
-        "In this task the fast memory always has room for a whole tile of keys and values.",
-        cut=min,
-        shows=any_of(build_traffic(cut=min), build_traffic(cut=min, most=_uncapped), _small_tile),
-    ),
     "keys-read-once": known(
         "You read the keys and values once.",
         "For each block of queries all of them come again, since they do not fit into fast memory.",
@@ -201,11 +176,11 @@ MISTAKES = {
         "The queries of a block share a tile while it lies in fast memory.",
         blocks=lambda L, block: L,
     ),
-    "outputs-not-written": known(
-        "The outputs are not written in your count.",
+    "not-read-or-not-written": known(
+        "The queries are not read in your count, or the outputs are not written.",
         "What is moved is what is read and what is written.",
         section=TRAFFIC,
-        once=lambda d_k, d_v: d_k,
+        **_forms(once=(lambda d_k, d_v: d_k, lambda d_k, d_v: d_v)),
     ),
     "values-not-read": known(
         "The values are not read in your count.",
@@ -216,8 +191,7 @@ MISTAKES = {
         "You count the table of scores.",
         "In tiles, scores are made and used in fast memory. They never leave it.",
         section=TRAFFIC,
-        extra=lambda L, S: 4 * L * S,
-        shows=any_of(*(_tables(count) for count in (1, 2, 3, 4))),
+        **_forms(extra=[lambda L, S, n=n: n * L * S for n in (1, 2, 3, 4)]),
     ),
     "values-take-no-room": known(
         "The values of a tile take no room in your fast memory.",
@@ -229,101 +203,39 @@ MISTAKES = {
         "They meet each tile of keys, so they have to stay there.",
         each=lambda tile, d_k, d_v: d_v + tile,
     ),
-    "statistics-take-room": known(
-        "You keep room for the largest score and the total of each query.",
-        "They do need it. But in this task they take no room, as it says.",
-        each=lambda tile, d_k, d_v: d_k + d_v + tile + 2,
-    ),
-    "scores-and-weights-take-room": known(
-        "You keep room for two tiles of scores, perhaps for the weights, too.",
-        "The task lists what lies in fast memory: the scores of a query for one tile, once.",
-        each=lambda tile, d_k, d_v: d_k + d_v + 2 * tile,
-    ),
-    "one-width-for-both": known(
-        "You take one width for keys and values.",
-        "A key is as wide as a query, d_k, and an output as wide as a "
-        "value, d_v. The two may differ.",
-        widths=lambda d_k, d_v: (d_k, d_k),
-        shows=any_of(
-            *(
-                build_traffic(widths=widths, **free)
-                for widths in (lambda d_k, d_v: (d_k, d_k), lambda d_k, d_v: (d_v, d_v))
-                for free in ({}, FREE)
-            ),
-            *(
-                build_traffic(**(moved | more | free))
-                for moved, lain in (_of_width(lambda k, v: 2 * k), _of_width(lambda k, v: 2 * v))
-                for more in ({}, lain)
-                for free in ({}, FREE)
-            ),
-        ),
-    ),
-    "two-bytes-always": known(
-        "You reckon with 2 bytes a number, whatever bytes_per_number is.",
-        "2 is only its default.",
-        numbers=lambda fast_bytes, size: fast_bytes // 2,
-        size=lambda b: 2,
-    ),
-    "two-bytes-at-the-end": known(
-        "You multiply by 2 at the end, whatever bytes_per_number is.",
-        "2 is only its default.",
-        size=lambda b: 2,
-    ),
-    "two-bytes-in-fast-memory": known(
-        "You divide the fast memory by 2, whatever bytes_per_number is.",
-        "2 is only its default.",
-        numbers=lambda fast_bytes, size: fast_bytes // 2,
-    ),
-    "block-of-a-fraction": known(
-        "Your block has a fraction of a query.",
-        "Room for 2.9 queries is room for 2. And how many blocks there are comes from that whole "
-        "number.",
-        per=lambda room, each: room / each,
-        shows=any_of(
-            *(
-                build_traffic(numbers=numbers, per=lambda room, each: room / each, most=most)
-                for numbers in (lambda fast, size: fast / size, lambda fast, size: fast // size)
-                for most in (min, _uncapped)
+    "more-takes-room": known(
+        "You keep room for more than the task lists: for the largest score and the total of each "
+        "query, or for weights beside the scores.",
+        "They may need it. But here only queries, outputs, scores and a tile lie in fast memory.",
+        **_forms(
+            each=(
+                lambda tile, d_k, d_v: d_k + d_v + tile + 2,
+                lambda tile, d_k, d_v: d_k + d_v + 2 * tile,
             )
         ),
-    ),
-    "blocks-rounded": known(
-        "You round the number of blocks to the nearest whole number.",
-        "A smaller block at the end counts, too, however small it is.",
-        blocks=lambda L, block: round(L / block),
     ),
     "block-rounded-up": known(
         "You round the number of queries in a block up.",
         "Then the last of them does not fit into fast memory.",
         per=lambda room, each: -(-room // each),
     ),
-    "one-query-too-few": known(
-        "Where the queries of a block fill the fast memory exactly, you take one fewer.",
-        "What fits exactly fits.",
-        per=lambda room, each: (room - 1) // each,
-    ),
     "one-block-too-many": known(
         "You count one block more than the full ones, also where none is left over.",
         "If the block divides the queries, there is no smaller one at the end.",
         blocks=lambda L, block: L // block + 1,
     ),
-    "queries-not-read": known(
-        "The queries are not read in your count.",
-        "What is moved is what is read and what is written.",
+    "outputs-moved-again": known(
+        "You move the outputs more than once: you read them, too, or move them with each tile.",
+        "An output starts with zeros in fast memory and stays there until the last tile. It is "
+        "written once, at the end.",
         section=TRAFFIC,
-        once=lambda d_k, d_v: d_v,
-    ),
-    "outputs-moved-twice": known(
-        "You move the outputs twice, perhaps because you read them, too.",
-        "An output starts with zeros in fast memory and is written once, at the end.",
-        section=TRAFFIC,
-        once=lambda d_k, d_v: d_k + 2 * d_v,
-    ),
-    "outputs-moved-with-each-tile": known(
-        "You move the outputs with each tile of keys.",
-        "They stay in fast memory until the last tile. That is why they take room there.",
-        wrong=_outputs_by_tile(1),
-        shows=any_of(_outputs_by_tile(1), _outputs_by_tile(2)),
+        wrong=build_traffic(once=lambda d_k, d_v: d_k + 2 * d_v),
+        shows=like(
+            build_traffic(once=lambda d_k, d_v: d_k + 2 * d_v),
+            _outputs_by_tile(1),
+            _outputs_by_tile(2),
+            run=by_name,
+        ),
     ),
     "loops-exchanged": known(
         "You read the keys once, and the queries and outputs again for each tile of keys.",
@@ -341,51 +253,52 @@ MISTAKES = {
         "One tile at a time lies in fast memory. In the end each block has seen all keys.",
         keys=lambda S, tile: tile,
     ),
-    "tiles-for-keys": known(
-        "You multiply by the number of tiles where keys are counted.",
-        "Each key and each value of a tile is read.",
-        keys=lambda S, tile: -(-S // tile),
-    ),
-    "another-unit": known(
-        "You return kilobytes or bits.",
-        "The task asks for bytes.",
-        wrong=_changed(lambda right, *_: right / 1000),
-        shows=any_of(
-            *(
-                _changed(lambda right, *_, by=by: right * by)
-                for by in (1 / 1000, 1 / 1024, 8, 1 / 10**6, 1 / 2**20)
-            )
-        ),
-    ),
     "queries-and-keys-exchanged": known(
         "You take the number of queries for that of keys, and the other way round.",
         "Queries come in blocks, and each block reads all keys.",
         wrong=lambda L, S, d_k, d_v, tile, fast, b=2: moved_bytes(S, L, d_k, d_v, tile, fast, b),
     ),
-    "numbers-not-bytes": known(
-        "You return how many numbers are moved.",
-        "Each of them takes bytes_per_number bytes.",
-        size=lambda b: 1,
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "one-width-for-both": known(
+        "You take one width for keys and values.",
+        "A key is as wide as a query, d_k, and an output as wide as a value, d_v. They may differ.",
+        widths=lambda d_k, d_v: (d_k, d_k),
+        shows=like(
+            *(
+                build_traffic(**(moved | more))
+                for moved in (
+                    {"widths": lambda d_k, d_v: (d_k, d_k)},
+                    {"widths": lambda d_k, d_v: (d_v, d_v)},
+                    dict.fromkeys(("once", "again"), lambda d_k, d_v: 2 * d_k),
+                    dict.fromkeys(("once", "again"), lambda d_k, d_v: 2 * d_v),
+                )
+                for more in ({}, FREE)
+            ),
+            run=by_name,
+        ),
     ),
-    "default-of-4": known(
-        "A number takes 4 bytes in your function if nothing is said.",
-        "The default of the task is 2, as in float16.",
-        default=4,
+    "block-of-a-fraction": known(
+        "Your block has a fraction of a query.",
+        "Room for 2.9 queries is room for 2. And how many blocks there are comes from that whole "
+        "number.",
+        per=lambda room, each: room / each,
     ),
 }
 
 for _id, _mistake in MISTAKES.items():
-    if _mistake.parts and not _mistake.shows and "default" not in _mistake.parts:
-        _parts = _mistake.parts
-        _shows = any_of(build_traffic(**_parts), build_traffic(**(_parts | FREE)))
-        MISTAKES[_id] = replace(_mistake, shows=_shows)
+    if _mistake.parts and not _mistake.shows:
+        _forms_of_it = (build_traffic(**(_mistake.parts | more)) for more in ({}, FREE))
+        MISTAKES[_id] = replace(_mistake, shows=like(*_forms_of_it, run=by_name))
 
 TASK = Task(
     "09-moved_bytes",
     moved_bytes,
     traffic_cases,
-    mistakes=read_again(SAVED, MISTAKES),
+    mistakes=read_again(SAVED, MISTAKES | ALONE),
     build=build_traffic,
-    alone=("one-width-for-both", "tile-cut-to-the-keys", "block-of-a-fraction"),
+    alone=tuple(ALONE),
     number=4,
 )

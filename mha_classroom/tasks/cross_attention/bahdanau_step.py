@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.forms import FILLS, like
+from mha_classroom.checks.forms import FILLS, any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 ONE_VECTOR = "One vector for the whole sentence"
@@ -68,45 +68,28 @@ def build_step(
     weigh=lambda scores: scores.softmax(-1),
     after=lambda weights, keep: weights,
     values=lambda states, ready_keys: states,
-    give=lambda context, weights: (context, weights),
-    bring=lambda weights, states: (weights[:, None] @ states)[:, 0],
-    project=torch.matmul,
 ):
     def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
-        scores = join(project(state, W_q)[:, None], ready_keys) @ last(w_v) * scale(len(w_v))
+        scores = join((state @ W_q)[:, None], ready_keys) @ last(w_v) * scale(len(w_v))
         S = scores.shape[1]
         seen = keep(torch.arange(S), lens(valid_lens, S)[:, None])
         weights = after(
             weigh(scores.masked_fill(~seen, fill)), torch.arange(S) < valid_lens[:, None]
         )
-        return give(bring(weights, values(states, ready_keys)), weights)
+        return (weights[:, None] @ values(states, ready_keys))[:, 0], weights
 
     return bahdanau_step
 
 
-def _no_axis(turned):
-    def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
-        q = state @ W_q
-        sums = ready_keys + q if turned else q + ready_keys
-        return step_of_scores(torch.tanh(sums) @ w_v, states, valid_lens)
-
-    return bahdanau_step
+def _no_axis(state, ready_keys, states, valid_lens, W_q, w_v):
+    scores = torch.tanh(state @ W_q + ready_keys) @ w_v
+    return step_of_scores(scores, states, valid_lens)
 
 
 def step_of_scores(scores, states, valid_lens):
     hidden = torch.arange(scores.shape[1]) >= valid_lens[:, None]
     weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
     return (weights[:, None] @ states)[:, 0], weights
-
-
-def _scores_too(fill):
-    def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
-        scores = torch.tanh((state @ W_q)[:, None] + ready_keys) @ w_v
-        hidden = torch.arange(scores.shape[1]) >= valid_lens[:, None]
-        context = step_of_scores(scores, states, valid_lens)[0]
-        return context, scores if fill is None else scores.masked_fill(hidden, fill)
-
-    return bahdanau_step
 
 
 def _tanh_of_the_score(state, ready_keys, states, valid_lens, W_q, w_v):
@@ -119,30 +102,6 @@ def _widths(inputs):
     sizes = {*inputs["ready_keys"].shape[1:], inputs["state"].shape[1], inputs["states"].shape[2]}
     factors = {size**-power for size in sizes for power in (0.5, 1)}
     return [build_step(scale=lambda h, by=by: by) for by in factors]
-
-
-def _powers(scores):
-    """A softmax that takes powers of the scores as they are."""
-    powers = scores.exp()
-    return powers / powers.sum(-1, keepdim=True)
-
-
-def _right_but_for_nan(inputs, value):
-    """Whether a result is right, and NaN where scores are too large for exp, or too low."""
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        return False
-    for right, made in zip(bahdanau_step(*inputs.values()), value, strict=True):
-        if not torch.is_tensor(made) or made.shape != right.shape:
-            return False
-        nan = made.isnan().any(-1)
-        if not torch.allclose(made[~nan].to(right), right[~nan], rtol=1e-4, atol=1e-5):
-            return False
-    scores = step_stages(inputs)["the scores"].abs().amax(-1)
-    return not bool((value[1].isnan().any(-1) & (scores < 700)).any())
-
-
-def _texts_mixed(weights, states):
-    return torch.einsum("bs,csd->bd", weights, states)
 
 
 STEP = {
@@ -159,37 +118,16 @@ STEP = {
         "takes out again. What does the tanh of lesson 1's score bend?",
         join=lambda q, k: torch.tanh(q) + torch.tanh(k),
     ),
-    "w_v-forgotten": known(
-        "You add up the numbers behind the tanh, or average them: w_v has no effect.",
-        "w_v says how much each of them counts in the score.",
-        last=torch.ones_like,
-        shows=like(
-            build_step(last=torch.ones_like),
-            build_step(last=torch.ones_like, scale=lambda h: 1 / h),
-        ),
-    ),
     "multiplied": known(
         "You multiply query and key, feature by feature.",
         "This attention is called additive. What happens to the two before the tanh?",
-        join=lambda q, k: torch.tanh(q * k),
-        shows=like(
-            build_step(join=lambda q, k: torch.tanh(q * k)),
-            build_step(join=torch.mul),
-            build_step(join=torch.mul, last=torch.ones_like),
-            build_step(join=torch.mul, last=torch.ones_like, scale=lambda h: h**-0.5),
+        **any_of(
+            build_step,
+            {"join": lambda q, k: torch.tanh(q * k)},
+            {"join": torch.mul},
+            {"join": torch.mul, "last": torch.ones_like},
+            {"join": torch.mul, "last": torch.ones_like, "scale": lambda h: h**-0.5},
         ),
-    ),
-    "w_v-inside-the-tanh": known(
-        "You multiply by w_v before the tanh, and add up what comes out.",
-        "The tanh is taken of the sums of query and key. w_v weighs what comes out of it.",
-        wrong=lambda state, ready_keys, states, valid_lens, W_q, w_v: step_of_scores(
-            torch.tanh(((state @ W_q)[:, None] + ready_keys) * w_v).sum(-1), states, valid_lens
-        ),
-    ),
-    "subtracted": known(
-        "You subtract the keys from the query.",
-        "This attention is called additive.",
-        join=lambda q, k: torch.tanh(q - k),
     ),
     "scaled": known(
         "You divide the scores by a width or its square root.",
@@ -210,17 +148,48 @@ STEP = {
         section=MASKS,
         keep=torch.le,
     ),
-    "mask-inverted": known(
-        "The padding is seen, and the real states are hidden.",
-        "masked_fill writes where its mask is True: are those the places that may be seen?",
-        section=MASKS,
-        keep=torch.ge,
-    ),
     "scores-0": known(
         "You set the scores of padding to 0.",
         "exp(0) is 1, so padding still gets a share.",
         section=MASKS,
         fill=0.0,
+    ),
+    "no-axis-for-the-states": known(
+        "The projected state has no axis for the states of the source: (B, num_hiddens) is added "
+        "to (B, S, num_hiddens).",
+        "Axes are matched from the right, so B meets S. The same query goes to every key of its "
+        "sequence.",
+        wrong=_no_axis,
+    ),
+    "tanh-of-the-score": known(
+        "You take the tanh of the score, after the product with w_v.",
+        "Then a score lies between -1 and 1, and the state hardly matters. The tanh is taken of "
+        "each number of the sum, and w_v weighs these.",
+        wrong=_tanh_of_the_score,
+    ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "w_v-forgotten": known(
+        "You add up the numbers behind the tanh, or average them: w_v has no effect.",
+        "w_v says how much each of them counts in the score.",
+        **any_of(
+            build_step,
+            {"last": torch.ones_like},
+            {"last": torch.ones_like, "scale": lambda h: 1 / h},
+        ),
+    ),
+    "subtracted": known(
+        "You subtract the keys from the query.",
+        "This attention is called additive.",
+        join=lambda q, k: torch.tanh(q - k),
+    ),
+    "mask-inverted": known(
+        "The padding is seen, and the real states are hidden.",
+        "masked_fill writes where its mask is True: are those the places that may be seen?",
+        section=MASKS,
+        keep=torch.ge,
     ),
     "mask-after-softmax": known(
         "You hide padding after the softmax: the weights of a sequence do not sum to 1.",
@@ -250,146 +219,21 @@ STEP = {
         "-100 is low among scores around 0. Scores may be large here, and negative. Which number "
         "is below every score?",
         section=MASKS,
-        fill=-100.0,
-        shows=like(*(build_step(fill=fill) for fill in FILLS)),
+        **any_of(build_step, fill=FILLS),
     ),
-    "powers-too-large": known(
-        "Your softmax takes exp of the scores as they are, and it overflows or sums to 0.",
-        "exp of 1000 is inf, of -1000 it is 0, and inf / inf and 0 / 0 are NaN. What can be "
-        "taken off all scores of a row without changing its weights (lesson 1)?",
-        weigh=_powers,
-        shows=_right_but_for_nan,
-    ),
-    "no-axis-for-the-states": known(
-        "The projected state has no axis for the states of the source: (B, num_hiddens) is added "
-        "to (B, S, num_hiddens).",
-        "Axes are matched from the right, so B meets S. The same query goes to every key of its "
-        "sequence.",
-        wrong=_no_axis(False),
-    ),
-    "no-axis-for-the-states-turned": known(
-        "The projected state has no axis for the states of the source: (B, num_hiddens) is added "
-        "to (B, S, num_hiddens).",
-        "Axes are matched from the right, so B meets S. The same query goes to every key of its "
-        "sequence.",
-        wrong=_no_axis(True),
-    ),
-    "tanh-of-the-score": known(
-        "You take the tanh of the score, after the product with w_v.",
-        "Then a score lies between -1 and 1, and the state hardly matters. The tanh is taken of "
-        "each number of the sum, and w_v weighs these.",
-        wrong=_tanh_of_the_score,
-    ),
-    "sigmoid-for-tanh": known(
-        "You take a sigmoid where the score has a tanh.",
-        "Both bend, and they do not give the same numbers: one lies between 0 and 1, the other "
-        "between -1 and 1.",
-        join=lambda q, k: torch.sigmoid(q + k),
-    ),
-    "relu-for-tanh": known(
-        "You take a ReLU where the score has a tanh.",
-        "The task names the function.",
-        join=lambda q, k: torch.relu(q + k),
-    ),
-    "first-state-for-all": known(
-        "Every sequence asks with the state of the first.",
-        "Each sequence of the batch has its own decoder state.",
-        join=lambda q, k: torch.tanh(q[:1] + k),
-    ),
-    "W_q-transposed": known(
-        "You multiply by the transpose of W_q.",
-        "W_q is (query_size, num_hiddens): a row of the state times W_q has num_hiddens numbers.",
-        project=lambda state, W_q: state @ W_q.T,
-    ),
-    "state-not-projected": known(
-        "You add the state itself: W_q has no effect.",
-        "State and keys have other widths in general. The query is the state times W_q.",
-        project=lambda state, W_q: state,
-    ),
-    "keys-projected-again": known(
-        "You multiply the keys by W_q.",
-        "They are ready: they have been projected, by a matrix of their own.",
-        wrong=lambda state, ready_keys, states, valid_lens, W_q, w_v: bahdanau_step(
-            state, ready_keys @ W_q, states, valid_lens, W_q, w_v
+    "another-function": known(
+        "You take a sigmoid or a ReLU where the score has a tanh.",
+        "They bend, too, and do not give the same numbers. The task names the function.",
+        **any_of(
+            build_step,
+            join=(lambda q, k: torch.sigmoid(q + k), lambda q, k: torch.relu(q + k)),
         ),
-    ),
-    "one-state-too-few": known(
-        "Each sequence lacks the last of its states.",
-        "A length of 3 allows states 0, 1 and 2.",
-        section=MASKS,
-        keep=lambda places, lens: places < lens - 1,
     ),
     "first-length-for-all": known(
         "Every sequence gets the length of the first.",
         "Each source has its own length.",
         section=MASKS,
         lens=lambda valid_lens, S: valid_lens[:1].expand(len(valid_lens)),
-    ),
-    "texts-mixed": known(
-        "Your context adds up the states of all sequences of the batch.",
-        "A row of weights belongs to the states of the same sequence. In an einsum the axis of "
-        "the batch has one letter, wherever it stands.",
-        bring=_texts_mixed,
-    ),
-    "mean-of-the-states": known(
-        "Your context is the plain mean of the states, or their sum: the weights have no effect "
-        "on it.",
-        "Each state counts as much as its weight says.",
-        bring=lambda weights, states: states.mean(1),
-        shows=like(
-            build_step(bring=lambda weights, states: states.mean(1)),
-            build_step(bring=lambda weights, states: states.sum(1)),
-        ),
-    ),
-    "best-state": known(
-        "Your context is the state of the largest weight alone.",
-        "The context is an average of all states: each counts as much as its weight says.",
-        bring=lambda weights, states: states[torch.arange(len(states)), weights.argmax(1)],
-    ),
-    "scores-returned": known(
-        "You return the scores in place of the weights.",
-        "Asked for are the weights: what the softmax makes of the scores.",
-        wrong=_scores_too(-torch.inf),
-        shows=like(*(_scores_too(fill) for fill in (-torch.inf, -1e9, -1e6, None))),
-    ),
-    "axes-squeezed": known(
-        "`squeeze` takes away every axis of length 1: that of a batch of one, too.",
-        "Say which axis is to go: squeeze(1), or [:, 0].",
-        give=lambda context, weights: (context.squeeze(), weights),
-        shows=like(
-            build_step(give=lambda context, weights: (context.squeeze(), weights)),
-            build_step(give=lambda context, weights: (context.squeeze(), weights.squeeze())),
-            build_step(give=lambda context, weights: (context, weights.squeeze())),
-        ),
-    ),
-    "weights-with-an-axis": known(
-        "Your weights have an axis of length 1 too many.",
-        "One step has one query for each sequence. The weights are (B, S).",
-        give=lambda context, weights: (context, weights[:, None]),
-        shows=like(
-            build_step(give=lambda context, weights: (context, weights[:, None])),
-            build_step(give=lambda context, weights: (context, weights[..., None])),
-        ),
-    ),
-    "axes-left": known(
-        "Your context and your weights have an axis of length 1 too many.",
-        "One step has one query for each sequence. The results are (B, d) and (B, S).",
-        give=lambda context, weights: (context[:, None], weights[:, None]),
-    ),
-    "only-the-context": known(
-        "You return the context alone.",
-        "Asked for are the context and the weights, in this order.",
-        give=lambda context, weights: context,
-    ),
-    "weights-first": known(
-        "You return the weights first.",
-        "Asked for are the context and the weights, in this order.",
-        give=lambda context, weights: (weights, context),
-    ),
-    "axis-left": known(
-        "Your context has an axis of length 1 too many.",
-        "One step has one query for each sequence. The result is (B, d).",
-        give=lambda context, weights: (context[:, None], weights),
     ),
 }
 
@@ -398,36 +242,10 @@ TASK = Task(
     bahdanau_step,
     step_cases,
     returns=("the context", "the weights"),
-    mistakes=read_again(ONE_VECTOR, STEP),
+    mistakes=read_again(ONE_VECTOR, STEP | ALONE),
     build=build_step,
     stages=step_stages,
-    alone=(
-        "only-the-context",
-        "weights-first",
-        "axis-left",
-        "keys-for-values",
-        "mask-inverted",
-        "mask-after-softmax",
-        "softmax-over-the-batch",
-        "scores-for-weights",
-        "subtracted",
-        "w_v-forgotten",
-        "fill-not-low-enough",
-        "powers-too-large",
-        "sigmoid-for-tanh",
-        "relu-for-tanh",
-        "first-state-for-all",
-        "W_q-transposed",
-        "state-not-projected",
-        "one-state-too-few",
-        "first-length-for-all",
-        "texts-mixed",
-        "mean-of-the-states",
-        "best-state",
-        "axes-squeezed",
-        "weights-with-an-axis",
-        "axes-left",
-    ),
+    alone=tuple(ALONE),
     forbidden=("mha_course.attention.AdditiveAttention",),
     number=1,
 )

@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from mha_classroom.checks.forms import FILLS, like
+from mha_classroom.checks.forms import FILLS, any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 WRITING = "Writing, one token at a time"
@@ -74,7 +74,6 @@ def build_beam(
     choose=lambda every, K: every.topk(K),
     which=lambda indices, V, K: (indices // V, indices % V),
     give=unchanged,
-    place=unchanged,
     ready=lambda scores, ended, pad: scores,
     joined=lambda every: every.flatten(1),
     sums=lambda every, ended: every,
@@ -89,7 +88,7 @@ def build_beam(
         K, V = scores.shape[1:]
         new = logs(ready(scores, ended, pad))
         of_ended = new.clone() if others is None else torch.full_like(new, others)
-        of_ended[..., place(pad)] = new[..., pad] if pads is None else pads
+        of_ended[..., pad] = new[..., pad] if pads is None else pads
         new = torch.where(end(ended)[..., None], of_ended, new)
         best = choose(joined(sums(add(totals, new), ended)), K)
         beams, tokens = which(best[1], V, K)
@@ -120,17 +119,8 @@ def _in_order_of_beams(every, K):
     return every.gather(1, places), places
 
 
-def _over_all(scores):
-    return scores.flatten(1).log_softmax(-1).reshape(scores.shape)
-
-
 def _worst(every, K):
     return every.nan_to_num(neginf=torch.inf).topk(K, largest=False)
-
-
-def _sorted(every, K, descending):
-    best = every.sort(1, descending=descending)
-    return best.values[:, :K], best.indices[:, :K]
 
 
 def _log_of_softmax(least, add):
@@ -144,7 +134,7 @@ def _log_of_softmax(least, add):
 
 
 LOGS = [
-    {"logs": _log_of_softmax(least, add)}
+    _log_of_softmax(least, add)
     for least in (0.0, *(10.0**-n for n in (*range(3, 21), 30, 37, 45, 300)))
     for add in (True, False)
 ]
@@ -171,16 +161,6 @@ TOO_LITTLE = [
 ]
 
 
-def _texts_compete(totals, scores, ended, pad):
-    B, K, V = scores.shape
-    every = build_beam(choose=lambda every, K: (every, every), which=lambda i, V, K: (i, i))(
-        totals, scores, ended, pad
-    )[0]
-    best = every.flatten().topk(B * K)
-    places = best.indices.reshape(B, K)
-    return best.values.reshape(B, K), places // V, places % V
-
-
 def _of_probabilities(totals, scores, ended, pad):
     values, beams, tokens = beam_step(totals, scores, ended, pad)
     return values.exp(), beams, tokens
@@ -200,17 +180,6 @@ def _products(finish, late=False):
         return values, best.indices // V, best.indices % V
 
     return beam_step
-
-
-def _no_axis(totals, scores, ended, pad):
-    B, K, V = scores.shape
-    logs = build_beam(add=lambda totals, logs: logs, joined=unchanged, choose=_as_it_is)
-    best = (totals + logs(totals, scores, ended, pad)[0]).view(B, K * V).topk(K)
-    return best.values, best.indices // V, best.indices % V
-
-
-def _as_it_is(every, K):
-    return every, torch.zeros_like(every).long()
 
 
 def _columns_first(every):
@@ -237,11 +206,6 @@ def _costs_taken_back(totals, scores, ended, pad):
     return torch.where(over, totals.gather(1, beams), values), beams, tokens.masked_fill(over, pad)
 
 
-def _all_forms(choices):
-    """The parts of the first of several forms of a mistake, and whether a result is of one."""
-    return {"shows": like(*(build_beam(**parts) for parts in choices)), **choices[0]}
-
-
 BEAM = {
     "scores-added": known(
         "You add the scores as they are.",
@@ -254,31 +218,6 @@ BEAM = {
         "A text's probability is a product. Which of its logarithms is a sum?",
         logs=lambda scores: scores.softmax(-1),
     ),
-    "softmax-over-all-beams": known(
-        "Your softmax runs over the tokens of all beams together.",
-        "Each beam has its own next token: its probabilities sum to 1.",
-        logs=_over_all,
-    ),
-    "softmax-over-beams": known(
-        "Your softmax runs over the beams, or over the texts of the batch.",
-        "For each beam, the probabilities of all tokens sum to 1.",
-        **_all_forms(
-            [
-                {"logs": lambda scores: scores.log_softmax(1)},
-                {"logs": lambda scores: scores.log_softmax(0)},
-            ]
-        ),
-    ),
-    "totals-forgotten": known(
-        "What came before has no effect: the totals are not added.",
-        "A beam that was unlikely so far stays so, however sure it is of the next token.",
-        add=lambda totals, logs: logs,
-    ),
-    "totals-multiplied": known(
-        "You multiply totals and logarithms.",
-        "Probabilities are multiplied. What do their logarithms do?",
-        add=lambda totals, logs: totals[..., None] * logs,
-    ),
     "ended-goes-on": known(
         "A beam that has ended goes on writing.",
         "Its only next token is padding, and that costs nothing.",
@@ -289,10 +228,57 @@ BEAM = {
         "The text is complete, and its probability does not change any more.",
         pads=None,
     ),
+    "probabilities-returned": known(
+        "You return probabilities.",
+        "Totals are logarithms, those that you return as those that you got.",
+        wrong=_of_probabilities,
+        shows=like(_of_probabilities, _products(unchanged)),
+    ),
+    "logarithm-at-the-end": known(
+        "You multiply probabilities, and take the logarithm at the end.",
+        "A probability of e to the power of -2000 is too small for any number: it becomes 0, and "
+        "its logarithm -inf. Add logarithms instead.",
+        wrong=_products(torch.log),
+        shows=like(_products(torch.log), _products(torch.log, late=True)),
+    ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "softmax-over-beams": known(
+        "Your softmax runs over the beams, over the texts, or over the tokens of all beams "
+        "together.",
+        "Each beam has its own next token: its probabilities sum to 1.",
+        **any_of(
+            build_beam,
+            logs=(
+                lambda scores: scores.flatten(1).log_softmax(-1).reshape(scores.shape),
+                lambda scores: scores.log_softmax(1),
+                lambda scores: scores.log_softmax(0),
+            ),
+        ),
+    ),
+    "totals-forgotten": known(
+        "What came before has no effect: the totals are not added.",
+        "A beam that was unlikely so far stays so, however sure it is of the next token.",
+        add=lambda totals, logs: logs,
+    ),
+    "totals-not-added": known(
+        "You multiply the totals, subtract them, or add them as probabilities.",
+        "Probabilities are multiplied. What do their logarithms do?",
+        **any_of(
+            build_beam,
+            add=(
+                lambda totals, logs: totals[..., None] * logs,
+                lambda totals, logs: logs - totals[..., None],
+                lambda totals, logs: totals.exp()[..., None] + logs,
+            ),
+        ),
+    ),
     "ended-is-dropped": known(
         "A beam that has ended is never chosen again.",
         "It may be the best text of all. It stays among the candidates, with one token: padding.",
-        **_all_forms([{"pads": -1e9}, {"pads": -torch.inf}]),
+        **any_of(build_beam, pads=(-1e9, -torch.inf)),
     ),
     "ended-may-write-others": known(
         "A beam that has ended may choose other tokens besides padding.",
@@ -304,70 +290,17 @@ BEAM = {
         "Then one complete text takes several places, as several texts.",
         others=0.0,
     ),
-    "padding-is-0": known(
-        "You take token 0 for padding.",
-        "The argument pad says which token is padding.",
-        place=lambda pad: 0,
-    ),
     "log-of-softmax": known(
         "You take the logarithm of a softmax, or of what you keep from becoming 0.",
         "Where scores are far apart a probability is too small for any number, and its logarithm "
         "is -inf or whatever you put there. Is there a function that makes both steps in one?",
-        **_all_forms(LOGS),
+        **any_of(build_beam, logs=LOGS),
     ),
     "other-tokens-cost-too-little": known(
         "A beam that has ended may write other tokens than padding, at a price that is too low.",
         "If the next beam is 30,000 behind, -100 is a bargain. The candidate is not to exist: "
         "which logarithm does a probability of 0 have?",
-        **_all_forms(TOO_LITTLE),
-    ),
-    "ended-inverted": known(
-        "The beams that have not ended are treated as ended, and the reverse.",
-        "torch.where takes its first value where the condition is True.",
-        end=torch.logical_not,
-    ),
-    "totals-along-the-tokens": known(
-        "You add the totals along the axis of the tokens: (B, 1, K) and (B, K, V).",
-        "Each beam has one total for all of its tokens. Which axis does it lack?",
-        add=lambda totals, logs: totals[:, None] + logs,
-    ),
-    "totals-along-the-tokens-turned": known(
-        "You add the totals along the axis of the tokens: (B, 1, K) and (B, K, V).",
-        "Each beam has one total for all of its tokens. Which axis does it lack?",
-        add=lambda totals, logs: logs + totals[:, None],
-    ),
-    "totals-without-axis": known(
-        "Your totals have no axis for the tokens: (B, K) is added to (B, K, V).",
-        "Axes are matched from the right, so K meets V. Each beam has one total for all of its "
-        "tokens.",
-        add=lambda totals, logs: totals + logs,
-    ),
-    "totals-without-axis-turned": known(
-        "Your totals have no axis for the tokens: (B, K) is added to (B, K, V).",
-        "Axes are matched from the right, so K meets V. Each beam has one total for all of its "
-        "tokens.",
-        add=lambda totals, logs: logs + totals,
-    ),
-    "totals-without-axis-in-view": known(
-        "Your totals have no axis for the tokens: (B, K) is added to (B, K, V).",
-        "Axes are matched from the right, so K meets V. Each beam has one total for all of its "
-        "tokens.",
-        wrong=_no_axis,
-    ),
-    "totals-as-probabilities": known(
-        "You add the totals as probabilities.",
-        "They are logarithms, and the sum is one of logarithms.",
-        add=lambda totals, logs: totals.exp()[..., None] + logs,
-    ),
-    "totals-subtracted": known(
-        "You subtract the totals.",
-        "The logarithm of a product is the sum of the logarithms.",
-        add=lambda totals, logs: logs - totals[..., None],
-    ),
-    "totals-averaged": known(
-        "You divide the new totals by 2, as if they were means.",
-        "A total is a sum over the tokens, and the length of a text does not matter here.",
-        add=lambda totals, logs: (totals[..., None] + logs) / 2,
+        **any_of(build_beam, *TOO_LITTLE),
     ),
     "softmax-of-the-sums": known(
         "You take the softmax after the totals have been added, over all candidates of a text.",
@@ -389,40 +322,12 @@ BEAM = {
         after=_tokens_replaced,
         shows=like(build_beam(end=torch.zeros_like, after=_tokens_replaced), _costs_taken_back),
     ),
-    "texts-compete": known(
-        "All texts of the batch compete for the same places.",
-        "Each text keeps its own K beams: one row of K · V candidates for each.",
-        wrong=_texts_compete,
-    ),
-    "probabilities-returned": known(
-        "You return probabilities.",
-        "Totals are logarithms, those that you return as those that you got.",
-        wrong=_of_probabilities,
-        shows=like(_of_probabilities, _products(unchanged)),
-    ),
-    "logarithm-at-the-end": known(
-        "You multiply probabilities, and take the logarithm at the end.",
-        "A probability of e to the power of -2000 is too small for any number: it becomes 0, and "
-        "its logarithm -inf. Add logarithms instead.",
-        wrong=_products(torch.log),
-        shows=like(_products(torch.log), _products(torch.log, late=True)),
-    ),
-    "worst-first": known(
-        "You return the K best with the worst of them first.",
-        "The best comes first.",
-        give=lambda found: tuple(X.flip(1) for X in found),
-    ),
     "tokens-before-beams": known(
         "You line the candidates up token by token, and read the places as if it were beam by "
         "beam.",
         "Where V and K come in this order, K places belong to each token. Which of the two does "
         "// find then?",
         joined=_columns_first,
-    ),
-    "beams-as-fractions": known(
-        "Your beams are fractions: / gives them.",
-        "The number of a beam is a whole number. // gives one.",
-        which=lambda indices, V, K: (indices / V, indices % V),
     ),
     "best-of-each-beam": known(
         "You take the best token of each beam.",
@@ -438,33 +343,28 @@ BEAM = {
     "worst": known(
         "You take the lowest totals.",
         "Logarithms of probabilities are negative, and the largest is the best.",
-        choose=_worst,
-        shows=like(
-            build_beam(choose=_worst),
-            build_beam(choose=lambda every, K: every.topk(K, largest=False)),
-            build_beam(choose=lambda every, K: _sorted(every, K, descending=False)),
-        ),
+        **any_of(build_beam, choose=(_worst, lambda every, K: every.topk(K, largest=False))),
     ),
     "divided-by-beams": known(
-        "You divide the place by the number of beams to find out which beam it is.",
-        "Flattened, there are V places for each beam.",
-        which=lambda indices, V, K: (indices // K, indices % K),
-        shows=like(
-            build_beam(which=lambda indices, V, K: (indices // K, indices % K)),
-            build_beam(which=lambda indices, V, K: (indices // K, indices % V)),
-            build_beam(which=lambda indices, V, K: (indices // V, indices % K)),
-            build_beam(which=lambda indices, V, K: (indices % K, indices // K)),
+        "You make the beam and the token out of the place in a wrong way: the number of beams is "
+        "not what you divide by.",
+        "Flattened, there are V places for each beam. // V finds the beam, and what is left of the "
+        "place without the beam is the token.",
+        **any_of(
+            build_beam,
+            which=(
+                lambda indices, V, K: (indices // K, indices % K),
+                lambda indices, V, K: (indices // K, indices % V),
+                lambda indices, V, K: (indices // V, indices % K),
+                lambda indices, V, K: (indices % K, indices // K),
+                lambda indices, V, K: (indices // V, indices),
+            ),
         ),
     ),
     "beams-and-tokens-swapped": known(
         "Beams and tokens have changed places in your result.",
         "First come the totals, then the beams, then the tokens.",
         give=lambda found: (found[0], found[2], found[1]),
-    ),
-    "places-for-tokens": known(
-        "Your tokens are places among all K · V candidates.",
-        "A place says beam and token at once. What is left of it without the beam?",
-        which=lambda indices, V, K: (indices // V, indices),
     ),
 }
 
@@ -473,39 +373,9 @@ TASK = Task(
     beam_step,
     beam_cases,
     returns=("the totals", "the beams", "the tokens"),
-    mistakes=read_again(WRITING, BEAM),
+    mistakes=read_again(WRITING, BEAM | ALONE),
     build=build_beam,
     stages=beam_stages,
-    alone=(
-        "worst",
-        "divided-by-beams",
-        "beams-and-tokens-swapped",
-        "places-for-tokens",
-        "in-the-order-of-beams",
-        "totals-multiplied",
-        "softmax-over-beams",
-        "ended-is-dropped",
-        "ended-may-write-others",
-        "ended-all-free",
-        "padding-is-0",
-        "totals-forgotten",
-        "best-of-each-beam",
-        "log-of-softmax",
-        "other-tokens-cost-too-little",
-        "ended-inverted",
-        "totals-along-the-tokens",
-        "totals-along-the-tokens-turned",
-        "totals-without-axis",
-        "totals-without-axis-turned",
-        "totals-as-probabilities",
-        "totals-subtracted",
-        "totals-averaged",
-        "softmax-of-the-sums",
-        "ended-total-lost",
-        "ended-mended-afterwards",
-        "worst-first",
-        "tokens-before-beams",
-        "beams-as-fractions",
-    ),
+    alone=tuple(ALONE),
     number=6,
 )

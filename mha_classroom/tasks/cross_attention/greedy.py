@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from mha_classroom.checks.forms import like
+from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cross_attention.runs import run_greedy
 
@@ -60,42 +60,33 @@ def build_greedy(
     late=False,
     remember=torch.logical_or,
     done=torch.all,
-    begin=unchanged,
     count=unchanged,
-    finish=lambda written, start: written,
     asked=lambda score_next, written, start: score_next(written),
     looked_at=lambda ended, now: ended,
-    special=lambda start, end, pad: (start, end, pad),
     ends=lambda best, end, pad: best == end,
-    append=lambda written, best: torch.cat([written, best[:, None]], 1),
 ):
     """late: a row counts as ended one step too early, so that its END becomes padding.
 
     asked: the scores. looked_at: what says whether the loop is done, of the rows that have ended
-    and those that do so now. special: which numbers are taken for START, END and padding.
+    and those that do so now.
     """
 
     def greedy(score_next, batch_size, longest, start, end, pad):
-        start, end, pad = special(start, end, pad)
-        written = begin(torch.full((batch_size, 1), start))
+        written = torch.full((batch_size, 1), start)
         ended = torch.zeros(batch_size, dtype=torch.bool)
         for _ in range(count(longest)):
             best = choose(asked(score_next, written, start))
             if late:
                 ended = ended | ends(best, end, pad)
             best = close(best, ended, pad, end)
-            written = append(written, best)
+            written = torch.cat([written, best[:, None]], 1)
             now = ends(best, end, pad)
             ended = remember(ended, now)
             if done(looked_at(ended, now)):
                 break
-        return finish(written, start)
+        return written
 
     return greedy
-
-
-def _cut(written, start):
-    return written[:, 1:]
 
 
 def _forbidding(no_start, no_pad):
@@ -169,31 +160,6 @@ GREEDY = {
         "When every row has its END, nothing but padding would follow. Stop there.",
         done=lambda ended: False,
     ),
-    "start-cut-off": known(
-        "START is missing in your result.",
-        "The statement asks for START in front.",
-        finish=_cut,
-    ),
-    "one-too-few": known(
-        "You write one token less than longest allows.",
-        "longest counts what is written after START.",
-        count=lambda longest: longest - 1,
-    ),
-    "lowest-score": known(
-        "You take the token with the lowest score.",
-        "Greedy means: the highest.",
-        choose=lambda scores: scores.argmin(1),
-    ),
-    "best-row": known(
-        "You ask which row scores highest, for all tokens together.",
-        "Each row chooses its own token: along which axis do the scores of one row lie?",
-        choose=lambda scores: scores.argmax().expand(len(scores)) % scores.shape[1],
-    ),
-    "second-best": known(
-        "You do not take the highest score.",
-        "argmax gives the place of the highest score in each row.",
-        choose=lambda scores: scores.topk(2, dim=1).indices[:, 1],
-    ),
     "special-tokens-forbidden": known(
         "You do not let the model write padding, or START.",
         "The statement says: the token with the highest score, whichever it is. Only END ends.",
@@ -203,27 +169,46 @@ GREEDY = {
             run=run_greedy,
         ),
     ),
+    "stops-one-step-late": known(
+        "You find out one step late that all rows have ended, and write a column of padding more.",
+        "Stop right after the step in which the last END is written.",
+        wrong=_stops_late,
+    ),
+    "end-not-written": known(
+        "The END of the rows that end last is missing: you stop before it is written.",
+        "Append first, then look whether all rows have ended.",
+        wrong=_stops_early,
+    ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "one-too-few": known(
+        "You write one token less than longest allows.",
+        "longest counts what is written after START.",
+        count=lambda longest: longest - 1,
+    ),
+    "argmax-of-all": known(
+        "Your argmax has no axis: it is the place of the highest score of all rows together.",
+        "Each row chooses its own token: along which axis do the scores of one row lie?",
+        choose=lambda scores: scores.argmax().expand(len(scores)),
+    ),
     "padding-ends": known(
         "For you a row has ended when it writes padding.",
         "Only END ends a row. A model may write padding before it, however odd that is.",
         ends=lambda best, end, pad: (best == end) | (best == pad),
     ),
-    "start-ends": known(
-        "For you a row has ended when it writes START.",
-        "Only END ends a row.",
-        wrong=lambda score_next, batch_size, longest, start, end, pad: build_greedy(
-            ends=lambda best, *_: (best == end) | (best == start)
-        )(score_next, batch_size, longest, start, end, pad),
-    ),
-    "start-given-each-time": known(
-        "You ask the model with START alone each time, not with what is written.",
-        "The next token follows from all tokens before it.",
-        asked=lambda score_next, written, start: score_next(torch.full_like(written, start)),
-    ),
     "start-alone-each-time": known(
         "You ask the model with START alone each time, not with what is written.",
         "The next token follows from all tokens before it.",
-        asked=lambda score_next, written, start: score_next(written[:, :1]),
+        **any_of(
+            build_greedy,
+            asked=(
+                lambda score_next, written, start: score_next(written[:, :1]),
+                lambda score_next, written, start: score_next(torch.full_like(written, start)),
+            ),
+            run=run_greedy,
+        ),
     ),
     "last-token-only": known(
         "You ask the model with the last token alone.",
@@ -236,78 +221,10 @@ GREEDY = {
         "How many times may it run?",
         count=lambda longest: longest + 1,
     ),
-    "stops-one-step-late": known(
-        "You find out one step late that all rows have ended, and write a column of padding more.",
-        "Stop right after the step in which the last END is written.",
-        wrong=_stops_late,
-    ),
     "all-in-the-same-step": known(
         "You stop only when all rows write END in the same step.",
         "They end at different times. The loop is done when every row has an END somewhere.",
         looked_at=lambda ended, now: now,
-    ),
-    "padding-before-the-end": known(
-        "You write padding in the rows that have not ended, and go on in those that have.",
-        "masked_fill writes where its mask is True, torch.where keeps its second argument there.",
-        close=lambda best, ended, pad, end: best.masked_fill(~ended, pad),
-    ),
-    "padding-is-0": known(
-        "You take token 0 for padding.",
-        "The argument pad says which token is padding.",
-        special=lambda start, end, pad: (start, end, 0),
-    ),
-    "start-is-1": known(
-        "You take token 1 for START, or 0.",
-        "The argument start says which token is START.",
-        special=lambda start, end, pad: (1, end, pad),
-        shows=like(
-            build_greedy(special=lambda start, end, pad: (1, end, pad)),
-            build_greedy(special=lambda start, end, pad: (0, end, pad)),
-            run=run_greedy,
-        ),
-    ),
-    "end-is-2": known(
-        "You take token 2 for END.",
-        "The argument end says which token is END.",
-        special=lambda start, end, pad: (start, 2, pad),
-    ),
-    "all-numbers-fixed": known(
-        "You take tokens 1, 2 and 0 for START, END and padding.",
-        "The arguments start, end and pad say which ones they are.",
-        special=lambda start, end, pad: (1, 2, 0),
-    ),
-    "floats": known(
-        "Your tokens are floats.",
-        "score_next looks tokens up by their numbers, and only whole numbers count places. "
-        "torch.full makes them if what it is given is an int; torch.zeros and torch.ones need "
-        "dtype=torch.long.",
-        begin=torch.Tensor.float,
-    ),
-    "argmax-of-all": known(
-        "Your argmax has no axis: it is the place of the highest score of all rows together.",
-        "Each row chooses its own token: along which axis do the scores of one row lie?",
-        choose=lambda scores: scores.argmax().expand(len(scores)),
-    ),
-    "scores-for-tokens": known(
-        "You write the highest score itself.",
-        "A token is the place of the highest score. max gives both, values and indices.",
-        choose=lambda scores: scores.amax(1),
-    ),
-    "end-not-written": known(
-        "The END of the rows that end last is missing: you stop before it is written.",
-        "Append first, then look whether all rows have ended.",
-        wrong=_stops_early,
-    ),
-    "no-axis-for-the-token": known(
-        "The chosen tokens are (B,), and you put them to (B, t) without an axis for the step.",
-        "cat joins tensors of equally many axes: the new column is (B, 1).",
-        append=lambda written, best: torch.cat([written, best], 1),
-    ),
-    "argmax-over-the-batch": known(
-        "You take the argmax over the rows of the batch.",
-        "The scores are (B, num_tokens), and each row chooses one of its tokens: along the last "
-        "axis.",
-        choose=lambda scores: scores.argmax(0),
     ),
 }
 
@@ -318,30 +235,9 @@ TASK = Task(
     writing_cases,
     run=run_greedy,
     returns=("what is written",),
-    mistakes=read_again(WRITING, GREEDY),
+    mistakes=read_again(WRITING, GREEDY | ALONE),
     build=build_greedy,
-    alone=(
-        "start-cut-off",
-        "one-too-few",
-        "lowest-score",
-        "best-row",
-        "second-best",
-        "padding-ends",
-        "start-given-each-time",
-        "start-alone-each-time",
-        "last-token-only",
-        "one-too-many",
-        "all-in-the-same-step",
-        "padding-before-the-end",
-        "start-is-1",
-        "end-is-2",
-        "all-numbers-fixed",
-        "floats",
-        "argmax-over-the-batch",
-        "argmax-of-all",
-        "scores-for-tokens",
-        "no-axis-for-the-token",
-    ),
+    alone=tuple(ALONE),
     forbidden=("mha_course.translation.greedy",),
     number=5,
 )

@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from mha_classroom.checks.forms import alike, like
+from mha_classroom.checks.forms import alike, any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again
 
 WHERE = "Where a token stands"
@@ -79,10 +79,6 @@ def _from_0(P, shift):
     return vectors(torch.arange(len(P)).double() + shift, P.shape[-1])
 
 
-def _whole_angle(d):
-    return torch.ones(d // 2, dtype=torch.float64)
-
-
 def _all_alike(inputs, value):
     """Whether all pairs are turned by one angle, which is not 0."""
     P, shift = inputs["P"], inputs["shift"]
@@ -112,20 +108,6 @@ def _new_sines_used(s, c, a):
 def _new_cosines_used(s, c, a):
     new = c * a.cos() - s * a.sin()
     return s * a.cos() + new * a.sin(), new
-
-
-def _terms(which):
-    """A turn with these of its four terms."""
-
-    def turn(s, c, a):
-        terms = s * a.cos(), c * a.sin(), c * a.cos(), -s * a.sin()
-        one, two, three, four = (
-            term if kept else torch.zeros_like(term)
-            for term, kept in zip(terms, which, strict=True)
-        )
-        return one + two, three + four
-
-    return turn
 
 
 # All choices of terms that leave one out, or more, but not all of a feature's.
@@ -181,38 +163,40 @@ FOUND = [
 ]
 
 
+def _vector(P, shift):
+    return vectors(torch.tensor([float(shift)]).double(), P.shape[-1])
+
+
 def _times_the_vector(P, shift):
-    return P * vectors(torch.tensor([float(shift)]).double(), P.shape[-1])
+    return P * _vector(P, shift)
 
 
-def _row_by_row(first):
-    def shift_positions(P, shift):
-        angles = shift * (torch.arange(len(P)).double() + first)[:, None] * _omega(P.shape[-1])
-        (s, c) = _pairs(P)
-        return _interleave(s * angles.cos() + c * angles.sin(), c * angles.cos() - s * angles.sin())
-
-    return shift_positions
-
-
-def _speeds_of_features(P, shift):
-    """Sines and cosines of a pair turn at speeds of their own."""
-    d = P.shape[-1]
-    speeds = 10000 ** (-torch.arange(d).double() / d)
-    (s, c), (a, b) = _pairs(P), _pairs(shift * speeds)
-    return _interleave(s * a.cos() + c * a.sin(), c * b.cos() - s * b.sin())
-
-
-def _all_forms(*choices):
-    """The parts of the first of several forms of a mistake, and whether a result is of one."""
-    return {"shows": like(*(build_shift(**parts) for parts in choices)), **choices[0]}
+def _powers(exponents, base=10000.0):
+    return base ** -exponents.double()
 
 
 def _of_width(width):
-    return {"omega": lambda d: 10000 ** (-torch.arange(0, d, 2).double() / width)}
+    return lambda d: _powers(torch.arange(0, d, 2) / width)
 
 
 def _of_base(base):
-    return {"omega": lambda d: _omega(d, base=base)}
+    return lambda d: _powers(torch.arange(0, d, 2) / d, base)
+
+
+OTHER_SPEEDS = (
+    lambda d: _powers((torch.arange(0, d, 2) + 2) / d),
+    lambda d: _powers(torch.arange(0, 2 * d, 4) / d),
+    lambda d: _powers(torch.arange(0, -d, -2) / d),
+    lambda d: _powers(torch.arange(d // 2) / max(d // 2 - 1, 1)),
+    lambda d: _powers(torch.arange(0, d, 2) / max(d - 1, 1)),
+    *map(_of_base, (1e3, 10.0, 2.0, math.e, 500.0, 5e3, 2e4, 5e4, 1e5, 1e6)),
+)
+
+
+def _counts_from_0(inputs, value):
+    """Of a longer table it is known only where the shift is a row number."""
+    fits = isinstance(inputs["shift"], int) and inputs["shift"] >= 0 and inputs["P"].dim() == 2
+    return not fits or like(_from_0)(inputs, value)
 
 
 SHIFT = {
@@ -220,54 +204,6 @@ SHIFT = {
         "You turn the wrong way: your positions are earlier, not later.",
         "Write down sin(a + b) and cos(a + b). Which of them has a minus sign?",
         sign=-1,
-    ),
-    "wrong-signs": known(
-        "Your matrix is no rotation: a sign is wrong.",
-        "Write down sin(a + b) and cos(a + b). One of the four terms is subtracted.",
-        **_all_forms({"turn": _signs(1, 1, 1, 1)}, *({"turn": _signs(*w)} for w in WRONG_SIGNS)),
-    ),
-    "terms-missing": known(
-        "A term is missing: your new sine or cosine is not made of both numbers of its pair.",
-        "Write down sin(a + b) and cos(a + b). Each has two terms.",
-        **_all_forms(
-            {"turn": _terms((True, False, True, True))}, *({"turn": _terms(w)} for w in LACKING)
-        ),
-    ),
-    "new-sines-used": known(
-        "You write the new sines over the old ones, and make the cosines of the new ones; or the "
-        "other way round.",
-        "Both are made of the old numbers. P[:, 0::2] of a tensor is a view: what is written into "
-        "the tensor is seen there too.",
-        **_all_forms({"turn": _new_sines_used}, {"turn": _new_cosines_used}),
-    ),
-    "sines-and-cosines-swapped": known(
-        "You take the sines for the cosines.",
-        "A pair is a sine and a cosine, in this order: places 0, 2, 4 hold sines.",
-        **_all_forms(
-            {"apart": _pairs_swapped},
-            {"join": _interleave_swapped},
-        ),
-    ),
-    "fractions-cut-off": known(
-        "You make a whole number of the shift.",
-        "A shift may be a fraction: half a position turns each pair by half of its angle.",
-        **_all_forms({"by": int}, {"by": round}, {"by": math.floor}, {"by": math.ceil}),
-    ),
-    "negative-taken-for-positive": known(
-        "You take a negative shift for a positive one, or for none.",
-        "A shift of -2 leads to earlier positions, so each pair turns the other way.",
-        **_all_forms({"by": abs}, {"by": lambda shift: max(shift, 0)}),
-    ),
-    "degrees": known(
-        "You take the angles for degrees.",
-        "torch.sin and torch.cos count in radians, and so does the lesson: pair 0 turns by 1 "
-        "radian for each position.",
-        **_all_forms({"unit": math.pi / 180}, {"unit": 180 / math.pi}),
-    ),
-    "whole-turns": known(
-        "You multiply the angles by 2π or by π.",
-        "The speeds are radians already: pair 0 turns by 1 radian for each position.",
-        **_all_forms({"unit": 2 * math.pi}, {"unit": math.pi}),
     ),
     "position-not-found": known(
         "You work out a position or an angle from a single number, or from one pair, and that "
@@ -277,116 +213,98 @@ SHIFT = {
         wrong=_found(FOUND[0]),
         shows=like(*map(_found, FOUND)),
     ),
-    "width-fixed": known(
-        "Your speeds are those of another width.",
-        "The d of the formula is the width of P: P.shape[1], not a number from the lesson.",
-        **_all_forms(*map(_of_width, (64, 4, 6, 8, 10, 16, 32, 100, 128, 256, 512, 768, 1024))),
-    ),
-    "speeds-of-features": known(
-        "The sine and the cosine of a pair turn at different speeds.",
-        "Both belong to one hand: features 2i and 2i + 1 have the speed of pair i.",
-        wrong=_speeds_of_features,
-    ),
     "halves": known(
         "You pair feature i of the first half with feature i of the second half.",
         "Some libraries lay them out so. In this lesson the two numbers of a pair are neighbours.",
         apart=lambda P: P.chunk(2, -1),
         join=lambda s, c: torch.cat([s, c], -1),
     ),
+    "multiplied-by-the-shift": known(
+        "You multiply each row by the vector of the shift or by the shift itself, or add it.",
+        "sin(a + b) is neither sin a · sin b nor sin a + sin b. A shift turns each pair.",
+        wrong=_times_the_vector,
+        shows=like(
+            _times_the_vector,
+            lambda P, shift: P + _vector(P, shift),
+            lambda P, shift: P * shift,
+            lambda P, shift: P + shift,
+        ),
+    ),
+    "counted-from-0": known(
+        "You compute the rows anew, or cut them out of a longer table, as if P held the positions "
+        "0, 1, 2 and so on.",
+        "Nobody says which positions these are. All that you know of them is in their numbers.",
+        wrong=_from_0,
+        shows=_counts_from_0,
+    ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "wrong-signs": known(
+        "Your matrix is no rotation: a sign is wrong.",
+        "Write down sin(a + b) and cos(a + b). One of the four terms is subtracted.",
+        **any_of(build_shift, turn=[_signs(*signs) for signs in WRONG_SIGNS]),
+    ),
+    "terms-missing": known(
+        "A term is missing: your new sine or cosine is not made of both numbers of its pair.",
+        "Write down sin(a + b) and cos(a + b). Each has two terms.",
+        **any_of(build_shift, turn=[_signs(*which, -last) for *which, last in LACKING]),
+    ),
+    "new-sines-used": known(
+        "You write the new sines over the old ones, and make the cosines of the new ones; or the "
+        "other way round.",
+        "Both are made of the old numbers. P[:, 0::2] of a tensor is a view: what is written into "
+        "the tensor is seen there too.",
+        **any_of(build_shift, turn=(_new_sines_used, _new_cosines_used)),
+    ),
+    "sines-and-cosines-swapped": known(
+        "You take the sines for the cosines.",
+        "A pair is a sine and a cosine, in this order: places 0, 2, 4 hold sines.",
+        **any_of(build_shift, {"apart": _pairs_swapped}, {"join": _interleave_swapped}),
+    ),
+    "fractions-cut-off": known(
+        "You make a whole number of the shift.",
+        "A shift may be a fraction: half a position turns each pair by half of its angle.",
+        **any_of(build_shift, by=(int, round, math.floor, math.ceil)),
+    ),
+    "negative-taken-for-positive": known(
+        "You take a negative shift for a positive one, or for none.",
+        "A shift of -2 leads to earlier positions, so each pair turns the other way.",
+        **any_of(build_shift, by=(abs, lambda shift: max(shift, 0))),
+    ),
+    "degrees": known(
+        "You take the angles for degrees or for turns: they are multiplied by 180 / π, π or 2π.",
+        "torch.sin and torch.cos count in radians, and so does the lesson: pair 0 turns by 1 "
+        "radian for each position.",
+        **any_of(build_shift, unit=(math.pi / 180, 180 / math.pi, 2 * math.pi, math.pi)),
+    ),
+    "width-fixed": known(
+        "Your speeds are those of another width.",
+        "The d of the formula is the width of P: P.shape[1], not a number from the lesson.",
+        **any_of(build_shift, omega=map(_of_width, (64, 4, 6, 8, 10, 16, 32, 100, 128, 512, 768))),
+    ),
     "joined-as-halves": known(
         "All sines come first in your result, then all cosines.",
         "The result has the layout of P: sine, cosine, sine, cosine.",
         join=lambda s, c: torch.cat([s, c], -1),
     ),
-    "divided-by-less-than-d": known(
-        "Your speeds fall a little too fast: you divide by less than d.",
-        "The exponent of pair i is 2i / d, and d counts all features. No pair is as slow as "
-        "1 / 10000.",
-        **_all_forms(
-            {"omega": lambda d: 10000.0 ** (-torch.arange(d // 2).double() / max(d // 2 - 1, 1))},
-            {"omega": lambda d: 10000.0 ** (-torch.arange(0, d, 2).double() / max(d - 1, 1))},
-            {"omega": lambda d: 10000.0 ** (-torch.arange(0, d, 2).double() / max(d - 2, 1))},
-        ),
-    ),
-    "counted-from-1": known(
-        "Your pairs are counted from 1.",
-        "Pair 0 has the exponent 0: it turns by 1 for each position.",
-        omega=lambda d: 10000.0 ** (-(torch.arange(0, d, 2).double() + 2) / d),
-    ),
     "speeds-of-pairs": known(
         "Your speeds fall too slowly: the exponent of pair i is i / d, or the base is 100.",
         "In the formula it is 10000 to the power of 2i / d, where i counts pairs.",
-        omega=lambda d: 10000.0 ** (-torch.arange(d // 2).double() / d),
-    ),
-    "speeds-too-slow": known(
-        "Your speeds fall too fast: the exponent of pair i is 4i / d, or you divide by d / 2.",
-        "In the formula it is 2i / d, where i counts pairs.",
-        omega=lambda d: 10000.0 ** (-2 * torch.arange(0, d, 2).double() / d),
-    ),
-    "speeds-inverted": known(
-        "Your hands get faster from pair to pair.",
-        "The exponent is negative: pair 0 turns by 1 for each position, the others more slowly.",
-        omega=lambda d: 10000.0 ** (torch.arange(0, d, 2).double() / d),
+        omega=lambda d: _powers(torch.arange(d // 2) / d),
     ),
     "one-speed-for-all": known(
         "All pairs turn by the same angle.",
         "Each pair has its own speed: ω of the lesson.",
-        omega=_whole_angle,
+        omega=lambda d: torch.ones(d // 2, dtype=torch.float64),
         shows=_all_alike,
     ),
-    "other-base": known(
-        "Your speeds are powers of another number.",
-        "The number in the formula is 10000.",
-        **_all_forms(*map(_of_base, (1e3, 1e2, 10.0, 2.0, math.e, 500.0, 5e3, 2e4, 5e4, 1e5, 1e6))),
-    ),
-    "vectors-added": known(
-        "You add the vector of the shift to each row.",
-        "sin(a + b) is not sin a + sin b. A shift is a rotation.",
-        wrong=lambda P, shift: P + vectors(torch.tensor([float(shift)]).double(), P.shape[-1]),
-    ),
-    "multiplied-by-the-shift": known(
-        "You multiply each row by the vector of the shift, or by the shift itself.",
-        "sin(a + b) is not sin a · sin b. A shift turns each pair.",
-        wrong=_times_the_vector,
-        shows=like(_times_the_vector, lambda P, shift: P * shift),
-    ),
-    "angle-grows-with-the-row": known(
-        "Your angle depends on the row: row n is turned n times.",
-        "All rows of P are to lie the same shift later, so all are turned by the same angles.",
-        wrong=_row_by_row(0),
-        shows=like(_row_by_row(0), _row_by_row(1)),
-    ),
-    "shift-has-no-effect": known(
-        "You turn by the same angles whatever the shift is.",
-        "The angle of a pair is the shift times its speed.",
-        by=lambda shift: 1,
-        shows=like(build_shift(by=lambda shift: 1), build_shift(by=lambda shift: 5)),
-    ),
-    "first-pair-only": known(
-        "You turn the first pair only.",
-        "Every pair turns, each by its own angle.",
-        omega=lambda d: _omega(d) * (torch.arange(d // 2) == 0),
-    ),
-    "shift-added": known(
-        "You add the shift itself to the numbers of P.",
-        "They are sines and cosines of a position, not the position. A shift turns each pair.",
-        wrong=lambda P, shift: P + shift,
-    ),
-    "rows-moved": known(
-        "You move the rows of P.",
-        "They can be any positions, in any order. The row for a later one may not be there.",
-        wrong=lambda P, shift: P.roll(-int(shift), 0),
-    ),
-    "counted-from-0": known(
-        "You compute the rows anew, as if P held the positions 0, 1, 2 and so on.",
-        "Nobody says which positions these are. All that you know of them is in their numbers.",
-        wrong=_from_0,
-    ),
-    "longer-table": known(
-        "You make a longer table and cut off its beginning, as if P held positions 0, 1, 2 and so "
-        "on.",
-        "Nobody says which positions these are. All that you know of them is in their numbers.",
-        wrong=lambda P, shift: vectors(torch.arange(len(P) + shift).double(), P.shape[-1])[shift:],
+    "other-speeds": known(
+        "Your speeds fall too slowly or too fast, or rise.",
+        "In the formula the speed of pair i is 10000 to the power of −2i / d, where i counts pairs "
+        "from 0 and d counts all features.",
+        **any_of(build_shift, omega=OTHER_SPEEDS),
     ),
     "not-turned": known(
         "You return P as it is.",
@@ -400,29 +318,8 @@ TASK = Task(
     shift_positions,
     shift_cases,
     returns=("the result",),
-    mistakes=read_again(WHERE, SHIFT),
+    mistakes=read_again(WHERE, SHIFT | ALONE),
     build=build_shift,
-    alone=(
-        "terms-missing",
-        "first-pair-only",
-        "shift-has-no-effect",
-        "new-sines-used",
-        "sines-and-cosines-swapped",
-        "degrees",
-        "whole-turns",
-        "width-fixed",
-        "divided-by-less-than-d",
-        "counted-from-1",
-        "negative-taken-for-positive",
-        "fractions-cut-off",
-        "not-turned",
-        "other-base",
-        "one-speed-for-all",
-        "joined-as-halves",
-        "wrong-signs",
-        "speeds-inverted",
-        "speeds-too-slow",
-        "speeds-of-pairs",
-    ),
+    alone=tuple(ALONE),
     number=7,
 )

@@ -1,10 +1,8 @@
 """Task 10.2, three_masks: who may look where, with padding at any place."""
 
-import itertools
-
 import torch
 
-from mha_classroom.checks.forms import like
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 MASKS = "Who hides what"
@@ -60,7 +58,6 @@ def build_masks(
     cross=lambda reads, writes: reads[:, None].expand(-1, writes.shape[1], -1),
     hide=lambda reads, S: reads[:, None].expand(-1, S, -1),
     finish=unchanged,
-    order=(0, 1, 2),
     last=lambda masks, reads, writes: masks,
     seen_in_target=None,
 ):
@@ -70,43 +67,13 @@ def build_masks(
         encoder = encode(hide(reads, S), torch.ones(S, S, dtype=torch.bool).tril())
         decoder = write(writes, causal(torch.ones(L, L, dtype=torch.bool)))
         masks = [finish(m.clone()) for m in (encoder, decoder, cross(reads, writes))]
-        masks = last(masks, reads, writes)
-        return tuple(masks[i] for i in order)
+        return tuple(last(masks, reads, writes))
 
     return three_masks
 
 
 def _before_the_first(numbers, pad):
     return (numbers == pad).cumsum(1) == 0
-
-
-def _orders():
-    return (build_masks(order=o) for o in itertools.permutations(range(3)) if o != (0, 1, 2))
-
-
-def _added(low):
-    """The masks as numbers that are added to the scores."""
-    return lambda masks, *_: [torch.zeros(m.shape).masked_fill(~m, low) for m in masks]
-
-
-def _to_be_added(inputs, value):
-    """Whether the masks hold 0.0 where a key is seen and something below elsewhere."""
-    right = three_masks(*inputs.values())
-    return _three_of_floats(value, right) and all(
-        bool((made[seen] == 0).all() and (made[~seen] < -1).all())
-        for made, seen in zip(value, right, strict=True)
-    )
-
-
-def _three_of_floats(value, right):
-    return (
-        isinstance(value, (tuple, list))
-        and len(value) == 3
-        and all(
-            torch.is_tensor(made) and made.is_floating_point() and made.shape == seen.shape
-            for made, seen in zip(value, right, strict=True)
-        )
-    )
 
 
 def _own(X):
@@ -147,17 +114,6 @@ RESCUES = (
 )
 
 
-def _inverted(which):
-    return lambda masks, *_: [~m if i in which else m for i, m in enumerate(masks)]
-
-
-SOME = [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
-
-
-def _axis_for_heads(masks, *_):
-    return [m[:, None] for m in masks]
-
-
 def _tokens(numbers, pad):
     return numbers != pad
 
@@ -166,84 +122,37 @@ def _in_one_or_both(seen):
     """The parts of an answer that looks so at source and target, and whether one looks so at
     either."""
     forms = ({"seen": seen}, {"seen_in_target": seen}, {"seen": seen, "seen_in_target": _tokens})
-    return {"shows": like(*(build_masks(**parts) for parts in forms)), "seen": seen}
+    return any_of(build_masks, *forms)
+
+
+def _rows(reads, S):
+    return reads[:, :, None].expand(-1, -1, S)
+
+
+def _early_rows(writes, causal):
+    return writes[:, :, None] & causal
+
+
+ROWS = {"hide": _rows, "write": _early_rows}
+OWN_BOTH = {
+    "hide": lambda reads, S: reads[:, None] & reads[:, :, None],
+    "write": lambda writes, causal: writes[:, None] & writes[:, :, None] & causal,
+}
+BOTH = OWN_BOTH | {"cross": lambda reads, writes: writes[:, :, None] & reads[:, None]}
 
 
 THREE = {
-    "mask-inverted": known(
-        "Your masks are True where nobody may look.",
-        "In this course True means: may attend. PyTorch's modules mean the opposite.",
-        finish=torch.logical_not,
-    ),
     "queries-hidden": known(
-        "In the mask of the encoder you hide the rows of padding, not its columns.",
+        "You hide the rows of padding, not its columns: in the mask of the encoder or the decoder, "
+        "or in both.",
         "A row is a query, a column a key. What a padding token receives does no harm. That others "
         "look at it does.",
-        hide=lambda reads, S: reads[:, :, None].expand(-1, -1, S),
-    ),
-    "rows-and-columns-hidden": known(
-        "In the mask of the encoder you hide the rows of padding as well as its columns.",
-        "The statement asks for one rule: a key that is padding is hidden. Rows that see nothing "
-        "at all make trouble in a softmax.",
-        hide=lambda reads, S: reads[:, None] & reads[:, :, None],
-    ),
-    "not-expanded": known(
-        "Your masks of the encoder and the cross-attention have one row for all queries.",
-        "Broadcasting would make the same of it in the scores. Asked for is the full shape, with a "
-        "row for each query.",
-        hide=lambda reads, S: reads[:, None],
-        cross=lambda reads, writes: reads[:, None],
-    ),
-    "encoder-not-expanded": known(
-        "Your mask of the encoder has one row for all queries.",
-        "Broadcasting would make the same of it in the scores. Asked for is the full shape, with a "
-        "row for each query.",
-        hide=lambda reads, S: reads[:, None],
-    ),
-    "cross-not-expanded": known(
-        "Your mask of the cross-attention has one row for all queries.",
-        "Broadcasting would make the same of it in the scores. Asked for is the full shape, with a "
-        "row for each query.",
-        cross=lambda reads, writes: reads[:, None],
-    ),
-    "padding-for-tokens": known(
-        "Your masks show the padding and hide the tokens.",
-        "In this course True means: may attend. Which comparison is True for a token?",
-        seen=torch.eq,
-    ),
-    "decoder-hides-the-source": known(
-        "In the decoder's self-attention you hide the padding of the source.",
-        "There the target looks at itself: its keys are the target's.",
-        wrong=lambda source, target, pad: (
-            three_masks(source, target, pad)[0],
-            (source != pad)[:, None]
-            & torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).tril(),
-            three_masks(source, target, pad)[2],
-        ),
-    ),
-    "padded-queries-hidden": known(
-        "In all three masks you hide the rows of padding as well as the columns.",
-        "The statement asks for one rule about keys. A query that is padding follows the same rule "
-        "as all others.",
-        hide=lambda reads, S: reads[:, None] & reads[:, :, None],
-        write=lambda writes, causal: writes[:, None] & writes[:, :, None] & causal,
-        cross=lambda reads, writes: writes[:, :, None] & reads[:, None],
-    ),
-    "target-rows-and-columns-hidden": known(
-        "In the mask of the decoder you hide the rows of padding as well as its columns.",
-        "The statement asks for one rule about keys. A query that is padding follows the same rule "
-        "as all others.",
-        write=lambda writes, causal: writes[:, None] & writes[:, :, None] & causal,
+        **any_of(build_masks, {"hide": _rows}, {"write": _early_rows}, ROWS),
     ),
     "target-padding-seen": known(
         "The mask of the decoder hides what comes later, and lets everybody see padding.",
         "The causal mask hides padding that comes later. Where else can padding stand?",
         write=lambda writes, causal: causal.expand(len(writes), -1, -1),
-    ),
-    "target-padding-hidden-by-rows": known(
-        "In the mask of the decoder you hide the rows of padding, not its columns.",
-        "A row is a query, a column a key. It is keys that have to be hidden.",
-        write=lambda writes, causal: writes[:, :, None] & causal,
     ),
     "future-seen": known(
         "The decoder sees what comes later.",
@@ -253,9 +162,9 @@ THREE = {
     ),
     "past-hidden": known(
         "Your decoder sees what comes later and not what came before.",
-        "Which half of the square, seen from the diagonal, has the keys that are later than the "
-        "query?",
-        causal=torch.triu,
+        "triu keeps what lies above the diagonal, and triu(1) marks what has to be hidden. In your "
+        "mask True means: may attend.",
+        **any_of(build_masks, causal=(torch.triu, lambda ones: ones.triu(1))),
     ),
     "itself-hidden": known(
         "A target token does not see itself.",
@@ -268,11 +177,6 @@ THREE = {
         "hidden?",
         causal=lambda ones: ones.tril(1),
     ),
-    "or-for-and": known(
-        "Your decoder sees a key if it is a token or if it is not later.",
-        "Both conditions have to hold.",
-        write=lambda writes, causal: writes[:, None] | causal,
-    ),
     "encoder-causal": known(
         "The encoder sees only what came before.",
         "The whole source is known before anything is written. Who has something to hide from "
@@ -284,11 +188,6 @@ THREE = {
         "The keys of the cross-attention are the source's. Target tokens are its queries.",
         cross=lambda reads, writes: writes[:, :, None].expand(-1, -1, reads.shape[1]),
     ),
-    "cross-hides-both": known(
-        "In the cross-attention you hide the padding of the target too.",
-        "The mask is about keys, and they are the source's. A row that sees nothing helps nobody.",
-        cross=lambda reads, writes: writes[:, :, None] & reads[:, None],
-    ),
     "cross-causal": known(
         "Your cross-attention lets token t of the target see the first tokens of the source only.",
         "Word 1 of a translation may need the last word of the source. It is all known.",
@@ -296,103 +195,58 @@ THREE = {
             reads[:, None] & torch.ones(writes.shape[1], reads.shape[1], dtype=torch.bool).tril()
         ),
     ),
-    "cross-transposed": known(
-        "The mask of the cross-attention is (B, S, L).",
-        "Queries are rows, keys are columns. Who asks in the cross-attention?",
-        cross=lambda reads, writes: reads[:, :, None].expand(-1, -1, writes.shape[1]),
+    "padding-is-0": known(
+        "You take token 0 for padding.",
+        "The argument pad says which token is padding.",
+        **_in_one_or_both(lambda numbers, pad: numbers != 0),
+    ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "mask-inverted": known(
+        "Your masks are True where nobody may look.",
+        "In this course True means: may attend. PyTorch's modules mean the opposite.",
+        finish=torch.logical_not,
+    ),
+    "padded-queries-hidden": known(
+        "You hide the rows of padding as well as its columns, in one of the masks or more.",
+        "The statement asks for one rule about keys. A query that is padding follows the same rule "
+        "as all others. Rows that see nothing at all make trouble in a softmax.",
+        **any_of(build_masks, BOTH, *({part: BOTH[part]} for part in BOTH), OWN_BOTH),
+    ),
+    "or-for-and": known(
+        "Your decoder sees a key if it is a token or if it is not later.",
+        "Both conditions have to hold.",
+        write=lambda writes, causal: writes[:, None] | causal,
     ),
     "padding-counted": known(
         "You count the tokens and let the first so many be seen.",
         "That is right if all padding comes last. The statement says where it may be.",
         **_in_one_or_both(_from_lengths),
     ),
-    "padding-is-0": known(
-        "You take token 0 for padding.",
-        "The argument pad says which token is padding.",
-        **_in_one_or_both(lambda numbers, pad: numbers != 0),
-    ),
-    "numbers-for-booleans": known(
-        "Your masks hold the numbers 0 and 1.",
-        "A mask of numbers would be added to the scores. Asked for are booleans.",
-        finish=torch.Tensor.long,
-        shows=like(build_masks(finish=torch.Tensor.long), build_masks(finish=torch.Tensor.float)),
-    ),
-    "decoder-first": known(
-        "The masks come in another order.",
-        "Encoder, decoder, cross-attention.",
-        order=(1, 0, 2),
-        shows=like(*_orders()),
-    ),
-    "masks-to-be-added": known(
-        "Your masks are numbers to be added to the scores: 0 where a key is seen, a very low "
-        "number elsewhere.",
-        "They say the right thing in another language. Asked for are booleans, True = may attend.",
-        last=_added(-torch.inf),
-        shows=_to_be_added,
-    ),
     "empty-rows-opened": known(
         "You let a token see itself, or a row see everything, though it is padding that is seen "
         "there.",
         "A query never sees a key that is padding: the statement allows rows without any True. It "
         "is for the softmax to deal with them.",
-        last=_own_place_seen,
-        shows=like(*(build_masks(last=rescue) for rescue in RESCUES)),
-    ),
-    "one-mask-inverted": known(
-        "Not all of your masks say the same with True: in one or two of them it means hidden.",
-        "In this course True means: may attend. Look at each mask by itself.",
-        last=_inverted((1,)),
-        shows=like(*(build_masks(last=_inverted(which)) for which in SOME)),
-    ),
-    "no-batch-in-the-decoder": known(
-        "The mask of the decoder is (L, L): the causal mask, without the batch and without the "
-        "padding of the target.",
-        "Every target of the batch has its own padding, so each has a mask of its own.",
-        last=lambda masks, reads, writes: [
-            masks[0],
-            torch.ones(*[writes.shape[1]] * 2, dtype=torch.bool).tril(),
-            masks[2],
-        ],
-    ),
-    "axis-for-the-heads": known(
-        "Your masks have an axis of length 1 for the heads.",
-        "It would be right for scores of four axes. Asked for are three: batch, queries, keys.",
-        last=_axis_for_heads,
+        **any_of(build_masks, last=RESCUES),
     ),
     "hidden-from-the-first-padding": known(
         "You hide everything from the first padding on, tokens behind it too.",
         "Padding may stand in front of a text, or in the middle. Each key is judged by itself.",
         **_in_one_or_both(_before_the_first),
     ),
-    "only-later-seen": known(
-        "Your decoder sees nothing but what comes later.",
-        "triu(1) marks what has to be hidden. In your mask True means: may attend.",
-        causal=lambda ones: ones.triu(1),
-    ),
     "source-padding-seen": known(
-        "The padding of the source is seen, in the encoder and in the cross-attention.",
+        "The padding of the source is seen, in the encoder or in the cross-attention, or in both.",
         "A query never sees a key that is padding, and the source is padded too.",
-        last=lambda masks, *_: [masks[0] | True, masks[1], masks[2] | True],
-    ),
-    "encoder-padding-seen": known(
-        "In the mask of the encoder everything is seen, padding too.",
-        "A query never sees a key that is padding.",
-        last=lambda masks, *_: [masks[0] | True, *masks[1:]],
-    ),
-    "cross-padding-seen": known(
-        "In the cross-attention everything is seen, the padding of the source too.",
-        "A query never sees a key that is padding.",
-        last=lambda masks, *_: [*masks[:2], masks[2] | True],
-    ),
-    "cross-keys-of-the-target": known(
-        "The columns of your cross-attention's mask are the tokens of the target.",
-        "In the cross-attention the target asks, and the keys are the source's.",
-        cross=lambda reads, writes: writes[:, None].expand(-1, writes.shape[1], -1),
-        shows=like(
-            build_masks(
-                cross=lambda reads, writes: writes[:, None].expand(-1, writes.shape[1], -1)
+        **any_of(
+            build_masks,
+            last=(
+                lambda masks, *_: [masks[0] | True, masks[1], masks[2] | True],
+                lambda masks, *_: [masks[0] | True, *masks[1:]],
+                lambda masks, *_: [*masks[:2], masks[2] | True],
             ),
-            build_masks(cross=lambda reads, writes: writes[:, None].expand(-1, reads.shape[1], -1)),
         ),
     ),
 }
@@ -402,34 +256,8 @@ TASK = Task(
     three_masks,
     mask_cases,
     returns=("the encoder's mask", "the decoder's mask", "the cross-attention's mask"),
-    mistakes=read_again(MASKS, THREE),
+    mistakes=read_again(MASKS, THREE | ALONE),
     build=build_masks,
-    alone=(
-        "cross-transposed",
-        "numbers-for-booleans",
-        "decoder-first",
-        "mask-inverted",
-        "cross-hides-both",
-        "rows-and-columns-hidden",
-        "or-for-and",
-        "padding-counted",
-        "not-expanded",
-        "padded-queries-hidden",
-        "target-rows-and-columns-hidden",
-        "masks-to-be-added",
-        "empty-rows-opened",
-        "one-mask-inverted",
-        "no-batch-in-the-decoder",
-        "axis-for-the-heads",
-        "hidden-from-the-first-padding",
-        "only-later-seen",
-        "source-padding-seen",
-        "encoder-padding-seen",
-        "cross-padding-seen",
-        "cross-keys-of-the-target",
-        "encoder-not-expanded",
-        "cross-not-expanded",
-        "padding-for-tokens",
-    ),
+    alone=tuple(ALONE),
     number=2,
 )

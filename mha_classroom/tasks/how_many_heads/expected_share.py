@@ -2,9 +2,7 @@
 
 import itertools
 
-import torch
-from torch.nn import functional as F
-
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import Case, Task, known, read_again
 
 TASK_OF_LESSON = "A task for several heads"
@@ -60,58 +58,9 @@ def _product(rights, groups):
     return product
 
 
-def _by_chance_unless_alone(groups, num_values):
-    return sum(1 if size == 1 else size / num_values for size in groups) / sum(groups)
-
-
-def _without_axis(groups, num_values):
-    """The lesson's cell for each head."""
-    rights = []
-    for size in groups:
-        values = torch.cartesian_prod(*[torch.arange(num_values)] * size)
-        counts = F.one_hot(values, num_classes=num_values).sum(dim=1)
-        rights.append(counts.max(dim=1).values.double().mean().item())
-    return sum(rights) / sum(groups)
-
-
 def _shows_nearly(inputs, share):
     right = expected_share(*inputs.values())
     return isinstance(share, (int, float)) and 0 <= share <= 1 and abs(share - right) < 0.02
-
-
-def _never_equal(**part):
-    return known(
-        "You count values as if no two of a head's could be equal.",
-        "Keys are there once each. Values are drawn independently, so one may come twice, and the "
-        "same guess is then right twice.",
-        possible=lambda n, size: itertools.permutations(range(n), size),
-        **part,
-    )
-
-
-def _permutations_unguarded(groups, num_values):
-    rights = []
-    for size in groups:
-        counts = [1 for _ in itertools.permutations(range(num_values), size)]
-        rights.append(sum(counts) / len(counts))
-    return sum(rights) / sum(groups)
-
-
-def _too_few_of_all(groups, num_values):
-    """Values from 1 on, divided by the number of all possible ones."""
-    rights = []
-    for size in groups:
-        possible = itertools.product(range(1, num_values), repeat=size)
-        rights.append(sum(most_frequent(values) for values in possible) / num_values**size)
-    return sum(rights) / sum(groups)
-
-
-def _cases_by_product(groups, num_values):
-    rights = []
-    for size in groups:
-        possible = itertools.product(range(num_values), repeat=size)
-        rights.append(sum(most_frequent(values) for values in possible) / (num_values * size))
-    return sum(rights) / sum(groups)
 
 
 def _one_mean(groups, num_values):
@@ -122,21 +71,6 @@ def _one_mean(groups, num_values):
         count += size * num_values**size
     return right / count
 
-
-def _one_head_only(total):
-    return known(
-        "Only one head gets into your result. Does a `return` stand inside the loop, or = where += "
-        "should be?",
-        "The answers of all heads count.",
-        total=total,
-    )
-
-
-TOO_FEW = (
-    "You leave one value out.",
-    "There are num_values of them, and each is equally likely. Does your range begin at 1, or end "
-    "too early?",
-)
 
 SHARES = {
     "groups-count-alike": known(
@@ -168,16 +102,38 @@ SHARES = {
         "Values 0 and 1 can come in two orders, 0 and 0 in one. Then 0 and 1 are twice as likely.",
         possible=lambda n, size: itertools.combinations_with_replacement(range(n), size),
     ),
-    "blind-guess": known(
-        "You let the model guess among all values, or give one value always.",
-        "It does not know the order, but it knows which values a head brought.",
-        wrong=lambda groups, num_values: 1 / num_values,
-    ),
     "random-of-the-group": known(
         "You let the model choose one of a head's values, at random or the first, for each answer. "
         "(Or one answer of each head is right, and the others are by chance: the same number.)",
         "A better guess exists: which of a head's values is right most often?",
         right=lambda values: sum(values.count(value) for value in values) / len(values),
+    ),
+    "divided-by-the-number-of-heads": known(
+        "You divide the number of right answers by the number of heads.",
+        "Asked for is the share of all answers. How many are there?",
+        total=lambda rights, groups: sum(rights) / len(groups),
+    ),
+    "all-cases-in-one-mean": known(
+        "You add up the cases of all heads and divide once, so that a head with more cases counts "
+        "more.",
+        "A head with three answers has more cases than a head with one. First the mean of each "
+        "head.",
+        wrong=_one_mean,
+    ),
+    "nearly": known(
+        "Your share is nearly right. Do you draw at random, or round?",
+        "Go through all possible values of a head, and give all digits.",
+        wrong=lambda groups, num_values: round(expected_share(groups, num_values), 2),
+        shows=_shows_nearly,
+    ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "blind-guess": known(
+        "You let the model guess among all values, or give one value always.",
+        "It does not know the order, but it knows which values a head brought.",
+        wrong=lambda groups, num_values: 1 / num_values,
     ),
     "eight-values": known(
         "You count with 8 values, as in the lesson.",
@@ -189,11 +145,6 @@ SHARES = {
         "Asked for is their share.",
         total=lambda rights, groups: sum(rights),
     ),
-    "divided-by-the-number-of-heads": known(
-        "You divide the number of right answers by the number of heads.",
-        "Asked for is the share of all answers. How many are there?",
-        total=lambda rights, groups: sum(rights) / len(groups),
-    ),
     "divided-twice": known(
         "You divide by the number of answers twice.",
         "A share of each head, or a share of all: one division.",
@@ -201,103 +152,41 @@ SHARES = {
             sum(right / size for right, size in zip(rights, groups, strict=True)) / sum(groups)
         ),
     ),
-    "sizes-counted-twice": known(
-        "You multiply the number of a head's right answers by its number of answers.",
-        "A head with three answers has a larger number of right ones already.",
-        total=lambda rights, groups: (
-            sum(right * size for right, size in zip(rights, groups, strict=True)) / sum(groups)
-        ),
-    ),
-    "first-head-only": _one_head_only(lambda rights, groups: rights[0] / groups[0]),
-    "first-head-of-all": _one_head_only(lambda rights, groups: rights[0] / sum(groups)),
-    "last-head-only": _one_head_only(lambda rights, groups: rights[-1] / groups[-1]),
-    "last-head-of-all": _one_head_only(lambda rights, groups: rights[-1] / sum(groups)),
-    "first-head-s-number": _one_head_only(lambda rights, groups: rights[0]),
-    "largest-share": known(
-        "You return the largest share of a head.",
+    "one-head-only": known(
+        "Only one head gets into your result. Does a `return` stand inside the loop, or = where += "
+        "should be?",
         "The answers of all heads count.",
-        total=lambda rights, groups: max(
-            right / size for right, size in zip(rights, groups, strict=True)
+        **any_of(
+            build_share,
+            total=(
+                lambda rights, groups: rights[0] / groups[0],
+                lambda rights, groups: rights[0] / sum(groups),
+                lambda rights, groups: rights[-1] / groups[-1],
+                lambda rights, groups: rights[-1] / sum(groups),
+            ),
         ),
     ),
-    "values-and-answers-swapped": known(
-        "You give as many answers as there are values, and as many values as a head has answers.",
-        "Each answer of a head can have each of the num_values values.",
-        possible=lambda n, size: itertools.product(range(size), repeat=n),
-    ),
-    "all-cases-in-one-mean": known(
-        "You add up the cases of all heads and divide once, so that a head with more cases counts "
-        "more.",
-        "A head with three answers has more cases than a head with one. First the mean of each "
-        "head.",
-        wrong=_one_mean,
-    ),
-    "rounded-down": known(
-        "You divide with //, which rounds the number of right answers down.",
-        "In Python / gives fractions.",
-        total=lambda rights, groups: sum(right // 1 for right in rights) / sum(groups),
-    ),
-    "always-1": known(
-        "You return 1: all answers are right.",
-        "The model knows which values a head brought, and not which belongs to which answer.",
-        wrong=lambda groups, num_values: 1.0,
-    ),
-    "percent": known(
-        "You return percent.",
-        "Asked for is a number from 0 to 1.",
-        total=lambda rights, groups: 100 * sum(rights) / sum(groups),
-    ),
-    "never-equal": _never_equal(),
-    "never-equal-divided-by-none": known(
-        "You count values as if no two of a head's could be equal, and with more answers than "
-        "values there is no such case.",
-        "Values are drawn independently, so one may come twice.",
-        wrong=_permutations_unguarded,
-    ),
-    "different-values-counted": known(
-        "You count how many different values a head brings.",
-        "How many answers are right if the model gives the same value, the best one, for each?",
-        right=lambda values: len(set(values)),
-    ),
-    "rarest-value": known(
-        "You count the rarest of a head's values.",
-        "The model makes the best guess.",
-        right=lambda values: min(values.count(value) for value in values),
+    "never-equal": known(
+        "You count values as if no two of a head's could be equal.",
+        "Keys are there once each. Values are drawn independently, so one may come twice, and the "
+        "same guess is then right twice.",
+        possible=lambda n, size: itertools.permutations(range(n), size),
     ),
     "one-value-too-few": known(
-        *TOO_FEW, possible=lambda n, size: itertools.product(range(1, n), repeat=size)
+        "You leave one value out.",
+        "There are num_values of them, and each is equally likely. Does your range begin at 1, or "
+        "end too early?",
+        possible=lambda n, size: itertools.product(range(1, n), repeat=size),
     ),
-    "one-value-too-few-of-all": known(*TOO_FEW, wrong=_too_few_of_all),
     "one-value-too-many": known(
         "You count with one value too many.",
         "There are num_values of them: the numbers below num_values, for instance.",
         possible=lambda n, size: itertools.product(range(n + 1), repeat=size),
     ),
-    "cases-counted-by-a-product": known(
-        "You get the number of cases wrong: it is not num_values times the number of answers.",
-        "For each value of the first answer the second one can have all values again, and so on.",
-        wrong=_cases_by_product,
-    ),
-    "chance-unless-alone": known(
-        "You let the model guess among all values, unless a head brings just one.",
-        "It knows which values a head brought, and one of these is right for sure.",
-        wrong=_by_chance_unless_alone,
-    ),
-    "no-axis-for-one-answer": known(
-        "With one answer your table of cases has no axis for the answers.",
-        "torch.cartesian_prod of a single tensor returns that tensor, with one axis.",
-        wrong=_without_axis,
-    ),
     "product": known(
         "You multiply the shares of the heads.",
         "That is for all answers to be right at once. Here every answer counts by itself.",
         total=_product,
-    ),
-    "nearly": known(
-        "Your share is nearly right. Do you draw at random, or round?",
-        "Go through all possible values of a head, and give all digits.",
-        wrong=lambda groups, num_values: round(expected_share(groups, num_values), 2),
-        shows=_shows_nearly,
     ),
 }
 
@@ -307,29 +196,8 @@ TASK = Task(
     expected_share,
     share_cases,
     returns=("the share",),
-    mistakes=read_again(TASK_OF_LESSON, SHARES),
+    mistakes=read_again(TASK_OF_LESSON, SHARES | ALONE),
     build=build_share,
-    alone=(
-        "blind-guess",
-        "product",
-        "number-not-share",
-        "eight-values",
-        "percent",
-        "rounded-down",
-        "largest-share",
-        "values-and-answers-swapped",
-        "never-equal",
-        "different-values-counted",
-        "rarest-value",
-        "one-value-too-few",
-        "one-value-too-many",
-        "divided-twice",
-        "sizes-counted-twice",
-        "first-head-only",
-        "first-head-of-all",
-        "last-head-only",
-        "last-head-of-all",
-        "first-head-s-number",
-    ),
+    alone=tuple(ALONE),
     number=6,
 )

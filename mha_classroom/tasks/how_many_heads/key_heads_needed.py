@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.how_many_heads.prune_heads import REMOVAL
 
@@ -57,70 +58,14 @@ def build_needed(
     return key_heads_needed
 
 
-def whole_groups(inputs):
-    """The key heads whose query heads all stay."""
-    kept, size = inputs["kept"].tolist(), inputs["num_heads"] // inputs["num_kv_heads"]
-    groups = (range(size * g, size * (g + 1)) for g in range(inputs["num_kv_heads"]))
-    return [g for g, group in enumerate(groups) if all(h in kept for h in group)]
+def _in_equal_parts(used, needed):
+    return torch.arange(len(used)) * len(needed) // len(used)
 
 
-def those_that_go(inputs):
-    used = by_group(*inputs.values()).tolist()
-    return [g for g in range(inputs["num_kv_heads"]) if g not in used]
+def _by_old_size(kept, num_heads, num_kv_heads):
+    places = by_group(torch.arange(len(kept)), num_heads, num_kv_heads)
+    return by_group(kept, num_heads, num_kv_heads).unique(), places
 
-
-def _shows_key_heads(listed):
-    """Whether the key heads are these, whatever the places."""
-
-    def shows(inputs, result):
-        if not isinstance(result, (tuple, list)) or not len(result) == 2:
-            return False
-        return torch.is_tensor(result[0]) and result[0].tolist() == listed(inputs)
-
-    return shows
-
-
-def _lists(listed):
-    """Places where a key head is not there: 0."""
-
-    def key_heads_needed(*given):
-        inputs = dict(zip(("kept", "num_heads", "num_kv_heads"), given, strict=True))
-        here, used = listed(inputs), by_group(*given).tolist()
-        return torch.tensor(here), torch.tensor([here.index(g) if g in here else 0 for g in used])
-
-    return key_heads_needed
-
-
-def _place_of_nothing(kept, num_heads, num_kv_heads):
-    """whole_groups, and the place of a key head that is not among them."""
-    here = _lists(whole_groups)(kept, num_heads, num_kv_heads)[0].tolist()
-    return torch.tensor(here), torch.tensor(
-        [here.index(g) for g in by_group(kept, num_heads, num_kv_heads).tolist()]
-    )
-
-
-def _with_mask(kept, num_heads, num_kv_heads):
-    used = by_group(kept, num_heads, num_kv_heads)
-    there = torch.zeros(num_kv_heads, dtype=torch.bool)
-    there[used] = True
-    return there, (there.long().cumsum(0) - 1)[used]
-
-
-def _of_all_query_heads(kept, num_heads, num_kv_heads):
-    needed = by_group(kept, num_heads, num_kv_heads).unique()
-    return needed, torch.searchsorted(
-        needed, by_group(torch.arange(num_heads), num_heads, num_kv_heads)
-    )
-
-
-WHOLE = (
-    "You keep a key head only if all query heads of its group stay.",
-    "It is needed as long as one query head uses it.",
-)
-SIZE = (
-    "You get the size of a group from the number of query heads that stay.",
-    "The groups were made when the model was: with num_heads query heads.",
-)
 
 NEEDED = {
     "heads-dealt-in-turn": known(
@@ -132,7 +77,6 @@ NEEDED = {
         "You divide by the number of key heads.",
         "A group has as many query heads as share one key head (exercise 4.8). How many are these?",
         use=lambda kept, H, G: kept // G,
-        place=lambda used, needed: torch.searchsorted(needed, used),
     ),
     "old-numbers": known(
         "For the query heads you return the old numbers of their key heads.",
@@ -149,10 +93,28 @@ NEEDED = {
         "A key head is there once, and its group shares it (exercise 4.8).",
         needed=lambda used, kv: used,
     ),
+    "place-in-the-group": known(
+        "Your places say which query head of its group one is.",
+        "Asked for is the place of its key head among those that stay.",
+        wrong=lambda kept, H, G: (by_group(kept, H, G).unique(), kept % (H // G)),
+    ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
     "grouped-anew": known(
         "You group the query heads that stay anew, so that some get the keys of another group.",
         "A query head was trained with its key head, and keeps it. Groups may be unequal now.",
         place=lambda used, needed: torch.arange(len(used)) * len(needed) // len(used),
+        shows=like(
+            build_needed(
+                place=lambda used, needed: torch.arange(len(used)) * len(needed) // len(used)
+            ),
+            lambda kept, H, G: (
+                by_group(kept, H, G).unique(),
+                by_group(torch.arange(len(kept)), H, G),
+            ),
+        ),
     ),
     "renumbered-too-early": known(
         "You use the places of the query heads among those that stay, where their old numbers "
@@ -171,78 +133,21 @@ NEEDED = {
         needed=in_order_of_use,
         place=place_in,
     ),
-    "counts": known(
-        "Your second result says how many query heads use each key head.",
-        "Asked for is one place for each query head that stays.",
-        place=lambda used, needed: (used == needed[:, None]).sum(1),
-    ),
-    "mask-of-key-heads": known(
-        "Your first result is a mask.",
-        "Asked for are the numbers of the key heads that are True in it.",
-        wrong=_with_mask,
-    ),
     "fractions": known(
         "You divide without rounding down, so that query heads of one group get different numbers.",
         "In Python / gives fractions, // whole numbers.",
         use=lambda kept, H, G: kept / (H // G),
     ),
     "rounded": known(
-        "You round the quotient.",
-        "The last query heads of a group then get the next key head.",
-        use=lambda kept, H, G: (kept / (H // G)).round().long(),
-    ),
-    "rounded-up": known(
-        "You round the quotient up.",
-        "Then only the first query head of a group gets its number.",
-        use=lambda kept, H, G: -(-kept // (H // G)),
-    ),
-    "key-heads-from-1": known(
-        "You count key heads from 1.",
-        "As everywhere in this course, the first head is head 0.",
-        order=lambda pair: (pair[0] + 1, pair[1]),
-    ),
-    "repeats-next-to-each-other": known(
-        "A key head is there more than once if `kept` is in no order.",
-        "unique_consecutive finds only repeats that stand next to each other.",
-        wrong=lambda kept, H, G: torch.unique_consecutive(
-            by_group(kept, H, G), return_inverse=True
+        "You round the quotient, to the nearest number or up.",
+        "Then some query heads of a group get the next key head.",
+        **any_of(
+            build_needed,
+            use=(
+                lambda kept, H, G: (kept / (H // G)).round().long(),
+                lambda kept, H, G: -(-kept // (H // G)),
+            ),
         ),
-    ),
-    "place-of-a-query-head-grouped": known(
-        "You group the query heads that stay anew, by the old size of a group.",
-        "A query head was trained with its key head, and keeps it. Groups may be unequal now.",
-        wrong=lambda kept, H, G: (
-            by_group(kept, H, G).unique(),
-            by_group(torch.arange(len(kept)), H, G),
-        ),
-    ),
-    "floats": known(
-        "Your key heads are floats.",
-        "They are numbers of heads: whole numbers, which can be used as an index.",
-        order=lambda pair: (pair[0].double(), pair[1]),
-    ),
-    "floats-both": known(
-        "Your results are floats.",
-        "They are numbers and places of heads: whole numbers, which can be used as an index.",
-        order=lambda pair: (pair[0].double(), pair[1].double()),
-    ),
-    "whole-groups": known(*WHOLE, wrong=_lists(whole_groups), shows=_shows_key_heads(whole_groups)),
-    "whole-groups-without-place": known(*WHOLE, wrong=_place_of_nothing),
-    "those-that-go": known(
-        "You list the key heads that go.",
-        "Asked for are those that stay.",
-        wrong=_lists(those_that_go),
-        shows=_shows_key_heads(those_that_go),
-    ),
-    "place-in-the-group": known(
-        "Your places say which query head of its group one is.",
-        "Asked for is the place of its key head among those that stay.",
-        wrong=lambda kept, H, G: (by_group(kept, H, G).unique(), kept % (H // G)),
-    ),
-    "from-1": known(
-        "You count places from 1.",
-        "A place is an index: the first is 0.",
-        place=lambda used, needed: torch.searchsorted(needed, used) + 1,
     ),
     "less-the-first": known(
         "You subtract the first number from the old ones.",
@@ -254,41 +159,21 @@ NEEDED = {
         "Query heads of one group have one key head, and so the same place.",
         place=lambda used, needed: torch.arange(len(used)),
     ),
-    "places-of-key-heads": known(
-        "You return one place for each key head.",
-        "Asked for is one for each query head that stays.",
-        place=lambda used, needed: torch.arange(len(needed)),
-    ),
-    "places-of-all-query-heads": known(
-        "You return a place for each of the num_heads query heads.",
-        "Asked for is one for each that stays, in the order of `kept`.",
-        wrong=_of_all_query_heads,
-    ),
     "in-between-stay": known(
-        "You keep all key heads from the first to the last that is needed.",
+        "You keep all key heads up to the last that is needed, or from the first to the last.",
         "One in between may be needed by nobody. It goes, too.",
-        needed=lambda used, kv: torch.arange(int(used.min()), int(used.max()) + 1),
+        **any_of(
+            build_needed,
+            needed=(
+                lambda used, kv: torch.arange(int(used.min()), int(used.max()) + 1),
+                lambda used, kv: torch.arange(int(used.max()) + 1),
+            ),
+        ),
     ),
-    "up-to-the-last": known(
-        "You keep all key heads up to the last that is needed.",
-        "One before it may be needed by nobody. It goes, too.",
-        needed=lambda used, kv: torch.arange(int(used.max()) + 1),
-    ),
-    "falling": known(
-        "Your key heads come in falling order.",
-        "They should be in increasing order, and the places count in that order.",
-        needed=lambda used, kv: used.unique().flip(0),
-        place=place_in,
-    ),
-    "column": known(
-        "Your key heads have an axis of length 1 at the end.",
-        "nonzero() returns one row for each place that it finds. Asked for is one axis.",
-        order=lambda pair: (pair[0][:, None], pair[1]),
-    ),
-    "size-by-what-stays": known(*SIZE, use=lambda kept, H, G: kept // max(1, len(kept) // G)),
-    "size-by-what-stays-or-0": known(*SIZE, use=lambda kept, H, G: kept // (len(kept) // G)),
-    "size-by-what-stays-rounded-up": known(
-        *SIZE, use=lambda kept, H, G: kept // -(-len(kept) // G)
+    "size-by-what-stays": known(
+        "You get the size of a group from the number of query heads that stay.",
+        "The groups were made when the model was: with num_heads query heads.",
+        use=lambda kept, H, G: kept // (len(kept) // G),
     ),
     "swapped": known(
         "The two results have changed places.",
@@ -302,31 +187,8 @@ TASK = Task(
     key_heads_needed,
     needed_cases,
     returns=("the key heads", "the places"),
-    mistakes=read_again(REMOVAL, NEEDED),
+    mistakes=read_again(REMOVAL, NEEDED | ALONE),
     build=build_needed,
-    alone=(
-        "swapped",
-        "grouped-anew",
-        "renumbered-too-early",
-        "kept-sorted",
-        "in-order-of-use",
-        "counts",
-        "fractions",
-        "rounded",
-        "rounded-up",
-        "key-heads-from-1",
-        "floats",
-        "floats-both",
-        "in-between-stay",
-        "up-to-the-last",
-        "falling",
-        "column",
-        "size-by-what-stays",
-        "size-by-what-stays-or-0",
-        "size-by-what-stays-rounded-up",
-        "places-of-key-heads",
-        "places-of-query-heads",
-        "less-the-first",
-    ),
+    alone=tuple(ALONE),
     number=4,
 )

@@ -137,11 +137,6 @@ def build_removal(
     return prune_heads
 
 
-def in_a_mask(heads, count, width):
-    """in_blocks, as a boolean mask of all features."""
-    return torch.tensor([h in heads for h in range(count) for _ in range(width)])
-
-
 def _turn_by_turn(heads, count, width):
     """As in_blocks, if head h had the features h, h + H, h + 2H and so on."""
     return torch.tensor([count * i + h for h in heads for i in range(width)], dtype=torch.long)
@@ -162,132 +157,31 @@ def _zeroed(attention, heads):
             attention.W_o.weight[:, width * h : width * (h + 1)] = 0
 
 
-def _one_by_one(order, last=False, slices=False):
-    """Heads go one after the other, though the numbers of the others change on the way.
-
-    last: the last head goes where there is no h any more. slices: nothing goes then, but num_heads
-        is one less.
-    """
-    removed = build_removal(count=lambda kept, attention: attention.num_heads - 1)
+def _one_by_one(order):
+    """Heads go one after the other, though the numbers of the others change on the way."""
 
     def prune(attention, heads):
         for h in order(heads):
-            h = min(h, attention.num_heads - 1) if last else h
-            (removed if slices else build_removal())(attention, [h])
+            build_removal()(attention, [h])
 
     return prune
-
-
-def _numbers_shift(order, **kind):
-    return known(
-        "You remove the heads one after the other, by their numbers of before.",
-        "When head 1 has gone, head 2 is called 1, and so on. Which number does the next one have "
-        "then?",
-        wrong=_one_by_one(order, **kind),
-    )
-
-
-def _with_cat(heads, count, width):
-    """in_blocks, which fails for no heads."""
-    return torch.cat([torch.arange(width * h, width * (h + 1)) for h in heads])
-
-
-def _in_a_copy(attention, heads):
-    """The lesson's function: `heads` stay, and a smaller layer is returned."""
-    torch.cat([torch.arange(h, h + 1) for h in heads])
-
-
-def _without_parameter(name, field):
-    """A tensor is put where a parameter is."""
-
-    def prune(attention, heads):
-        linear = getattr(attention, name)
-        if getattr(linear, field) is not None:
-            setattr(linear, field, getattr(linear, field).detach())
-        build_removal()(attention, heads)
-
-    return known(
-        "You put a plain tensor where a layer has a parameter.",
-        "Only what is an nn.Parameter is trained and saved, so an nn.Linear takes nothing else for "
-        "its weight and bias.",
-        wrong=prune,
-    )
-
-
-def _biases_always(use):
-    """use: what is done with a bias that is None."""
-
-    def prune(attention, heads):
-        if attention.W_q.bias is None:
-            use(attention.W_q.bias)
-        build_removal()(attention, heads)
-
-    return known(
-        "You cut biases, and this layer has none: there `bias` is None.",
-        "Layers come with biases and without. Ask first.",
-        wrong=prune,
-    )
-
-
-def _fails_for_none(index):
-    """index: what is made of the list of the heads that go."""
-
-    def prune(attention, heads):
-        index(attention, heads)
-        build_removal()(attention, heads)
-
-    return known(
-        "You make a tensor of the heads that go, and fail where `heads` is empty.",
-        "torch.tensor([]) holds floats, since nothing tells it otherwise, and torch.cat needs "
-        "something to join. With no heads to remove all stay.",
-        wrong=prune,
-    )
-
-
-def _as_an_index(attention, heads):
-    torch.ones(attention.num_heads, dtype=torch.bool)[torch.tensor(heads)] = False
 
 
 def _num_heads_first(attention, heads):
     attention.num_heads -= len(heads)
 
 
-def _too_early(wrong=None, **parts):
-    return known(
-        "You get the width of a head from the new number of heads.",
-        "W_q still has the rows of all heads then. Which number of heads do these rows belong to?",
-        wrong=wrong,
-        **parts,
-    )
-
-
-def _width_by_what_stays(attention, heads):
-    """The heads that stay come from the old number, the width from the new one."""
-    kept = staying(heads, attention.num_heads)
-    attention.num_heads = len(kept)
-    build_removal(stay=lambda heads, count: kept)(attention, heads)
-
-
-OUT = (
-    "In a layer from which heads were removed before, you get the width of a head wrong.",
-    "out_features is what nn.Linear was made with, and the output stays as wide as before. "
-    "Neither tells how many rows W_q has now. What does?",
-)
-
-
-def _of_inputs(name, features):
-    """name: of the projection whose input is taken for what it makes."""
-    return known(
-        "You take the width of a head from the width of the queries or keys.",
-        "These may have any width, and what goes into W_q does not say how much comes out.",
-        wrong=build_removal(
-            width=lambda attention: getattr(attention, name).weight.shape[1] // attention.num_heads,
-            features=features,
-        ),
-    )
-
-
 KEPT = ("You keep the heads that were to be removed.", "`heads` are those that go.")
+
+SHIFTED = (
+    "You remove the heads one after the other, by their numbers of before.",
+    "When head 1 has gone, head 2 is called 1, and so on. Which number does the next one have "
+    "then?",
+)
+TOO_EARLY = (
+    "You get the width of a head from the new number of heads.",
+    "W_q still has the rows of all heads then. Which number of heads do these rows belong to?",
+)
 
 REMOVED = {
     "nothing-changed": known(
@@ -296,40 +190,37 @@ REMOVED = {
         "`attention`.",
         wrong=lambda attention, heads: None,
     ),
-    "smaller-copy-of-what-was-to-go": known(
-        "You return a smaller copy, with the heads of `heads`, as the lesson's function does.",
-        "Here `heads` are those that go, and they are removed in place: from this `attention`.",
-        wrong=_in_a_copy,
-    ),
-    "one-by-one": _numbers_shift(list),
-    "one-by-one-sorted": _numbers_shift(sorted),
-    "one-by-one-by-slices": _numbers_shift(list, slices=True),
-    "one-by-one-by-slices-sorted": _numbers_shift(sorted, slices=True),
-    "one-by-one-to-the-last": _numbers_shift(sorted, last=True),
+    "one-by-one": known(*SHIFTED, wrong=_one_by_one(list)),
+    "one-by-one-sorted": known(*SHIFTED, wrong=_one_by_one(sorted)),
     "stale-num_heads": known(
         "num_heads is still the number of before.",
         "The layer then cuts what is left into too many heads, each too narrow. If the numbers "
         "divide, no error is raised, and the output is wrong.",
         count=lambda kept, attention: attention.num_heads,
     ),
-    "kept-and-removed-swapped": known(
-        *KEPT,
-        stay=lambda heads, count: sorted(heads),
+    "kept-and-removed-swapped": known(*KEPT, stay=lambda heads, count: sorted(heads)),
+    "first-biases": known(
+        "The biases have the right length, but they are the first ones instead of those of the "
+        "heads that stay.",
+        "Each number of a bias belongs to a row of the weight. They have to go together.",
+        bias=lambda X, index: X[: len(index)],
     ),
-    "kept-and-removed-swapped-in-order-given": known(
-        *KEPT,
-        stay=lambda heads, count: heads,
+    "features-interleaved": known(
+        "You take features in turn, as if head h had features h, h + H, h + 2H and so on.",
+        "A head owns neighbouring rows: d of them, one after the other (lesson 4).",
+        features=_turn_by_turn,
     ),
-    "kept-and-removed-swapped-if-there-not-none": known(
-        *KEPT,
-        wrong=build_removal(
-            stay=lambda heads, count: [h for h in range(count) if h in heads], features=_with_cat
-        ),
+    "width-of-out_features": known(
+        "In a layer from which heads were removed before, you get the width of a head wrong.",
+        "out_features is what nn.Linear was made with, and the output stays as wide as before. "
+        "Neither tells how many rows W_q has now. What does?",
+        width=lambda attention: attention.W_q.out_features // attention.num_heads,
     ),
-    "kept-and-removed-swapped-not-none": known(
-        *KEPT,
-        wrong=build_removal(stay=lambda heads, count: heads, features=_with_cat),
-    ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "kept-and-removed-swapped-in-order-given": known(*KEPT, stay=lambda heads, count: heads),
     "rows-of-W_o": known(
         "You cut rows of W_o.",
         "nn.Linear keeps (out, in). W_o reads the joined heads: are they what goes in, or what "
@@ -346,12 +237,6 @@ REMOVED = {
         "A bias is added to what a projection makes, so it has one number for each row.",
         bias=lambda X, index: X,
     ),
-    "first-biases": known(
-        "The biases have the right length, but they are the first ones instead of those of the "
-        "heads that stay.",
-        "Each number of a bias belongs to a row of the weight. They have to go together.",
-        bias=lambda X, index: X[: len(index)],
-    ),
     "bias-of-W_o-cut": known(
         "You shorten the bias of W_o.",
         "It is added to the output, and the output is as wide as before.",
@@ -362,70 +247,20 @@ REMOVED = {
         "Each head makes queries, keys and values. All three lose the same rows.",
         makers=("W_q", "W_k"),
     ),
-    "features-interleaved": known(
-        "You take features in turn, as if head h had features h, h + H, h + 2H and so on.",
-        "A head owns neighbouring rows: d of them, one after the other (lesson 4).",
-        features=_turn_by_turn,
-    ),
-    "features-interleaved-in-order": known(
-        "You take features in turn, as if head h had features h, h + H, h + 2H and so on.",
-        "A head owns neighbouring rows: d of them, one after the other (lesson 4).",
-        features=lambda heads, count, width: _turn_by_turn(heads, count, width).sort().values,
-    ),
-    "features-of-those-that-go": known(
-        "You keep the features of the heads that go.",
-        "Is your mask True for what goes, or for what stays?",
-        features=lambda heads, count, width: in_blocks(staying(heads, count), count, width),
-    ),
-    "counts-those-that-go": known(
-        "num_heads is the number of heads that went.",
-        "It says how many heads are there now.",
-        count=lambda kept, attention: attention.num_heads - len(kept),
-    ),
     "first-of-heads-only": known(
         "Only the first of the heads goes.",
         "`heads` may name several. Does a `return` or the end of a loop stand too far in?",
         stay=lambda heads, count: staying(heads[:1], count),
-    ),
-    "W_o-transposed": known(
-        "You turn W_o around.",
-        "nn.Linear keeps (out, in), and so does W_o: its columns are what the heads bring.",
-        out=lambda W, index: W[:, index].T,
-    ),
-    "single-rows-in-a-mask": known(
-        "You have one row for each head in your mask.",
-        "Head h owns d rows, where d is its width.",
-        features=lambda heads, count, width: in_a_mask(heads, count, 1),
     ),
     "single-rows": known(
         "You keep one row for each head.",
         "Head h owns d rows, where d is its width.",
         features=lambda heads, count, width: torch.tensor(heads, dtype=torch.long),
     ),
-    "width-of-out_features": known(
-        *OUT,
-        width=lambda attention: attention.W_q.out_features // attention.num_heads,
+    "width-by-the-new-number": known(*TOO_EARLY, begin=_num_heads_first),
+    "width-by-the-new-number-of-all": known(
+        *TOO_EARLY, begin=_num_heads_first, count=lambda kept, attention: attention.num_heads
     ),
-    "width-of-the-model": known(
-        twin="width-of-out_features",
-        width=lambda attention: attention.W_o.weight.shape[0] // attention.num_heads,
-    ),
-    "width-of-the-queries": _of_inputs("W_q", in_blocks),
-    "width-of-the-queries-in-a-mask": _of_inputs("W_q", in_a_mask),
-    "width-of-the-keys": _of_inputs("W_k", in_blocks),
-    "width-of-the-keys-in-a-mask": _of_inputs("W_k", in_a_mask),
-    "width-of-the-model-in-a-mask": known(
-        *OUT,
-        wrong=build_removal(
-            width=lambda attention: len(attention.W_o.weight) // attention.num_heads,
-            features=in_a_mask,
-        ),
-    ),
-    "width-by-the-new-number": _too_early(begin=_num_heads_first),
-    "width-by-the-new-number-of-all": _too_early(
-        begin=_num_heads_first, count=lambda kept, attention: attention.num_heads
-    ),
-    "width-by-what-stays": _too_early(wrong=_width_by_what_stays),
     "one-head-less": known(
         "You lower num_heads by 1, however many heads go.",
         "num_heads says how many heads are there now.",
@@ -451,20 +286,6 @@ REMOVED = {
         "Each head makes queries, keys and values. All three lose the same rows.",
         makers=("W_q",),
     ),
-    "weight-without-parameter": _without_parameter("W_q", "weight"),
-    "bias-without-parameter": _without_parameter("W_q", "bias"),
-    "biases-always-sliced": _biases_always(lambda bias: bias[0]),
-    "biases-always-detached": _biases_always(lambda bias: bias.detach()),
-    "biases-always-data": _biases_always(lambda bias: bias.data),
-    "biases-always-viewed": _biases_always(lambda bias: bias.view(-1)),
-    "biases-always-reshaped": _biases_always(lambda bias: bias.reshape(-1)),
-    "no-heads-as-an-index": _fails_for_none(_as_an_index),
-    "no-heads-joined": _fails_for_none(
-        lambda attention, heads: torch.cat([torch.tensor([h]) for h in heads])
-    ),
-    "no-heads-stacked": _fails_for_none(
-        lambda attention, heads: torch.stack([torch.tensor([h]) for h in heads])
-    ),
     "masked-not-removed": known(
         "You set what belongs to the heads to 0.",
         "That saves nothing: all heads are still computed.",
@@ -480,31 +301,8 @@ TASK = Task(
     run=run_removal,
     examine=examine_removal,
     returns=("what is left",),
-    mistakes=read_again(REMOVAL, REMOVED),
+    mistakes=read_again(REMOVAL, REMOVED | ALONE),
     build=build_removal,
-    alone=(
-        "rows-of-W_o",
-        "W_o-as-it-was",
-        "biases-as-they-were",
-        "values-forgotten",
-        "single-rows",
-        "width-of-the-model",
-        "masked-not-removed",
-        "bias-of-W_o-cut",
-        "kept-and-removed-swapped-in-order-given",
-        "width-by-the-new-number",
-        "width-by-the-new-number-of-all",
-        "first-rows",
-        "one-head-less",
-        "features-interleaved-in-order",
-        "features-of-those-that-go",
-        "counts-those-that-go",
-        "first-of-heads-only",
-        "W_o-transposed",
-        "single-rows-in-a-mask",
-        "columns-of-W_q",
-        "heads-counted-from-1",
-        "keys-forgotten",
-    ),
+    alone=tuple(ALONE),
     number=3,
 )

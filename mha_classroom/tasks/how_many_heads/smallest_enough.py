@@ -1,11 +1,11 @@
 """Task 8.7, smallest_enough: the fewest heads with which every run of several reached a goal."""
 
 import itertools
-import math
 
 import torch
 
 from mha_classroom.checks.examining import total
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 
 STUDY = "Six seeds, four budgets"
@@ -74,7 +74,6 @@ def build_enough(
     reaches=lambda share, goal: share >= goal,
     counted=lambda shares, goal, least: len(shares) >= least,
     choose=min,
-    none=None,
 ):
     def smallest_enough(num_heads, accuracies, goal, least_runs):
         good = []
@@ -82,7 +81,7 @@ def build_enough(
             shares = accuracies[num_heads == count]
             if counted(shares, goal, least_runs) and reaches(judge(shares), goal):
                 good.append(count)
-        return choose(good) if good else none
+        return choose(good) if good else None
 
     return smallest_enough
 
@@ -96,47 +95,16 @@ def _most_accurate(num_heads, accuracies, goal, least_runs):
     return max(good, key=good.get) if good else None
 
 
-def _with_all_larger(fewest):
-    """From the largest number down to the first that fails, or that has too few runs."""
-
-    def smallest_enough(num_heads, accuracies, goal, least_runs):
-        found = None
-        for count in reversed(num_heads.unique().tolist()):
-            shares = accuracies[num_heads == count]
-            if len(shares) < least_runs:
-                if fewest == "stop":
-                    break
-                continue
+def _with_all_larger(num_heads, accuracies, goal, least_runs):
+    """From the largest number with enough runs down to the first that fails."""
+    found = None
+    for count in reversed(num_heads.unique().tolist()):
+        shares = accuracies[num_heads == count]
+        if len(shares) >= least_runs:
             if shares.min() < goal:
                 break
             found = count
-        return found
-
-    return smallest_enough
-
-
-def _larger(fewest):
-    return known(
-        "You ask that all larger numbers of heads are enough, too.",
-        "More heads may be worse again. Each number of heads is judged by its own runs.",
-        wrong=_with_all_larger(fewest),
-    )
-
-
-def _instead_of_none(value):
-    return known(
-        f"You return {value!r} where no number of heads is enough.",
-        "The task asks for None, which nobody can take for a number of heads.",
-        none=value,
-    )
-
-
-def _fails_for_none(choose):
-    return known(
-        "You choose from the numbers of heads that are enough, and fail where there is none.",
-        "No number of heads may be enough: then return None.",
-        wrong=lambda *inputs: choose(_good(*inputs)),
-    )
+    return found
 
 
 def _good(num_heads, accuracies, goal, least_runs):
@@ -172,40 +140,21 @@ def _neighbours(num_heads, accuracies, goal, least_runs):
     return min(good, default=None)
 
 
-def _largest_left_out(num_heads, *others):
-    return min((n for n in _good(num_heads, *others) if n < num_heads.max()), default=None)
-
-
-def _accuracy(num_heads, accuracies, *others):
-    good = _good(num_heads, accuracies, *others)
-    return accuracies[num_heads == good[0]].min().item() if good else None
-
-
-def _misses_allowed(steps):
+def _in_steps(steps):
     """Accuracies are rounded to so many steps from 0 to 1."""
-    return known(
-        "You round the accuracies, or let a run miss the goal by a little.",
-        "0.8996 is below 0.9. A run that meets the goal exactly has reached it, and one below has "
-        "not.",
-        reaches=lambda share, goal: (steps * share).round() / steps >= goal,
-    )
+    return lambda share, goal: (steps * share).round() / steps >= goal
 
 
 ENOUGH = {
     "mean-not-worst": known(
-        "You look at the mean of the runs.",
+        "You look at the mean of the runs, or at their median.",
         "A mean can reach the goal while one seed fails. Every run has to reach it.",
-        judge=lambda shares: shares.mean(),
+        **any_of(build_enough, judge=(torch.mean, torch.median)),
     ),
     "best-not-worst": known(
         "One run that reaches the goal is enough for you.",
         "That may be luck. Every run has to reach it.",
         judge=lambda shares: shares.max(),
-    ),
-    "median-not-worst": known(
-        "You look at the median of the runs.",
-        "Every run has to reach the goal.",
-        judge=lambda shares: shares.median(),
     ),
     "above-not-reached": known(
         "A run that meets the goal exactly does not count for you.",
@@ -222,12 +171,6 @@ ENOUGH = {
         "As many as that are enough.",
         counted=lambda shares, goal, least: len(shares) > least,
     ),
-    "good-runs-counted": known(
-        "You count the runs that reach the goal and forget those that do not.",
-        "A single run that fails is enough to say no.",
-        counted=lambda shares, goal, least: (shares >= goal).sum() >= least,
-        judge=lambda shares: shares.max(),
-    ),
     "first-found": known(
         "You take the first number of heads that fits, in the order of the runs.",
         "Runs come in any order. Asked for is the smallest number.",
@@ -238,27 +181,11 @@ ENOUGH = {
         "Asked for is the smallest.",
         choose=max,
     ),
-    "most-accurate": known(
-        "You take the number of heads with the best mean, among those that fit.",
-        "Among those that fit, fewer heads are enough.",
-        wrong=_most_accurate,
+    "larger-ones-too": known(
+        "You ask that all larger numbers of heads are enough, too.",
+        "More heads may be worse again. Each number of heads is judged by its own runs.",
+        wrong=_with_all_larger,
     ),
-    "larger-ones-too": _larger("skip"),
-    "larger-ones-too-with-enough-runs": _larger("stop"),
-    "zero-for-none": _instead_of_none(0),
-    "minus-1-for-none": _instead_of_none(-1),
-    "no-text-for-none": _instead_of_none("none"),
-    "empty-for-none": _instead_of_none(""),
-    "infinity-for-none": _instead_of_none(math.inf),
-    "nan-for-none": _instead_of_none(math.nan),
-    "false-for-none": _instead_of_none(False),
-    "text-for-none": _instead_of_none("None"),
-    "min-of-none": _fails_for_none(lambda good: min(n for n in good)),
-    "min-of-an-empty-tensor": _fails_for_none(lambda good: torch.tensor(good).min()),
-    "amin-of-an-empty-tensor": _fails_for_none(lambda good: torch.tensor(good).amin()),
-    "first-of-an-empty-list": _fails_for_none(lambda good: good[0]),
-    "first-of-an-empty-tensor": _fails_for_none(lambda good: torch.tensor(good)[0]),
-    "next-of-nothing": _fails_for_none(lambda good: next(iter(good))),
     "place-not-number": known(
         "You return the place of the number among the different ones.",
         "Asked for is the number of heads itself.",
@@ -274,21 +201,11 @@ ENOUGH = {
         "Then a larger one may be. Does a `return None` stand inside the loop?",
         wrong=_gives_up(lambda shares, goal, least: len(shares) < least or shares.min() < goal),
     ),
-    "last-run-only": known(
-        "Of the runs with one number of heads you look at the last only.",
+    "one-run-only": known(
+        "Of the runs with one number of heads you look at one only, the last or the first.",
         "Every run has to reach the goal. In a dict with one accuracy for each number of heads, "
         "the next one replaces the one before.",
-        judge=lambda shares: shares[-1],
-    ),
-    "first-run-only": known(
-        "Of the runs with one number of heads you look at the first only.",
-        "Every run has to reach the goal.",
-        judge=lambda shares: shares[0],
-    ),
-    "exactly-least": known(
-        "You ask for exactly least_runs runs.",
-        "It is the least number: more are welcome.",
-        counted=lambda shares, goal, least: len(shares) == least,
+        **any_of(build_enough, judge=(lambda shares: shares[-1], lambda shares: shares[0])),
     ),
     "runs-as-neighbours": known(
         "You take only neighbouring runs together.",
@@ -296,22 +213,31 @@ ENOUGH = {
         "itertools needs a sorted list.)",
         wrong=_neighbours,
     ),
-    "largest-left-out": known(
-        "You leave the largest number of heads out.",
-        "A range ends before its last number.",
-        wrong=_largest_left_out,
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "good-runs-counted": known(
+        "You count the runs that reach the goal and forget those that do not.",
+        "A single run that fails is enough to say no.",
+        counted=lambda shares, goal, least: (shares >= goal).sum() >= least,
+        judge=lambda shares: shares.max(),
     ),
-    "rounded": _misses_allowed(100),
-    "rounded-to-3-digits": _misses_allowed(1000),
-    "accuracy-returned": known(
-        "You return an accuracy.",
-        "Asked for is a number of heads.",
-        wrong=_accuracy,
+    "most-accurate": known(
+        "You take the number of heads with the best mean, among those that fit.",
+        "Among those that fit, fewer heads are enough.",
+        wrong=_most_accurate,
     ),
-    "number-of-good-ones": known(
-        "You return how many numbers of heads are enough.",
-        "Asked for is the smallest of them.",
-        choose=len,
+    "exactly-least": known(
+        "You ask for exactly least_runs runs.",
+        "It is the least number: more are welcome.",
+        counted=lambda shares, goal, least: len(shares) == least,
+    ),
+    "rounded": known(
+        "You round the accuracies, or let a run miss the goal by a little.",
+        "0.8996 is below 0.9. A run that meets the goal exactly has reached it, and one below has "
+        "not.",
+        **any_of(build_enough, reaches=(_in_steps(100), _in_steps(1000))),
     ),
 }
 
@@ -321,25 +247,8 @@ TASK = Task(
     enough_cases,
     examine=examine_enough,
     returns=("what you return",),
-    mistakes=read_again(STUDY, ENOUGH),
+    mistakes=read_again(STUDY, ENOUGH | ALONE),
     build=build_enough,
-    alone=(
-        "most-accurate",
-        "median-not-worst",
-        "good-runs-counted",
-        "zero-for-none",
-        "minus-1-for-none",
-        "infinity-for-none",
-        "nan-for-none",
-        "false-for-none",
-        "text-for-none",
-        "no-text-for-none",
-        "empty-for-none",
-        "first-run-only",
-        "exactly-least",
-        "rounded",
-        "rounded-to-3-digits",
-        "number-of-good-ones",
-    ),
+    alone=tuple(ALONE),
     number=7,
 )

@@ -1,9 +1,12 @@
 """Task 11.3, MendedAttention: right numbers, and nothing learns; repaired."""
 
+import itertools
+
 import torch
 from torch import nn
 
 from mha_classroom.checks.examining import is_floats, total
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.reading_published_code.runs import run_learning
 
@@ -84,7 +87,6 @@ def build_module(
     parts=(0, 1, 2),
     bias=False,
     join=lambda outputs: torch.cat(outputs, -1),
-    finish=lambda self, X: self.W_o(X),
 ):
     class MendedAttention(nn.Module):
         def __init__(self, d_model, num_heads):
@@ -109,17 +111,22 @@ def build_module(
                 q, k, v = (three[part] for part in parts)
                 weights = weigh(query(q) @ key(k).mT / scale(q.shape[-1], len(self.heads)))
                 outputs.append(use(weights) @ value(v))
-            return finish(self, join(outputs))
+            return self.W_o(join(outputs))
 
     return MendedAttention
 
 
-def cut_off(X):
-    return X.detach()
-
-
 GRADIENT = "Five survive the best test"
 USED = "Text B: the shape is right"
+
+
+def _learned(answer, inputs):
+    return examine_learning(inputs, run_learning(answer, inputs))
+
+
+def _any_of(*choices):
+    return any_of(build_module, *choices, run=_learned)
+
 
 MODULE = {
     "heads-in-a-list": known(
@@ -130,34 +137,18 @@ MODULE = {
         section="Text B: the shape is right",
         keep=list,
     ),
-    "found": known(twin="heads-in-a-list", keep=list, use=cut_off),
     "weights-cut-off": known(
         "The gradient stops at the attention weights: the rows that make queries and keys have a "
         "gradient of 0.",
         "The output is right to the last digit. But .data and detach give the numbers without how "
         "they came about, so training cannot change where a head looks.",
-        use=cut_off,
+        use=torch.detach,
     ),
-    "values-cut-off": known(
-        "The gradient stops at the values: the rows that make them have a gradient of 0.",
+    "one-cut-off": known(
+        "The gradient stops at the values, the keys or the queries: the rows that make them have a "
+        "gradient of 0.",
         ".data and detach give the numbers without how they came about.",
-        value=cut_off,
-    ),
-    "keys-cut-off": known(
-        "The gradient stops at the keys: the rows that make them have a gradient of 0.",
-        ".data and detach give the numbers without how they came about.",
-        key=cut_off,
-    ),
-    "queries-cut-off": known(
-        "The gradient stops at the queries: the rows that make them have a gradient of 0.",
-        ".data and detach give the numbers without how they came about.",
-        query=cut_off,
-    ),
-    "output-cut-off": known(
-        "The gradient stops before W_o: no head learns.",
-        ".data, detach and no_grad cut a result off from what it was computed with, and "
-        "requires_grad=False keeps a matrix from learning.",
-        join=lambda outputs: torch.cat(outputs, -1).detach(),
+        **_any_of({"value": torch.detach}, {"key": torch.detach}, {"query": torch.detach}),
     ),
     "heads-shared": known(
         "Your heads are one and the same layer.",
@@ -165,110 +156,39 @@ MODULE = {
         section=USED,
         keep=lambda made: nn.ModuleList([made[0]] * len(made)),
     ),
-    "with-biases": known(
-        "Your layers have biases.",
-        "The found class had none, and nobody asks for more parameters.",
-        section=USED,
-        bias=True,
-    ),
-    "W_o-not-used": known(
-        "W_o is not used.",
-        "The last line of the found class was right.",
-        section=USED,
-        finish=lambda self, X: X,
-    ),
     "not-scaled": known(
         "The scores are not divided by the root of the width of a head.",
         "That line was right in the found class.",
         section=USED,
         scale=lambda d, H: 1.0,
     ),
-    "scaled-by-d_model": known(
-        "The scores are divided by the root of d_model.",
-        "A score is a product of one head's query and key. How wide are these?",
+    "thirds-in-another-order": known(
+        "Queries, keys and values come in another order from the rows of a head.",
+        "The first third makes queries, the second one keys, the last one values, as in the found "
+        "class.",
+        section=USED,
+        **_any_of(*({"parts": parts} for parts in sorted(itertools.permutations(range(3)))[1:])),
+    ),
+    "scaled-by-something-else": known(
+        "The scores are divided by something else than the root of the width of a head.",
+        "A score is a sum of d products, where d is the width of one head. That line was right in "
+        "the found class.",
         section="Equal sizes hide mistakes",
-        scale=lambda d, H: (d * H) ** 0.5,
+        **_any_of(
+            {"scale": lambda d, H: (d * H) ** 0.5},
+            {"scale": lambda d, H: d},
+            {"scale": lambda d, H: H**0.5},
+        ),
     ),
-    "keys-and-values-swapped": known(
-        "Keys and values have changed places: the second third of a head's rows makes the keys.",
-        "The order is queries, keys, values, as in the found class.",
-        section=USED,
-        parts=(0, 2, 1),
-    ),
-    "queries-and-keys-swapped": known(
-        "Queries and keys have changed places: the first third of a head's rows makes the keys.",
-        "The order is queries, keys, values, as in the found class.",
-        section=USED,
-        parts=(1, 0, 2),
-    ),
-    "queries-and-values-swapped": known(
-        "Queries and values have changed places: a head's first rows make the values.",
-        "The order is queries, keys, values, as in the found class.",
-        section=USED,
-        parts=(2, 1, 0),
-    ),
-    "moved-by-a-third": known(
-        "A head's rows make values, queries and keys, in this order.",
-        "The order is queries, keys, values, as in the found class.",
-        section=USED,
-        parts=(1, 2, 0),
-    ),
-    "moved-by-two-thirds": known(
-        "A head's rows make keys, values and queries, in this order.",
-        "The order is queries, keys, values, as in the found class.",
-        section=USED,
-        parts=(2, 0, 1),
-    ),
-    "scaled-by-d": known(
-        "The scores are divided by the width of a head, not by its root.",
-        "That line was right in the found class.",
-        section=USED,
-        scale=lambda d, H: d,
-    ),
-    "scaled-by-the-heads": known(
-        "The scores are divided by the root of the number of heads.",
-        "A score is a sum of d products. d is the width of one head.",
-        section="Equal sizes hide mistakes",
-        scale=lambda d, H: H**0.5,
-    ),
-    "later-words-hidden": known(
-        "You hide later words from earlier ones.",
-        "The found class hid none, and its outputs are right.",
-        section=USED,
-        weigh=lambda scores: scores.masked_fill(
-            torch.ones_like(scores).triu(1).bool(), -torch.inf
-        ).softmax(-1),
-    ),
-    "heads-in-reverse": known(
-        "The heads are joined in another order: the last one first.",
-        "Head 0 gives the first d features that W_o gets.",
-        section=USED,
-        join=lambda outputs: torch.cat(outputs[::-1], -1),
-    ),
-    "heads-added": known(
-        "The heads are added or averaged, and W_o wants them side by side.",
-        "The last line of the found class was right.",
-        section=USED,
-        join=lambda outputs: sum(outputs),
-    ),
-    "heads-interleaved": known(
-        "The heads are joined feature by feature: feature 0 of each head first.",
+    "heads-in-another-order": known(
+        "The heads are joined in another order: the last one first, or feature by feature.",
         "Head 0 gives the first d features that W_o gets. The last line of the found class was "
         "right.",
         section=USED,
-        join=lambda outputs: torch.stack(outputs, -1).flatten(2),
-    ),
-    "bias-for-the-heads": known(
-        "The layers of your heads have biases.",
-        "The found class had none, and nobody asks for more parameters.",
-        section=USED,
-        bias="heads",
-    ),
-    "bias-for-W_o": known(
-        "Your W_o has a bias.",
-        "The found class had none, and nobody asks for more parameters.",
-        section=USED,
-        bias="W_o",
+        **_any_of(
+            {"join": lambda outputs: torch.cat(outputs[::-1], -1)},
+            {"join": lambda outputs: torch.stack(outputs, -1).flatten(2)},
+        ),
     ),
     "softmax-over-queries": known(
         "Your weights sum to 1 over the queries.",
@@ -278,15 +198,10 @@ MODULE = {
     ),
 }
 
+
 PAIRED = (  # the rest hides other mistakes, or is seldom made
-    "weights-cut-off",
-    "values-cut-off",
-    "not-scaled",
-    "scaled-by-d_model",
-    "scaled-by-d",
-    "queries-and-keys-swapped",
-    "keys-and-values-swapped",
-    "softmax-over-queries",
+    *("weights-cut-off", "one-cut-off", "not-scaled"),
+    *("scaled-by-something-else", "thirds-in-another-order", "softmax-over-queries"),
 )
 
 TASK = Task(

@@ -5,6 +5,7 @@ import math
 import torch
 
 from mha_classroom.checks.examining import is_floats
+from mha_classroom.checks.forms import FILLS, any_of
 from mha_classroom.checks.task import Case, Task, known, read_again
 
 
@@ -101,14 +102,6 @@ LENGTH_0 = "Five survive the best test"
 TESTS = "Tests that people write"
 
 WEIGHTS = {
-    "found": known(
-        "Both defects of the found function are still there: the mask (B, 1, S) meets scores "
-        "(B, H, L, S), and a sequence without a word gets equal weights.",
-        "Where B = H the mask of sequence 1 is laid on head 1 of every sequence. Elsewhere there "
-        "is an error, unless B is 1.",
-        fit=beside_heads,
-        empty=uniform,
-    ),
     "mask-beside-the-heads": known(
         "The mask (B, 1, S) still meets scores (B, H, L, S).",
         "Broadcasting compares sizes from the right, so B stands where H is. How many axes of size "
@@ -127,17 +120,69 @@ WEIGHTS = {
         section=LENGTH_0,
         empty=lambda weights: weights,
     ),
-    "queries-masked": known(
-        "Your mask hides rows, the queries, in place of columns.",
-        "Padding must not be seen, so its columns have weight 0. In self-attention both fit.",
-        section=TESTS,
-        fit=lambda real: real[:, None, :, None],
-    ),
     "mask-inverted": known(
         "Your queries see the padding only.",
         "masked_fill overwrites where its mask is True, and real is True where a word stands.",
         section=TESTS,
         fit=lambda real: ~real[:, None, None],
+    ),
+    "hidden-scores-0": known(
+        "The hidden scores are set to 0, and they still get weight.",
+        "exp(0) is 1. Which number has an exp of 0?",
+        section=TESTS,
+        hide=lambda scores, allowed, axis: scores.masked_fill(~allowed, 0.0).softmax(axis),
+    ),
+    "hidden-scores-not-low-enough": known(
+        "The hidden scores are set to a number like −100, that real scores can fall below.",
+        "Scores may have any size. If those of the words are lower than your number, the padding "
+        "gets their weight, and a product with the mask afterwards does not give it back.",
+        section=LENGTH_0,
+        **any_of(build_weights, hide=[filled(fill) for fill in FILLS[::-1]]),
+    ),
+    "hidden-after-the-softmax": known(
+        "You hide after the softmax: the rows no longer sum to 1.",
+        "When the softmax divided, the padding was in the sum.",
+        section=TESTS,
+        hide=lambda scores, allowed, axis: scores.softmax(axis) * allowed,
+    ),
+    "scores-times-the-mask": known(
+        "You multiply the scores by the mask before the softmax: padding has a score of 0, and "
+        "counts in the sum by which all are divided.",
+        "exp(0) is 1. Which number has an exp of 0?",
+        section=TESTS,
+        **any_of(
+            build_weights,
+            hide=(
+                lambda scores, allowed, axis: (
+                    (scores * allowed).softmax(axis) * allowed.any(-1, keepdim=True)
+                ),
+                lambda scores, allowed, axis: (scores * allowed).softmax(axis) * allowed,
+            ),
+        ),
+    ),
+    "mask-added": known(
+        "You add the mask to the scores: a word gets 1 more than padding, and padding still gets "
+        "weight.",
+        "True counts as 1 in a sum. A hidden score has to become so low that its exp is 0.",
+        section=TESTS,
+        hide=lambda scores, allowed, axis: (scores + allowed.double()).softmax(axis),
+    ),
+    "maximum-of-the-padding": known(
+        "Padding takes part before it is hidden: its score is the maximum that you subtract, or it "
+        "is in a softmax that you divide again.",
+        "If padding has a much higher score than all words, exp makes 0 of every word. Hide first.",
+        section=LENGTH_0,
+        hide=by_exp(lambda scores: scores.amax(-1, keepdim=True)),
+    ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
+    "queries-masked": known(
+        "Your mask hides rows, the queries, in place of columns.",
+        "Padding must not be seen, so its columns have weight 0. In self-attention both fit.",
+        section=TESTS,
+        fit=lambda real: real[:, None, :, None],
     ),
     "mask-of-the-first": known(
         "All sequences get the mask of the first one.",
@@ -151,85 +196,11 @@ WEIGHTS = {
         section=TESTS,
         fit=lambda real: (torch.arange(real.shape[1]) < real.sum(1, keepdim=True))[:, None, None],
     ),
-    "hidden-scores-0": known(
-        "The hidden scores are set to 0, and they still get weight.",
-        "exp(0) is 1. Which number has an exp of 0?",
-        section=TESTS,
-        hide=lambda scores, allowed, axis: scores.masked_fill(~allowed, 0.0).softmax(axis),
-    ),
-    "hidden-scores-not-low-enough": known(
-        "The hidden scores are set to a number that real scores can fall below.",
-        "Scores may have any size. If those of the words are lower than your number, the padding "
-        "gets their weight, and a product with the mask afterwards does not give it back.",
-        section=LENGTH_0,
-        hide=filled(-1e4),
-    ),
-    "hidden-after-the-softmax": known(
-        "You hide after the softmax: the rows no longer sum to 1.",
-        "When the softmax divided, the padding was in the sum.",
-        section=TESTS,
-        hide=lambda scores, allowed, axis: scores.softmax(axis) * allowed,
-    ),
     "masks-on-the-wrong-sequences": known(
         "You repeat the masks one after another, and a sequence gets those of others.",
         "With repeat come all sequences for head 0, then all for head 1. Sequence b needs its own "
         "mask H times in a row. And a size of 1 needs no copies.",
         fit_heads=lambda real, H: real.repeat(H, 1).view(len(real), H, 1, -1),
-    ),
-    "batch-where-queries-are": known(
-        "Your mask is (1, 1, B, S): the sequences stand where the queries are.",
-        "Scores are (B, H, L, S). Which axes of the mask need size 1?",
-        fit=lambda real: real[None, None],
-    ),
-    "scores-times-the-mask": known(
-        "You multiply the scores by the mask before the softmax: a score of 0 still gets weight.",
-        "exp(0) is 1. Which number has an exp of 0?",
-        section=TESTS,
-        hide=lambda scores, allowed, axis: (
-            (scores * allowed).softmax(axis) * allowed.any(-1, keepdim=True)
-        ),
-    ),
-    "scores-times-the-mask-twice": known(
-        "You multiply by the mask before the softmax and after it: in the sum by which all are "
-        "divided padding still counts.",
-        "exp(0) is 1. Which number has an exp of 0?",
-        section=TESTS,
-        hide=lambda scores, allowed, axis: (scores * allowed).softmax(axis) * allowed,
-    ),
-    "hidden-scores-minus-100": known(
-        "The hidden scores are set to a number like −100, and real scores can be far lower.",
-        "Scores may have any size. If those of the words are lower than your number, the padding "
-        "gets their weight, and a product with the mask afterwards does not give it back.",
-        section=LENGTH_0,
-        hide=filled(-100.0),
-    ),
-    "weights-of-1-without-a-word": known(
-        "A sequence without a word gets weights of 1.",
-        "The number that nan_to_num puts in place of NaN is the weight there. Its queries have "
-        "nothing to attend to.",
-        section=LENGTH_0,
-        empty=lambda weights: weights.nan_to_num(1.0),
-    ),
-    "all-0-for-one-without-a-word": known(
-        "If one sequence has no word, all sequences get zeros.",
-        "The others have words. Ask each sequence for itself.",
-        section=LENGTH_0,
-        hide=lambda scores, allowed, axis: (
-            scores.masked_fill(~allowed, -math.inf).softmax(axis) * allowed.any(-1).all()
-        ),
-    ),
-    "queries-masked-too": known(
-        "Your mask hides rows as well as columns.",
-        "Scores have L rows, and real speaks of the S keys. A query may be anything.",
-        section=TESTS,
-        fit=lambda real: real[:, None, None] & real[:, None, :, None],
-    ),
-    "mask-added": known(
-        "You add the mask to the scores: a word gets 1 more than padding, and padding still gets "
-        "weight.",
-        "True counts as 1 in a sum. A hidden score has to become so low that its exp is 0.",
-        section=TESTS,
-        hide=lambda scores, allowed, axis: (scores + allowed.double()).softmax(axis),
     ),
     "mask-times-infinity": known(
         "You multiply a mask by infinity, and 0 · inf is NaN.",
@@ -238,45 +209,11 @@ WEIGHTS = {
         section=TESTS,
         hide=lambda scores, allowed, axis: (scores + (~allowed) * -math.inf).softmax(axis),
     ),
-    "exp-without-maximum": known(
-        "exp of a large score is infinite, and infinity divided by infinity is NaN. nan_to_num "
-        "makes 0 of it, and a row of words has no weight.",
-        "torch.softmax subtracts the largest score of a row first.",
-        section=LENGTH_0,
-        hide=by_exp(lambda scores: 0.0),
-    ),
-    "maximum-of-the-padding": known(
-        "Padding takes part before it is hidden: its score is the maximum that you subtract, or it "
-        "is in a softmax that you divide again.",
-        "If padding has a much higher score than all words, exp makes 0 of every word. Hide first.",
-        section=LENGTH_0,
-        hide=by_exp(lambda scores: scores.amax(-1, keepdim=True)),
-    ),
-    "only-real-rows-of-the-batch": known(
-        "Either all sequences get weights or none: you ask whether there is a word anywhere.",
-        "Each sequence may be without a word. Which axis of real counts the words of one sequence?",
-        section=LENGTH_0,
-        hide=lambda scores, allowed, axis: (
-            scores.masked_fill(~allowed, -1e30).softmax(axis) * allowed.any()
-        ),
-    ),
-    "softmax-over-heads": known(
-        "Your weights sum to 1 over the heads.",
+    "softmax-over-another-axis": known(
+        "Your weights sum to 1 over the queries, the heads or the sequences.",
         "Each query of each head shares out one unit of attention among the keys.",
         section=TESTS,
-        axis=1,
-    ),
-    "softmax-over-queries": known(
-        "Your weights sum to 1 over the queries.",
-        "Each query shares out one unit of attention among the keys.",
-        section=TESTS,
-        axis=-2,
-    ),
-    "softmax-over-the-batch": known(
-        "Your weights sum to 1 over the sequences.",
-        "Each query shares out one unit of attention among the keys.",
-        section=TESTS,
-        axis=0,
+        **any_of(build_weights, axis=(-2, 1, 0)),
     ),
     "sum-made-larger": known(
         "Your rows are in proportion, and they sum to less than 1.",
@@ -292,26 +229,9 @@ TASK = Task(
     "11-mended_weights",
     build_weights(),
     weighing_cases,
-    mistakes=read_again(BROADCAST, WEIGHTS),
+    mistakes=read_again(BROADCAST, WEIGHTS | ALONE),
     build=build_weights,
     stages=weights_stages,
-    alone=(
-        "found",
-        "mask-beside-the-heads",
-        "queries-masked",
-        "softmax-over-heads",
-        "softmax-over-queries",
-        "lengths-made-of-the-mask",
-        "mask-of-the-first",
-        "masks-on-the-wrong-sequences",
-        "batch-where-queries-are",
-        "scores-times-the-mask-twice",
-        "hidden-scores-minus-100",
-        "all-0-for-one-without-a-word",
-        "queries-masked-too",
-        "softmax-over-the-batch",
-        "mask-times-infinity",
-        "only-real-rows-of-the-batch",
-    ),
+    alone=tuple(ALONE),
     number=4,
 )
