@@ -74,9 +74,9 @@ def test_what_needs_a_human_is_all_there_and_folded_where_it_is_long():
     many = [replace(good(f"s{i:03}"), human=("look",)) for i in range(40)]
     text, _ = page_of(*many, result("x", problem="is empty"))
     assert f"{41 - OPEN} more" in text and all(
-        f"s{i:03}, {FOUR}</a>: look" in text for i in range(40)
+        f"s{i:03}</a>, {FOUR}: look" in text for i in range(40)
     )
-    assert f"x, {FOUR}</a>: is empty" in text and "x no mark yet" in plain(text)
+    assert f"x</a>, {FOUR}: is empty" in text and "x no mark yet –" in plain(text)
     assert "Nothing." in plain(page_of(good())[0])
 
 
@@ -96,12 +96,13 @@ def test_equal_text_of_some_length_is_noted_as_a_hint():
     assert text_of(assignment, transpose_qkv="\n" + LONG.replace("X\n", "X  \n\n")) == one
     assert text_of(assignment, transpose_qkv=LONG, repack="    return 3") != one
     assert text_of(assignment, transpose_qkv=LONG + "    # mine") != one
-    texts = {("Ann", FOUR): one, ("Bob", FOUR): one, ("Eve", FOUR): None, ("Li", FOUR): ("x", 1, 9)}
-    tally = tally_of(settled(*(good(name) for name in ("Ann", "Bob", "Eve", "Li"))), texts)
+    by_name = {"Ann": one, "Bob": one, "Eve": None, "Li": ("x", 1, 9)}
+    texts = {(name, FOUR): text for name, text in by_name.items()}
+    tally = tally_of(settled(*map(good, by_name)), texts)
     [note] = tally.needs_a_human()
-    assert note.student == "Ann = Bob" and "A hint and no proof" in note.text
+    assert note.students == ("Ann", "Bob") and "A hint and no proof" in note.text
     assert "Needs a human (1)\n  Ann = Bob, 04_head_splitting: the same text" in summary(tally)
-    assert "Ann = Bob" in class_page(tally, {})
+    assert "Ann = Bob , 04_head" in plain(class_page(tally, {}))
 
 
 def test_a_little_text_and_what_was_handed_out_are_no_hint():
@@ -118,4 +119,9 @@ def test_of_many_equal_ones_a_few_are_named():
     names = [f"s{i:02}" for i in range(30)]
     texts = {(name, FOUR): ("sum", 3, 20) for name in names}
     [note] = tally_of(settled(*map(good, names)), texts).needs_a_human()
-    assert note.student == "s00 = s01 = s02 = s03 = s04 and 25 more"
+    assert note.line.startswith("s00 = s01 = s02 = s03 = s04 and 25 more, 04_head_splitting: ")
+
+
+def test_one_submission_has_one_line_however_much_there_is_to_look_at():
+    [note] = tally_of(settled(replace(good(), human=("a", "b", "c")))).needs_a_human()
+    assert note.line == f"Ann, {FOUR}: a; b; c"

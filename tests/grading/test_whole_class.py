@@ -278,7 +278,7 @@ def test_from_moodles_download_to_its_import(moodles, quick, capsys, monkeypatch
     ]
     assert f"Points Possible,,,,,{best:g},{best:g}" in (out / "canvas.csv").read_text("utf-8")
     page = (out / "index.html").read_text("utf-8")
-    assert "1 d late" in page and "Eve Roe" in page and "Ann Example = Bob Li" in page
+    assert "1 d late" in page and "Eve Roe" in page and "Bob Li</a> = <a href" in page
     # What an instructor then decides counts, and what was told once need not be told again.
     monkeypatch.setattr(pools, "grade_submission", None)  # whatever is graded now fails
     with open(out / "overrides.csv", "a", encoding="utf-8") as file:

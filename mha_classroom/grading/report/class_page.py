@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 from mha_classroom.grading.report.feedback_page import document, escape
 from mha_classroom.grading.report.safe_text import case_clashes, feedback_path, number
-from mha_classroom.grading.report.tally import COMMON, in_words, label, most, spread
+from mha_classroom.grading.report.tally import COMMON, NAMED, in_words, label, most, spread
 from mha_classroom.grading.results import Verdict
 
 __all__ = ["class_page"]
@@ -16,7 +16,8 @@ ul { padding-left: 1.25rem; margin: .5rem 0; } li { margin: .25rem 0; }
 .look { border-left: .25rem solid var(--bad); padding-left: 1rem; }
 .wide { overflow-x: auto; } .wide table { margin-top: .5rem; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.n, th.n { padding-left: .75rem; }
+td.n, th.n { padding-left: .75rem; } th code { white-space: nowrap; }
+.words { min-width: 16rem; padding-left: .75rem; }
 .spread { display: grid; grid-template-columns: max-content 1fr; gap: .15rem .75rem;
   align-items: center; max-width: 36rem; margin: .5rem 0 1rem; }
 .spread span { white-space: nowrap; }
@@ -41,14 +42,13 @@ def class_page(tally, titles, deadlines=None):
         path = feedback_path("", student, lesson, clashes).as_posix()
         return f'<a href="{escape(quote(path))}">{text}</a>'
 
-    needs = list(tally.needs_a_human())
     parts = [
         "<header><h1>Marks of the class</h1>"
         f"<p>{tally.graded} of {tally.total} submissions graded</p></header>",
         '<nav><a href="#look">Needs a human</a><a href="#lessons">Lessons and tasks</a>'
         '<a href="#students">Students</a></nav><main>',
         _counts(tally, deadlines or {}),
-        *_needs(needs, tally, link),
+        *_needs(list(tally.needs_a_human()), link),
         *(_list(title, map(escape, lines)) for title, lines in tally.told()),
         '<h2 id="lessons">Lessons and tasks</h2>',
         *(_lesson(tally, lesson, titles) for lesson in sorted(tally.marks)),
@@ -70,7 +70,7 @@ def _counts(tally, deadlines):
     return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
 
 
-def _needs(notes, tally, link):
+def _needs(notes, link):
     """What needs a human, with links to the pages."""
     yield '<section class="look"><h2 id="look">Needs a human</h2>'
     if not notes:
@@ -78,9 +78,8 @@ def _needs(notes, tally, link):
     else:
         items = []
         for note in notes:
-            who = escape(f"{note.student}, {note.lesson}")
-            known = note.student in tally.rows
-            who = link(note.student, note.lesson, who) if known else who
+            links = [link(name, note.lesson, escape(name)) for name in note.students[:NAMED]]
+            who = f"{' = '.join(links)}{note.more}, {escape(note.lesson)}"
             items.append(f"{who}: {escape(note.text)}")
         yield _items(items)
     yield "</section>"
@@ -120,8 +119,8 @@ def _lesson(tally, lesson, titles):
     rows = "".join(_task(tally, name, found, used) for name, found in tasks.items())
     table = (
         '<div class="wide"><table><caption>Tasks</caption><thead><tr><th scope="col">Task</th>'
-        f'<th scope="col" class="n">right</th>{head}<th scope="col">Mistakes made most often</th>'
-        f"</tr></thead><tbody>{rows}</tbody></table></div>"
+        f'<th scope="col" class="n">right</th>{head}<th scope="col" class="words">Mistakes made'
+        f" most often</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
     return (
         f'<section><h3>{escape(title)}</h3><p class="quiet">{escape(said)}</p>'
@@ -140,7 +139,7 @@ def _task(tally, name, found, used):
     )
     return (
         f'<tr><th scope="row"><code>{escape(name)}</code></th><td class="n">{right:.0%}</td>'
-        f"{cells}<td>{mistakes}</td></tr>"
+        f'{cells}<td class="words">{mistakes}</td></tr>'
     )
 
 
@@ -154,7 +153,8 @@ def _students(tally, link):
             f'<td class="n">{_mark(student, lesson, row.get(lesson), link)}</td>'
             for lesson in lessons
         )
-        total = number(sum(mark for mark, *_ in row.values()))
+        known = all(has_mark for *_, has_mark, _ in row.values())
+        total = number(sum(mark for mark, *_ in row.values())) if known else "–"
         rows.append(
             f'<tr><th scope="row"><bdi>{escape(student)}</bdi></th>{cells}<td class="n">{total}'
             "</td></tr>"

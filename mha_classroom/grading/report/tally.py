@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mha_classroom.checks.registry import find
 from mha_classroom.grading.results import ABSENT, Verdict
 
-__all__ = ["COMMON", "Note", "Tally", "in_words", "label", "most", "spread", "tally_of"]
+__all__ = ["COMMON", "NAMED", "Note", "Tally", "in_words", "label", "most", "spread", "tally_of"]
 
 BINS = 10  # of the marks of a lesson, each a tenth of the most there are
 COMMON = 3  # mistakes named for each task
@@ -19,14 +19,20 @@ NAMED = 5  # of those whose text is the same
 class Note:
     """What someone has to look at: of whom, in which lesson, what."""
 
-    student: str
+    students: tuple[str, ...]
     lesson: str
     text: str
 
     @property
+    def more(self):
+        """How many students are not named."""
+        unnamed = len(self.students) - NAMED
+        return f" and {unnamed} more" if unnamed > 0 else ""
+
+    @property
     def line(self):
         """All of it as one line."""
-        return f"{self.student}, {self.lesson}: {self.text}"
+        return f"{' = '.join(self.students[:NAMED])}{self.more}, {self.lesson}: {self.text}"
 
 
 def tally_of(results, texts=None, told=()):
@@ -47,15 +53,17 @@ class Tally:
     total, graded: submissions. problems: {why not graded: how many}. verdicts: {verdict: tasks}.
     decided: tasks whose points a human gave. marks: {lesson: [(points, the most)]}. tasks:
     {lesson: {task id: {verdict: how many}}}. mistakes: {task id: {mistake: how many}}. human:
-    Notes. rows: {student: {lesson: (points that count, the most, days late, whether it has a mark,
-    whether anything was handed in)}}. sources: {who says when: [hand-ins, late ones]}.
+    {(student, lesson): what someone has to look at}. rows: {student: {lesson: (points that count,
+    the most, days late, whether it has a mark, whether anything was handed in)}}. sources: {who
+    says when: how many hand-ins, how many of them late, how many of them at no known time}.
     """
 
     def __init__(self, texts, told):
         self.texts, self.others = texts, [(title, list(lines)) for title, lines in told]
         self.total = self.decided = 0
         self.problems, self.verdicts = Counter(), Counter()
-        self.marks, self.mistakes, self.human = defaultdict(list), defaultdict(Counter), []
+        self.marks, self.human = defaultdict(list), defaultdict(list)
+        self.mistakes = defaultdict(Counter)
         self.tasks, self.rows = defaultdict(dict), defaultdict(dict)
         self.sources, self.penalised, self.one_day = defaultdict(Counter), 0, 0
 
@@ -71,8 +79,9 @@ class Tally:
         if result.problem:
             self.problems[result.problem.split(":")[0]] += 1
         if result.problem and result.problem != ABSENT:
-            self.human.append(Note(student, lesson, result.problem))
-        self.human += [Note(student, lesson, text) for text in result.human]
+            self.human[student, lesson].append(result.problem)
+        if result.human:
+            self.human[student, lesson] += result.human
         there = result.problem != ABSENT
         if there:
             self.marks[lesson].append((result.points, result.max))
@@ -117,15 +126,15 @@ class Tally:
                 yield lesson, names, tasks, lines
 
     def needs_a_human(self):
-        """Notes: of single submissions, then of those whose text is the same."""
-        yield from self.human
+        """Notes: of texts that several share, then one for each submission."""
         for lesson, names, tasks, lines in self.alike():
-            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
             text = (
                 f"the same text in all answers (tasks: {tasks}, own lines: {lines}). A hint and no "
                 "proof; no mark depends on it"
             )
-            yield Note(" = ".join(names[:NAMED]) + more, lesson, text)
+            yield Note(tuple(names), lesson, text)
+        for (student, lesson), texts in self.human.items():
+            yield Note((student,), lesson, "; ".join(texts))
 
     def told(self):
         """(title, lines) of what else there is to tell."""
