@@ -19,6 +19,7 @@ NOT_ALL = 3  # the exit code where the grader itself could not grade some of it
 def main(args):
     """Grade as the arguments of the command line say; print the summary. Returns the exit code."""
     _check_arguments(args)
+    _asked(args)
     reason = "" if args.no_sandbox else unavailable()
     if reason:
         raise CourseError(
@@ -47,6 +48,7 @@ def _grade(args, kernels):
             args.resume,
             {"workers": workers},
             args.lesson,
+            _asked(args),
         )
     except KeyboardInterrupt:
         again = "The same command with --resume goes on from here."
@@ -58,9 +60,28 @@ def _grade(args, kernels):
         raise CourseError(f"{args.out} cannot be written: {error.strerror or error}.") from error
     print(text, end="")
     print(f"Marks: {args.out}/grades.csv. Pages for the students: {args.out}/feedback.")
+    print(f"Your page: {args.out}/index.html.")
     if faults:
         _print_faults(faults)
         return NOT_ALL
+
+
+def _asked(args):
+    """What the options say of the class. Raises: CourseError that quotes what is wrong."""
+    from mha_classroom.grading.handed_in.arrival import read_due
+    from mha_classroom.grading.register import Asked
+
+    try:
+        due = args.due and read_due(args.due)
+    except ValueError as error:
+        raise CourseError(f"--due: {error}.") from error
+    if args.penalty and not due:
+        raise CourseError("--penalty needs --due: late is what comes after that.")
+    if not 0 <= args.penalty <= 100:
+        raise CourseError(f"--penalty is percent a day, from 0 to 100, got {args.penalty:g}.")
+    if args.students and not Path(args.students).is_file():
+        raise CourseError(f"There is no file {args.students}.")
+    return Asked(args.students and Path(args.students), due, args.penalty)
 
 
 def _print_faults(faults):

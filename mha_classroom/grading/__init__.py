@@ -22,14 +22,19 @@ One submission passes through these files, in this order:
 What these lean on, each where it is called:
 
 - settings.py: the limits and every default
+- register.py: the class beside its notebooks: handed_in/students.py (students.csv, which
+  read_table.py reads) and handed_in/arrival.py (when something was handed in)
 - fit/: assignment.py (an exercise set) with own_tasks.py (an instructor's); slicing.py (sources
-  for the kernel, without answers); cell_sources.py, cell_notes.py (about the student's cells)
+  for the kernel, without answers); cell_sources.py, cell_notes.py and own_text.py (about the
+  student's cells)
 - kernels/, the sandbox: start_zygote.py starts zygote.py, which has the imports done; through
   provisioner.py it is asked for a kernel, and forks supervisor.py; that builds the walls (jail.py,
   seccomp.py) and becomes kernel.py; inside/watch.py notes what no answer needs
 - values on their way out of it: kernels/inside/encoding.py, judge/decoding.py
 - judge/self_check.py: refuses to grade where grading would go wrong
-- report/: feedback_page.py, overrides.py (what humans decide), summary.py, safe_text.py
+- report/: feedback_page.py, overrides.py (what humans decide), deadline.py (who was late), tally.py
+  with summary.py and class_page.py (for the instructor), platform_files.py (for Moodle and Canvas),
+  safe_text.py
 - dask_pool.py, dask_worker.py: the same as local_pool.py on a cluster
 
 Who imports whom: report and judge import results; judge imports fit and kernels; what runs inside a

@@ -12,15 +12,21 @@ from pathlib import Path
 from mha_classroom.clone import CourseError
 from mha_classroom.grading.fit.assignment import assignments, load_assignment
 from mha_classroom.grading.handed_in.find_submissions import find_submissions
+from mha_classroom.grading.register import Asked, Register
+from mha_classroom.grading.report.class_page import class_page
+from mha_classroom.grading.report.deadline import PENALTY, Settling
 from mha_classroom.grading.report.feedback_page import heading
-from mha_classroom.grading.report.overrides import apply_overrides, read_overrides
+from mha_classroom.grading.report.overrides import read_overrides
+from mha_classroom.grading.report.platform_files import ClassList, write_platform_files
 from mha_classroom.grading.report.summary import Progress, summary
+from mha_classroom.grading.report.tally import tally_of
 from mha_classroom.grading.report.write_reports import (
     clear_drafts,
     versions,
     write_json,
     write_reports,
     write_run,
+    write_text,
 )
 from mha_classroom.grading.results import Result
 
@@ -29,7 +35,9 @@ __all__ = ["grade_class"]
 STATE = ".grading"  # in the folder of the reports: what --resume goes on from
 
 
-def grade_class(submissions, out, settings, pool, resume=False, run_settings=(), only=None):
+def grade_class(
+    submissions, out, settings, pool, resume=False, run_settings=(), only=None, asked=None
+):
     """Grade every submission in a folder, and write the reports into `out`.
 
     Returns the summary, and a line for each submission that the grader itself could not grade:
@@ -39,10 +47,11 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=(),
     manager for what grades submissions, as `local_pool`. resume: take over what an earlier
     run has graded with the same seed, submission, assignment and version, and keep the results of
     others that it has graded. only: the lessons to be graded, by name or number, all unless told.
-    Raises: CourseError for what cannot be graded at all; ValueError for overrides.csv that cannot
-        be understood, before anything is graded.
+    asked: what is Asked about the class.
+    Raises: CourseError for what cannot be graded at all; ValueError for overrides.csv or
+        students.csv that cannot be understood, before anything is graded.
     """
-    started, out = time.time(), Path(out)
+    started, out, asked = time.time(), Path(out), asked or Asked()
     found, aside = find_submissions(submissions, assignments(settings.folder))
     if only:
         chosen = _chosen(only, assignments(settings.folder))
@@ -53,29 +62,58 @@ def grade_class(submissions, out, settings, pool, resume=False, run_settings=(),
         clear_drafts(out)  # of a run that was killed
         earlier = _pairs(state) if resume else set()
         pairs = sorted(earlier | {(handed_in.student, handed_in.lesson) for handed_in in found})
+        register = Register(state, asked, resume)
+        register.enter(found)
         settings = replace(settings, seed=_seed(state, settings.seed, resume))
         names = sorted({lesson for _, lesson in pairs})
         loaded = {name: load_assignment(name, settings.folder) for name in names}
         points = {name: assignment.points for name, assignment in loaded.items()}
-        overrides = read_overrides(out / "overrides.csv", points, pairs)
+        decidable = {name: _decidable(tasks, register, name) for name, tasks in points.items()}
+        overrides = read_overrides(out / "overrides.csv", decidable, pairs)
+        register.save()
         with pool(settings, loaded) as grade:
             times, faults = _grade_all(found, loaded, settings, state, grade, resume)
-        overrides = _read_again(overrides, out / "overrides.csv", points, pairs)
+        overrides = _read_again(overrides, out / "overrides.csv", decidable, pairs)
+        settle = Settling(overrides, register.deadlines, register.arrivals)
         results = _Kept(state, pairs)
+        titles = {name: heading(assignment.exercise) for name, assignment in loaded.items()}
         write_reports(
             out,
             results,
             points=points,
-            titles={name: heading(assignment.exercise) for name, assignment in loaded.items()},
+            titles=titles,
             seed=settings.seed,
             versions=versions({name: assignment.key for name, assignment in loaded.items()}),
-            overrides=overrides,
+            settle=settle,
             seconds=settings.limits.seconds,
         )
         how = {**settings.listed(), **dict(run_settings)}
         write_run(out / "run.json", started, time.time(), times, how)
-    settled = (apply_overrides(result, overrides) for result in results)
-    return summary(settled, overrides.problems, aside), faults
+        told = [
+            *_for_the_platform(out, register, map(settle, results), points),
+            ("Not used of what humans decided", overrides.problems),
+            ("Left aside", aside),
+        ]
+        tally = tally_of(map(settle, results), results.texts(), told)
+        write_text(out / "index.html", class_page(tally, titles, register.deadlines))
+    return summary(tally), faults
+
+
+def _decidable(tasks, register, lesson):
+    """{what a line of overrides.csv can be about: the most points}."""
+    most = {PENALTY: sum(tasks.values())} if lesson in register.deadlines else {}
+    return most | tasks
+
+
+def _for_the_platform(out, register, results, points):
+    """Write the files for learning platforms, if there is a students.csv; what is told of them."""
+    if not register.students:
+        return []
+    listed = ClassList(register.students, *register.match(), points)
+    for result in results:
+        listed.add(result)
+    write_platform_files(out, listed)
+    return list(listed.told())
 
 
 def _chosen(only, names):
@@ -129,7 +167,7 @@ def _grade_all(found, loaded, settings, state, grade, resume):
             if graded.fault:
                 key = None  # so that it is tried again
                 faults.append(f"{student}, {lesson}: {graded.fault}")
-            kept = {"key": key, "result": result, "times": spent}
+            kept = {"key": key, "result": result, "times": spent, "text": graded.text}
             write_json(_path(state, student, lesson), kept)
             times.append(spent)
             progress.step(graded.result)
@@ -187,7 +225,7 @@ def _read(path):
 
 
 class _Kept:
-    """The results on disk, read one at a time."""
+    """The results on disk, read one at a time. texts: see `own_text`."""
 
     def __init__(self, state, pairs):
         self.state, self.pairs = state, pairs
@@ -195,3 +233,8 @@ class _Kept:
     def __iter__(self):
         for student, lesson in self.pairs:
             yield Result.from_json(_read(_path(self.state, student, lesson))["result"])
+
+    def texts(self):
+        """{(student, lesson): what `own_text` says}."""
+        kept = ((pair, _read(_path(self.state, *pair)).get("text")) for pair in self.pairs)
+        return {pair: tuple(text) for pair, text in kept if text}

@@ -6,7 +6,19 @@ from enum import StrEnum
 
 from mha_classroom.checks.feedback import Feedback
 
-__all__ = ["Graded", "Result", "TaskResult", "VERDICTS", "Verdict", "of_end", "of_feedback"]
+__all__ = [
+    "ABSENT",
+    "Graded",
+    "Late",
+    "Result",
+    "TaskResult",
+    "VERDICTS",
+    "Verdict",
+    "of_end",
+    "of_feedback",
+]
+
+ABSENT = "nothing was handed in"
 
 
 class Verdict(StrEnum):
@@ -111,11 +123,29 @@ class TaskResult:
 
 
 @dataclass(frozen=True)
+class Late:
+    """When a submission for a lesson with a due time was handed in, and what that costs.
+
+    at: with its time zone, "" if nobody says. source: who says it. days: that had begun since it
+    was due, 0 if it was in time, None if nobody says. penalty: points that are taken off.
+    decided: whether a human said how many; comment: the human's.
+    """
+
+    at: str
+    source: str
+    days: int | None
+    penalty: float = 0.0
+    decided: bool = False
+    comment: str = ""
+
+
+@dataclass(frozen=True)
 class Result:
     """What became of one submission.
 
     file: its name and the folder's, "" if there is none. problem: why it was not graded, "" if it
-    was. notes: for the instructor and the student. human: what someone has to look at.
+    was. notes: for the instructor and the student. human: what someone has to look at. late: None
+    if its lesson has no due time, or if nothing was handed in.
     """
 
     student: str
@@ -125,11 +155,23 @@ class Result:
     notes: tuple[str, ...]
     human: tuple[str, ...]
     tasks: tuple[TaskResult, ...]
+    late: Late | None = None
 
     @property
     def points(self):
-        """The sum of the points of its tasks."""
+        """The sum of the points of its tasks, before any penalty."""
         return round(math.fsum(task.points for task in self.tasks), 6)
+
+    @property
+    def counted(self):
+        """The points that are left after a penalty."""
+        return round(self.points - (self.late.penalty if self.late else 0), 6)
+
+    @property
+    def open(self):
+        """Whether it has no mark yet: something is there that was not run, and nobody decided."""
+        undecided = [task for task in self.tasks if task.machine is None]
+        return self.problem != ABSENT and any(t.verdict == Verdict.NOT_RUN for t in undecided)
 
     @property
     def max(self):
@@ -139,6 +181,7 @@ class Result:
     def as_json(self):
         """What results.json holds of it: what the machine found."""
         data = asdict(self) | {"points": self.points, "max": self.max}
+        del data["late"]  # by a clock, and not by the machine that graded it
         for task in data["tasks"]:
             del task["machine"], task["comment"]
         return data
@@ -146,7 +189,8 @@ class Result:
     @classmethod
     def from_json(cls, data):
         """The Result that `as_json` wrote down."""
-        fields = {name: _plain(data[name]) for name in cls.__dataclass_fields__ if name != "tasks"}
+        names = cls.__dataclass_fields__.keys() - {"tasks", "late"}
+        fields = {name: _plain(data[name]) for name in names}
         return cls(**fields, tasks=tuple(map(_task, data["tasks"])))
 
 
@@ -165,10 +209,12 @@ def _plain(value):
 class Graded:
     """A submission that has been graded: how many seconds it took, and how many kernels.
 
-    fault: what the grader itself could not do, "" if nothing. Its result is not final then.
+    fault: what the grader itself could not do, "" if nothing. Its result is not final then. text:
+    a sum of the student's own text, see `own_text`.
     """
 
     result: Result
     seconds: float
     kernels: int
     fault: str = ""
+    text: tuple[str, int, int] | None = None

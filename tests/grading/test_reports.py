@@ -25,6 +25,7 @@ from results_made_up import (
 )
 
 from mha_classroom.grading.report import write_reports as reports
+from mha_classroom.grading.report.deadline import Settling
 from mha_classroom.grading.report.overrides import (
     Overrides,
 )
@@ -151,7 +152,7 @@ def test_equal_input_gives_equal_files(tmp_path):
             titles={},
             seed=3,
             versions=reports.versions({FOUR: "ab"}),
-            overrides=decided,
+            settle=Settling(decided),
         )
     files = [sorted(p.relative_to(f) for p in f.rglob("*") if p.is_file()) for f in out]
     assert files[0] == files[1] and len(files[0]) == len(NAMES) + 2

@@ -20,6 +20,7 @@ from results_made_up import (
 
 from mha_classroom.checks import find
 from mha_classroom.grading.report.summary import LISTED, Progress, summary
+from mha_classroom.grading.report.tally import tally_of
 
 
 def test_the_summary_counts_draws_and_names(tmp_path):
@@ -32,7 +33,8 @@ def test_the_summary_counts_draws_and_names(tmp_path):
         result("x", problem="is not a notebook: bla", human=()),
         result("y", problem="nothing was handed in"),
     ]
-    text = summary(settled(*wrong, other, full, *bad), ["overrides.csv, line 2: no 'Bob'"])
+    told = [("Not used", ["overrides.csv, line 2: no 'Bob'"])]
+    text = summary(tally_of(settled(*wrong, other, full, *bad), told=told))
     assert "5 of 7 submissions graded." in text and "1 not graded: nothing was handed in" in text
     assert "Tasks: 5 passed, 5 wrong." in text
     assert f"{FOUR}: 6 handed in, mean 1.8 and median 2 of 5 points" in text
@@ -46,16 +48,17 @@ def test_the_summary_counts_draws_and_names(tmp_path):
 
 
 def test_the_list_for_a_human_is_cut_and_names_stay_on_their_line():
-    text = summary(settled(*(replace(good(f"{i}{EVIL}\n"), human=("look\r",)) for i in range(23))))
+    many = (replace(good(f"{i}{EVIL}\n"), human=("look\r",)) for i in range(23))
+    text = summary(tally_of(settled(*many)))
     lines = text.split("Needs a human (23)\n")[1].splitlines()
     assert len(lines) == LISTED + 1 and lines[-1] == "  and 3 more"
     assert not {"\x1b", "\r", "\u202e", "\ud800"} & set(text)
 
 
 def test_the_summary_of_nothing_and_of_two_mistakes_at_once():
-    assert summary([]) == "0 of 0 submissions graded.\n"
+    assert summary(tally_of([])) == "0 of 0 submissions graded.\n"
     one = result(tasks=[task(MERGE, "wrong", 0.0, 3.0, "merge-interleaved + unheard-of")])
-    text = summary(settled(one))
+    text = summary(tally_of(settled(one)))
     assert "(merge-interleaved)" in text and "1 × unheard-of" in text
 
 

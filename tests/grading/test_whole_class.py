@@ -242,6 +242,66 @@ def test_one_lesson_alone(tmp_path, quick, capsys):
     assert "There is no lesson '99'" in capsys.readouterr().err
 
 
+WORKSHEET = """Identifier,Full name,Email address,Status,Grade,Last modified (submission)
+Participant 12,Ann Example,ann@uni.example,,,"Monday, 23 November 2026, 12:05 AM"
+Participant 13,Bob Li,bob@uni.example,,,"Sunday, 22 November 2026, 11:50 PM"
+Participant 14,Eve Roe,eve@uni.example,,,-
+"""
+DUE = ("--due", "2026-11-22 23:59", "--penalty", "10")
+
+
+@pytest.fixture
+def moodles(tmp_path):
+    """Moodle's download and its grading worksheet."""
+    honest = next(h for h in CLASS if h.student == "Ann Example")
+    for name in ("Ann Example_12", "Bob Li_13", "Stranger_99"):
+        folder = f"{name}_assignsubmission_file"
+        grading_class.write_class(tmp_path / "in", [dataclasses.replace(honest, student=folder)])
+    (tmp_path / "sheet.csv").write_text(WORKSHEET, encoding="utf-8-sig")
+    return tmp_path
+
+
+def test_from_moodles_download_to_its_import(moodles, quick, capsys, monkeypatch):
+    students, out = ("--students", str(moodles / "sheet.csv")), moodles / "out"
+    assert grade(moodles / "in", out, *students, *DUE) == 0
+    said = capsys.readouterr().out
+    assert "Handed in: 1 of 2 late, as students.csv says." in said
+    assert "1 at a time that is not known: Moodle's folders do not say when." in said
+    assert "Stranger: no row has this name or id" in said and "(1)\n  Eve Roe\n" in said
+    assert "Ann Example = Bob Li = Stranger, 04_head_splitting: the same text in all" in said
+    best = sum(POINTS.values())
+    assert (out / "moodle.csv").read_text("utf-8").splitlines() == [
+        f"Full name,Username,ID number,Email address,{LESSON},total",
+        f"Ann Example,,,ann@uni.example,{0.9 * best:g},{0.9 * best:g}",
+        f"Bob Li,,,bob@uni.example,{best:g},{best:g}",
+        "Eve Roe,,,eve@uni.example,0,0",
+    ]
+    assert f"Points Possible,,,,,{best:g},{best:g}" in (out / "canvas.csv").read_text("utf-8")
+    page = (out / "index.html").read_text("utf-8")
+    assert "1 d late" in page and "Eve Roe" in page and "Bob Li</a> = <a href" in page
+    # What an instructor then decides counts, and what was told once need not be told again.
+    monkeypatch.setattr(pools, "grade_submission", None)  # whatever is graded now fails
+    with open(out / "overrides.csv", "a", encoding="utf-8") as file:
+        file.write(f"Ann Example,{LESSON},penalty,0,ill\n")
+    assert grade(moodles / "in", out, "--resume") == 0
+    assert f"ann@uni.example,{best:g},{best:g}" in (out / "moodle.csv").read_text("utf-8")
+    ann = read_grades(out / "grades.csv")[0]
+    assert (ann["days late"], ann["penalty"], ann["total"]) == ("1", "0", f"{best:g}")
+    assert "ill" in ann["notes"] and "ill" in feedback_path(out, "Ann Example", LESSON).read_text()
+
+
+def test_a_students_csv_that_is_none_stops_it_before_anything_is_graded(moodles, quick, capsys):
+    bad = moodles / "class.csv"
+    for text, words in (
+        ("name,group\nAnn,1\n", "class.csv: the first line names no column with an id or a mail"),
+        (WORKSHEET.replace("Monday, 23", "Montag, 23."), "class.csv, line 2: 'Montag, 23."),
+    ):
+        bad.write_text(text)
+        assert grade(moodles / "in", moodles / "out", "--students", str(bad), *DUE) == 2
+        assert words in capsys.readouterr().err
+        assert not (moodles / "out" / "results.json").exists()
+
+
 def test_reports_that_cannot_be_written_are_told_in_a_line(few, quick, capsys, monkeypatch):
     def full(*given, **named):
         raise OSError(28, "No space left on device")
@@ -304,6 +364,10 @@ def test_a_worker_that_is_killed_loses_no_submission(few, quick, monkeypatch, al
         (["--memory", "10"], "--memory has to be 64 MB or more, got 10"),
         (["--seed", "-1"], "--seed has to be a whole number from 0 up, got -1"),
         (["--assignment", "nowhere"], "There is no assignment in"),
+        (["--due", "soon"], "--due: 'soon' is no time such as 2026-11-22"),
+        (["--penalty", "10"], "--penalty needs --due"),
+        (["--due", "2026-11-22", "--penalty", "-1"], "from 0 to 100, got -1"),
+        (["--students", "nowhere.csv"], "There is no file nowhere.csv"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(tmp_path, capsys, options, words):

@@ -20,7 +20,7 @@ class Assembled(NamedTuple):
         id}, {"task": id} for a probe, {"added": name} for a cell of the student's own, {"own":
         cell id} for one of the instructor's. status: {task id: "written", "unchanged", "missing"
         or "older"}. probed: the ids of the tasks that have a probe. notes: for the instructor.
-    human: what someone should look at.
+    human: what someone should look at. answers: {task id: the source of the student's last cell}.
     """
 
     notebook: nbformat.NotebookNode
@@ -28,6 +28,7 @@ class Assembled(NamedTuple):
     notes: list[str]
     human: list[str]
     probed: tuple[str, ...]
+    answers: dict[str, str]
 
 
 def assemble(notebook, assignment, probes, leave_out=(), replaced=(), only=None):
@@ -61,7 +62,11 @@ def assemble(notebook, assignment, probes, leave_out=(), replaced=(), only=None)
     pieces = [piece for piece in pieces if piece[0] != "task" or piece[1] in probed]
     while pieces and pieces[-1][0] != "task":
         pieces.pop()
-    return Assembled(_built(assignment, pieces, probes), status, notes, human, tuple(probed))
+    made = _built(assignment, pieces, probes)
+    answers = {
+        name: cell.source for cell in written if is_written(cell, frame) for name in cell.ids
+    }
+    return Assembled(made, status, notes, human, tuple(probed), answers)
 
 
 def _chosen(written, frame, leave_out, replaced):

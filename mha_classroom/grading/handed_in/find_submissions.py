@@ -14,14 +14,15 @@ from mha_classroom.grading.handed_in.read_notebook import (
     problem_of,
     read_submission,
 )
+from mha_classroom.grading.results import ABSENT
 
 __all__ = ["HandedIn", "find_submissions"]
 
 NOBODYS = {"__MACOSX", ".ipynb_checkpoints", ".git", ".DS_Store", "Thumbs.db", "desktop.ini"}
 NBGRADERS = {"submitted", "source", "release", "autograded", "feedback"}
 NBGRADERS_OWN = {"timestamp.txt"}
-MOODLE = re.compile(r"(?P<student>.+)_\d+_assignsubmission_\w+$")
-CANVAS = re.compile(r"(?P<student>[^_]+)_(?:LATE_)?\d+_\d+_(?P<name>.+)$")
+MOODLE = re.compile(r"(?P<student>.+)_(?P<number>\d+)_assignsubmission_\w+$")
+CANVAS = re.compile(r"(?P<student>[^_]+)_(?P<late>LATE_)?(?P<number>\d+)_\d+_(?P<name>.+)$")
 DEEPEST = 4  # folders below a student's own that are looked into
 MOST_FILES = 200  # of a student that are looked at
 LISTED = 5
@@ -33,7 +34,8 @@ class HandedIn:
 
     path: None if nothing was handed in. problem: why it cannot be graded, in words. note: what
     the instructor should know although it can. human: whether someone has to look at it.
-    content: of the file, None until it is read.
+    platform: whose download it lies in, "Moodle", "Canvas", "nbgrader" or "" for no one's; number:
+    what that calls the student. content: of the file, None until it is read.
     """
 
     student: str
@@ -42,12 +44,20 @@ class HandedIn:
     problem: str = ""
     note: str = ""
     human: bool = False
+    platform: str = ""
+    number: str = ""
     content: bytes | None = field(default=None, repr=False)
 
     @property
     def file(self):
         """The file's name and the folder's, "" if there is none."""
         return "/".join(self.path.parts[-2:]) if self.path else ""
+
+    @property
+    def marked_late(self):
+        """Whether the name that Canvas gave the file says that it is late; None without one."""
+        named = CANVAS.match(self.path.name) if self.path and self.platform == "Canvas" else None
+        return named and bool(named["late"])
 
     def read(self):
         """The same with its content, or with the problem that there is with reading it."""
@@ -72,6 +82,7 @@ def find_submissions(folder, names):
     Raises: CourseError if the folder cannot be read.
     """
     root, names = _root(Path(folder)), set(names)
+    nbgraders = "nbgrader" if root.name == "submitted" else ""
     students, found, aside, lessons = {}, [], [], set()
     for entry in _scan(root):
         path = Path(entry.path)
@@ -82,11 +93,13 @@ def find_submissions(folder, names):
             if entry.name.startswith(".") and not files.notebooks:
                 aside.append(f"{_shown(entry.name)}: no notebook is in it")
             else:
-                students[_unlike(_student_of(entry.name), students, entry.name)] = files
+                student, files.number = _student_of(entry.name)
+                files.platform = "Moodle" if files.number else nbgraders
+                students[_unlike(student, students, entry.name)] = files
         elif _is_notebook(entry):
             canvas = CANVAS.match(_shown(entry.name))
             if canvas:
-                students.setdefault(canvas["student"], _Files(None, names)).add(path)
+                _of_canvas(students, canvas["student"], canvas["number"], names).add(path)
             else:
                 found += _outside(path, names)
         else:
@@ -95,14 +108,25 @@ def find_submissions(folder, names):
         lessons |= files.by_lesson.keys()
     for student, files in students.items():
         for lesson in sorted(lessons):
-            found.append(HandedIn(student, lesson, **files.row(lesson)))
+            whose = {"platform": files.platform, "number": files.number}
+            found.append(HandedIn(student, lesson, **files.row(lesson), **whose))
     return sorted(found, key=lambda row: (row.student, row.lesson, str(row.path))), aside
 
 
 def _student_of(name):
-    """Who a folder is of: Moodle adds a number and what it is."""
+    """(Who a folder is of, the number that Moodle adds): it also adds what it is."""
     moodle = MOODLE.match(_shown(name))
-    return moodle["student"] if moodle else _shown(name)
+    return moodle.group("student", "number") if moodle else (_shown(name), "")
+
+
+def _of_canvas(students, name, number, names):
+    """The _Files of a student in Canvas's download: two of one name differ in their numbers."""
+    for student in (name, f"{name} {number}"):
+        files = students.setdefault(student, _Files(None, names))
+        if files.number in ("", number) and files.platform in ("", "Canvas"):
+            break
+    files.platform, files.number = "Canvas", number
+    return files
 
 
 def _unlike(student, others, name):
@@ -152,7 +176,10 @@ class _Files:
 
     notebooks: paths. by_lesson: {lesson: (those of the right name, those that say they are)}.
     unknown: names of notebooks that do not say what they are. others: of files that are none.
+    platform, number: as a HandedIn has them.
     """
+
+    platform = number = ""
 
     def __init__(self, folder, names):
         self.folder, self.names, self.problem = folder, names, ""
@@ -241,7 +268,7 @@ class _Files:
         """Where a lesson is not there; what is there instead may be it."""
         if self.problem:
             return {"problem": self.problem, "human": True}
-        problem = "nothing was handed in"
+        problem = ABSENT
         if self.unknown:
             problem += (
                 f"; there is {', '.join(self.unknown[:LISTED])}, which does not say what it is"

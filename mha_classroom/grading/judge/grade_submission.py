@@ -8,6 +8,7 @@ import time
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.grading.fit.assembly import assemble
 from mha_classroom.grading.fit.cell_sources import defined
+from mha_classroom.grading.fit.own_text import own_text
 from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
 from mha_classroom.grading.judge.judge_answer import forbidden_name, hidden, judge, needs_stages
 from mha_classroom.grading.judge.make_plan import PROBE, blob_of, modules_of, plan_for
@@ -29,17 +30,18 @@ MOST_HUMAN = 5  # notes of one submission for a human
 def grade_submission(handed_in, assignment, settings, zygote):
     """Grade one submission, a HandedIn with its content; returns the Graded."""
     started = time.monotonic()
-    problem, human, kernels, fault = handed_in.problem, handed_in.human, 0, ""
+    problem, human, kernels, fault, text = handed_in.problem, handed_in.human, 0, "", None
     if not problem:
         try:
             notebook = parse(handed_in.content)
             done = grade_notebook(notebook, assignment, settings, zygote)
             result, kernels, fault = _result(handed_in, done), done.kernels, done.fault
+            text = own_text(done.answers, assignment.exercise)
         except Unreadable as error:
             problem, human = str(error), True
     if problem:
         result = failed_result(handed_in, assignment, problem, human)
-    return Graded(result, time.monotonic() - started, kernels, fault)
+    return Graded(result, time.monotonic() - started, kernels, fault, text)
 
 
 def failed_result(handed_in, assignment, problem, human=True):
@@ -87,8 +89,8 @@ def grade_notebook(notebook, assignment, settings, zygote):
 class Grading:
     """What becomes of the tasks of one notebook.
 
-    tasks: a TaskResult for each. notes, human: for the instructor. kernels: how many were started.
-    fault: what the grader itself could not do, "" if nothing.
+    tasks: a TaskResult for each. answers: the student's sources. notes, human: for the instructor.
+    kernels: how many were started. fault: what the grader itself could not do, "" if nothing.
     """
 
     def __init__(self, notebook, assignment, settings, zygote):
@@ -97,6 +99,7 @@ class Grading:
         self.plans = {name: self._plan(name) for name in assignment.tasks}
         first = self._assemble(self.plans)
         self.status, self.notes, self.human = first.status, first.notes, list(first.human)
+        self.answers = first.answers
         self.records = {}  # of what was probed
         self.ended = {}  # why the kernel ended, by the task whose cell ended it
         self.raised = {}  # [name, text] of the exception in which the cell of an answer ends

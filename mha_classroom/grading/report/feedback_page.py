@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from mha_classroom.grading.report.safe_text import number, visible
 from mha_classroom.grading.results import VERDICTS, Verdict
 
-__all__ = ["heading", "page"]
+__all__ = ["document", "escape", "heading", "page"]
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1d2330; --quiet: #5b6475; --line: #d8dce4;
@@ -61,21 +61,25 @@ def page(result, title="", seconds=None):
     """
     title = title or result.lesson.replace("_", " ")
     parts = [
-        f"<header><h1>{_escape(title)}</h1>"
-        f"<p>Feedback for <bdi>{_escape(result.student)}</bdi></p></header><main>",
+        f"<header><h1>{escape(title)}</h1>"
+        f"<p>Feedback for <bdi>{escape(result.student)}</bdi></p></header><main>",
         *_total(result),
         _table(result.tasks, seconds),
         *(_section(i, task) for i, task in enumerate(result.tasks, 1)),
         *_notes(result.notes),
         f"</main>{'' if result.problem else FOOTER}",
     ]
+    return document(f"{title} · {result.student}", parts)
+
+
+def document(title, parts, style=""):
+    """A whole page of HTML of its parts; it runs no script and loads nothing."""
     body = "\n".join(parts)
     head = (
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer"><meta name="color-scheme" '
-        f'content="light dark"><title>{_escape(title)} · {_escape(result.student)}</title>'
-        f"<style>{STYLE}</style>"
+        f'content="light dark"><title>{escape(title)}</title><style>{STYLE}{style}</style>'
     )
     # The class keeps a learning platform that shows the page from reading $ as a formula.
     return (
@@ -86,18 +90,33 @@ def page(result, title="", seconds=None):
 
 def _total(result):
     if result.problem:
-        yield f'<p class="told">Your notebook was not graded: {_escape(result.problem)}</p>'
+        yield f'<p class="told">Your notebook was not graded: {escape(result.problem)}</p>'
     points, best = number(result.points), number(result.max)
     right = [task for task in result.tasks if task.verdict == Verdict.PASSED]
     count = f" · {len(right)} of {len(result.tasks)} tasks passed"
     yield f'<p class="total"><strong>{points}</strong> of {best} points{count}</p>'
     yield f'<progress value="{points}" max="{best}" aria-hidden="true"></progress>'
+    yield from _late(result.late, result)
     wrong = [task for task in result.tasks if task.points < task.max]
     if len(right) == len(result.tasks):
         yield '<p class="quiet">Every task is right. Well done!</p>'
     elif len(wrong) > 1 and not result.problem:
-        first = f"<code>{_escape(_name(wrong[0].id))}</code>"
+        first = f"<code>{escape(_name(wrong[0].id))}</code>"
         yield f'<p class="quiet">Begin with {first}: later tasks build on earlier ones.</p>'
+
+
+def _late(late, result):
+    """How late it was handed in, and what that takes off."""
+    if not late or not (late.days or late.penalty):
+        return
+    days = f"{late.days or 'some'} day{'s' if late.days != 1 else ''}"
+    words = f"Handed in late: {days} begun after it was due"
+    words += f" ({late.at})." if late.at else "."
+    if late.penalty or late.decided:
+        words += f" Taken off: {number(late.penalty)} points. Left: {number(result.counted)}."
+    if late.decided:
+        words += f" Decided by your instructor{f': {late.comment}' if late.comment else '.'}"
+    yield f'<p class="told">{escape(words)}</p>'
 
 
 def _table(tasks, seconds):
@@ -105,9 +124,9 @@ def _table(tasks, seconds):
     for index, task in enumerate(tasks, 1):
         mark, kind = ("✓", "mark") if task.verdict == Verdict.PASSED else ("✗", "mark bad")
         rows.append(
-            f'<tr><th scope="row"><a href="#task-{index}"><code>{_escape(_name(task.id))}</code>'
+            f'<tr><th scope="row"><a href="#task-{index}"><code>{escape(_name(task.id))}</code>'
             f'</a></th><td><span class="{kind}" aria-hidden="true">{mark}</span> '
-            f'{_escape(_words(task, seconds))}</td><td class="points">{_points(task)}</td></tr>'
+            f'{escape(_words(task, seconds))}</td><td class="points">{_points(task)}</td></tr>'
         )
     return (
         '<table><caption>Your tasks</caption><thead><tr><th scope="col">Task</th>'
@@ -128,10 +147,10 @@ def _words(task, seconds):
 
 def _section(index, task):
     """What is said of one task."""
-    told = "".join(f'<p class="told">{_escape(text, KEPT)}</p>' for text in _told(task))
+    told = "".join(f'<p class="told">{escape(text, KEPT)}</p>' for text in _told(task))
     return (
         f'<section id="task-{index}" aria-labelledby="name-{index}"><h2 id="name-{index}"><code>'
-        f'{_escape(_name(task.id))}</code> <span class="points">{_points(task)} points</span></h2>'
+        f'{escape(_name(task.id))}</code> <span class="points">{_points(task)} points</span></h2>'
         f"{told}{_box(task.feedback)}</section>"
     )
 
@@ -172,7 +191,7 @@ def _visible_in(value):
 
 def _notes(notes):
     if notes:
-        items = "".join(f"<li>{_escape(note)}</li>" for note in notes)
+        items = "".join(f"<li>{escape(note)}</li>" for note in notes)
         yield f"<section><h2>About your notebook</h2><ul>{items}</ul></section>"
 
 
@@ -180,7 +199,8 @@ def _name(task_id):
     return task_id.split("-", 1)[-1]
 
 
-def _escape(text, keep=""):
+def escape(text, keep=""):
+    """A text that others chose, as HTML."""
     return html.escape(visible(text, keep)).replace("$", "&#36;")
 
 

@@ -1,12 +1,11 @@
 """What a human decided: overrides.csv, which is read and never written again once it is there."""
 
 import contextlib
-import csv
-import io
 import re
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from mha_classroom.grading.handed_in.read_table import rows_of
 from mha_classroom.grading.report.safe_text import number, plain_text
 
 __all__ = ["COLUMNS", "Decision", "Overrides", "apply_overrides", "read_overrides"]
@@ -57,7 +56,7 @@ def read_overrides(path, points, handed_in):
     with contextlib.suppress(FileExistsError), open(path, "x", encoding="utf-8-sig") as file:
         file.write(",".join(COLUMNS) + "\n")
     found, problems, errors = {}, [], []
-    for line, row in _rows(path):
+    for line, row in rows_of(path, COLUMNS[:4], COLUMNS):
         try:
             decision = _decision(row, points, set(handed_in))
         except LookupError as error:
@@ -74,39 +73,6 @@ def read_overrides(path, points, handed_in):
     if errors:
         raise ValueError("\n".join(errors))
     return Overrides(found, tuple(problems))
-
-
-def _rows(path):
-    """(line number, {column: text}) of the lines that are not empty."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise ValueError(
-            f"{path.name}, line {line}: this is not UTF-8. Save the file as “CSV UTF-8”."
-        ) from error
-    if not text:
-        return
-    delimiter = max(",;", key=text.partition("\n")[0].count)
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restval="")
-    try:
-        missing = [name for name in COLUMNS[:4] if name not in reader.fieldnames]
-        if missing:
-            raise ValueError(
-                f"{path.name}: the first line has no column {', '.join(missing)}; it has to be "
-                f"{','.join(COLUMNS)}, got {','.join(reader.fieldnames)!r}"
-            )
-        for row in reader:
-            if None in row:
-                raise ValueError(
-                    f"{path.name}, line {reader.line_num}: more cells than the first line names; "
-                    f"a text with a {delimiter!r} has to stand in quotes"
-                )
-            if any(cell.strip() for cell in row.values()):
-                yield reader.line_num, row
-    except csv.Error as error:
-        line = reader.reader.line_num
-        raise ValueError(f"{path.name}, line {line}: {error}") from error
 
 
 def _decision(row, points, pairs):

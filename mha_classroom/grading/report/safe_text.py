@@ -5,7 +5,15 @@ import re
 import unicodedata
 from pathlib import Path
 
-__all__ = ["case_clashes", "cell_text", "feedback_path", "number", "plain_text", "visible"]
+__all__ = [
+    "case_clashes",
+    "cell_text",
+    "feedback_path",
+    "guarded",
+    "number",
+    "plain_text",
+    "visible",
+]
 
 JOINERS = "\u200c\u200d"  # not seen, but Persian, Indian scripts and emoji need them
 UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, direction, half characters, line ends
@@ -47,7 +55,12 @@ def cell_text(text):
     Properties: an apostrophe stands before what would begin a formula; line ends and whatever
         cannot be seen become escapes, so that a cell is one line.
     """
-    return FORMULA.sub(r"\1'", visible(text.replace("\\", r"\\")))
+    return guarded(text.replace("\\", r"\\"))
+
+
+def guarded(text):
+    """The text as a cell that no spreadsheet runs, for other programs to read."""
+    return FORMULA.sub(r"\1'", visible(text))
 
 
 def plain_text(cell):

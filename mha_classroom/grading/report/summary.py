@@ -1,127 +1,74 @@
 """What the terminal shows: how far a run is, and at its end how the class did."""
 
-import statistics
 import sys
 import textwrap
 import threading
-from collections import Counter, defaultdict
 
-from mha_classroom.checks.registry import find
 from mha_classroom.grading.report.safe_text import number, visible
-from mha_classroom.grading.results import Verdict
+from mha_classroom.grading.report.tally import COMMON, in_words, label, most, spread
 
 __all__ = ["Progress", "summary"]
 
-BINS = 10  # of the marks of a lesson, each a tenth of the most there are
 BAR = 40  # characters of the longest bar
-COMMON = 3  # mistakes named for each task
 LISTED = 20
 WIDTH = 96
-ABSENT = "nothing was handed in"
-OTHER = "(no known mistake)"
 
 
-def summary(results, problems=(), aside=()):
-    """Return the text that ends a run.
+def summary(tally):
+    """Return the text that ends a run, of a Tally.
 
-    results: Results with decisions applied, gone through once. problems: what could not be used of
-    overrides.csv. aside: what lies in the folder and is nobody's submission.
     Properties: bars of marks for each lesson, verdicts, the most common mistakes of each task, and
         what needs a human. No name in it is more than one line or moves the cursor.
     """
-    seen = _Seen()
-    for result in results:
-        seen.add(result)
     parts = [
-        seen.counts(),
-        *(_chart(lesson, marks) for lesson, marks in sorted(seen.marks.items())),
-        *seen.common(),
-        *_listed("Needs a human", seen.human),
-        *_listed("Not used of what humans decided", [visible(text) for text in problems]),
-        *_listed("Left aside", [visible(text) for text in aside]),
+        _counts(tally),
+        *(_chart(visible(lesson), marks) for lesson, marks in sorted(tally.marks.items())),
+        *_common(tally),
+        *_listed("Needs a human", [visible(note.line) for note in tally.needs_a_human()]),
+        *(_listed(title, [visible(text) for text in texts]) for title, texts in tally.told()),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(_flat(parts)) + "\n"
 
 
-class _Seen:
-    """What is kept of the results: counts, marks and what a human has to look at."""
-
-    def __init__(self):
-        self.total = self.decided = 0
-        self.problems, self.verdicts = Counter(), Counter()
-        self.marks, self.mistakes, self.human = defaultdict(list), defaultdict(Counter), []
-
-    def add(self, result):
-        self.total += 1
-        who = f"{visible(result.student)}, {visible(result.lesson)}"
-        if result.problem:
-            self.problems[visible(result.problem).split(":")[0]] += 1
-        if result.problem and result.problem != ABSENT:
-            self.human.append(f"{who}: {visible(result.problem)}")
-        self.human += [f"{who}: {visible(text)}" for text in result.human]
-        if result.problem != ABSENT:
-            self.marks[visible(result.lesson)].append((result.points, result.max))
-        for task in () if result.problem else result.tasks:
-            self.verdicts[task.verdict] += 1
-            self.decided += task.machine is not None
-            if task.verdict == Verdict.WRONG or task.mistake:
-                names = (task.mistake or OTHER).split(" + ")
-                self.mistakes[task.id].update(names)
-
-    def counts(self):
-        graded = self.total - sum(self.problems.values())
-        lines = [f"{graded} of {self.total} submissions graded."]
-        lines += [f"  {count} not graded: {why}" for why, count in _most(self.problems)]
-        if self.verdicts:
-            listed = ", ".join(f"{count} {verdict}" for verdict, count in _most(self.verdicts))
-            lines.append(f"Tasks: {listed}.")
-        if self.decided:
-            lines.append(f"Decided by a human: the points of {self.decided} of these.")
-        return "\n".join(lines)
-
-    def common(self):
-        lines = []
-        for task_id, found in sorted(self.mistakes.items()):
-            lines.append(f"  {visible(task_id)}")
-            for name, count in _most(found)[:COMMON]:
-                words = visible(_did(task_id, name))
-                lines += textwrap.wrap(f"{count:6} × {words}", WIDTH, subsequent_indent=" " * 9)
-        return ["\n".join(["Most common mistakes", *lines])] if lines else []
+def _flat(parts):
+    for part in parts:
+        yield from [part] if isinstance(part, str) else part
 
 
-def _most(counter):
-    """The largest counts first; of equal ones in the order of their names."""
-    return sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+def _counts(tally):
+    lines = [f"{tally.graded} of {tally.total} submissions graded."]
+    lines += [f"  {count} not graded: {visible(why)}" for why, count in most(tally.problems)]
+    if tally.verdicts:
+        listed = ", ".join(f"{count} {verdict}" for verdict, count in most(tally.verdicts))
+        lines.append(f"Tasks: {listed}.")
+    if tally.decided:
+        lines.append(f"Decided by a human: the points of {tally.decided} of these.")
+    lines += [visible(line) for line in tally.about_time()]
+    return "\n".join(lines)
 
 
-def _did(task_id, name):
-    """What a known mistake is in words, and its name."""
-    try:
-        known = {mistake.id: mistake.did for mistake in find(task_id).mistakes}
-    except ValueError:
-        known = {}
-    return f"{known[name]} ({name})" if name in known else name
+def _common(tally):
+    lines = []
+    for task_id, found in sorted(tally.mistakes.items()):
+        lines.append(f"  {visible(task_id)}")
+        for name, count in most(found)[:COMMON]:
+            words = visible(in_words(task_id, name))
+            lines += textwrap.wrap(f"{count:6} × {words}", WIDTH, subsequent_indent=" " * 9)
+    if lines:
+        yield "\n".join(["Most common mistakes", *lines])
 
 
 def _chart(lesson, marks):
     """The distribution of one lesson's marks as bars."""
-    points = [mark for mark, _ in marks]
-    most = max(best for _, best in marks)
-    counts = Counter(
-        min(max(int(BINS * mark / best), 0), BINS - 1) if best else 0 for mark, best in marks
-    )
-    longest = max(counts.values())
-    mean, median = statistics.fmean(points), statistics.median(points)
+    counts, mean, median, best = spread(marks)
+    longest = max(counts)
     lines = [
         f"{lesson}: {len(marks)} handed in, mean {mean:.1f} and median {number(median)} "
-        f"of {number(most)} points"
+        f"of {number(best)} points"
     ]
-    for i in range(BINS):
-        count = counts[i]
+    for i, count in enumerate(counts):
         bar = "█" * max(round(BAR * count / longest), 1 if count else 0)
-        upper = 100 if i == BINS - 1 else 100 * (i + 1) // BINS - 1
-        label = f"{100 * i // BINS}–{upper} %"
-        lines.append(f"  {label:>8}  {bar} {count or ''}".rstrip())
+        lines.append(f"  {label(i):>8}  {bar} {count or ''}".rstrip())
     return "\n".join(lines)
 
 

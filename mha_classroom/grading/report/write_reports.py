@@ -12,12 +12,12 @@ from importlib import metadata
 from pathlib import Path
 
 from mha_classroom.grading.report.feedback_page import page
-from mha_classroom.grading.report.overrides import apply_overrides
 from mha_classroom.grading.report.safe_text import case_clashes, cell_text, feedback_path, number
 from mha_course import __version__
 
 __all__ = [
     "clear_drafts",
+    "replacing",
     "versions",
     "write_grades",
     "write_json",
@@ -30,6 +30,7 @@ __all__ = [
 
 FORMAT = 1
 DRAFT = re.compile(r"\.[0-9a-f]{32}\.draft")
+TIMES = ("handed in", "as said by", "days late", "penalty", "total after penalty")
 LONGEST = 2000  # characters of a cell: a spreadsheet cuts a longer one into the next
 
 
@@ -42,7 +43,7 @@ def write_text(path, text):
     with contextlib.suppress(OSError):
         if Path(path).read_bytes() == text.encode("utf-8", "backslashreplace"):
             return
-    with _replacing(path) as file:
+    with replacing(path) as file:
         file.write(text)
 
 
@@ -65,7 +66,8 @@ def clear_drafts(folder):
 
 
 @contextlib.contextmanager
-def _replacing(path, encoding="utf-8"):
+def replacing(path, encoding="utf-8"):
+    """A file to write into, which takes the place of an old one as `write_text` says."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{uuid.uuid4().hex}.draft")
@@ -84,26 +86,43 @@ def _json(data, indent=None):
     return json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True, indent=indent)
 
 
-def write_grades(path, results, points):
+def write_grades(path, results, points, due=False):
     """Write grades.csv: a row for each Result, a column for each task of any lesson.
 
     results: with decisions applied, in the order of the rows. points: {lesson: {task id: the most
-    points}}.
+    points}}. due: whether any lesson has a due time; then there are columns about that, too.
     Properties: for Excel too; no text is run as a formula.
     """
     tasks = [task for lesson in sorted(points) for task in points[lesson]]
-    names = ["student", "lesson", *tasks, "total", "max", *(f"{t} verdict" for t in tasks), "notes"]
-    with _replacing(path, encoding="utf-8-sig") as file:
+    late = TIMES if due else ()
+    names = [
+        "student",
+        "lesson",
+        *tasks,
+        "total",
+        "max",
+        *late,
+        *(f"{t} verdict" for t in tasks),
+        "notes",
+    ]
+    with replacing(path, encoding="utf-8-sig") as file:
         writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
         writer.writerow({name: cell_text(name) for name in names})
-        writer.writerows(map(_row, results))
+        writer.writerows(_row(result, due) for result in results)
 
 
-def _row(result):
+def _row(result, due):
     row = {"total": number(result.points), "max": number(result.max)}
+    if due:
+        row[TIMES[-1]] = number(result.counted)
     for task in result.tasks:
         row[task.id] = number(task.points)
         row[f"{task.id} verdict"] = task.verdict.value
+    if result.late:
+        late = result.late
+        days = "" if late.days is None else str(late.days)
+        known = (late.at, late.source, days, number(late.penalty))
+        row |= dict(zip(TIMES, known, strict=False))
     notes = "; ".join(_notes(result))
     notes = notes if len(notes) <= LONGEST else notes[: LONGEST - 1] + "…"
     texts = {"student": result.student, "lesson": result.lesson, "notes": notes}
@@ -120,6 +139,9 @@ def _notes(result):
             yield f"{task.id}: a human gave {points}, not {machine}{why}"
         if task.carried:
             yield f"{task.id}: graded with the course's {' and '.join(task.carried)}"
+    if result.late and result.late.decided:
+        why = f" ({result.late.comment})" if result.late.comment else ""
+        yield f"a human decided on the penalty{why}"
     yield from result.notes
     yield from (f"to look at: {text}" for text in result.human)
 
@@ -131,7 +153,7 @@ def write_results(path, results, seed, versions, overrides):
     Properties: no times; one line for each submission; equal input gives an equal file.
     """
     decided, made = _json(overrides.listed(), indent=1), _json(versions, indent=1)
-    with _replacing(path) as file:
+    with replacing(path) as file:
         file.write(f'{{"format": {FORMAT},\n"overrides": {decided},\n"results": [')
         for count, result in enumerate(results):
             file.write((",\n" if count else "\n") + _json(result.as_json()))
@@ -178,18 +200,15 @@ def write_pages(out, results, titles, students, seconds=None):
         write_text(path, page(result, titles.get(result.lesson, ""), seconds))
 
 
-def write_reports(out, results, *, points, titles, seed, versions, overrides, seconds=None):
+def write_reports(out, results, *, points, titles, seed, versions, settle, seconds=None):
     """Write results.json, grades.csv and the pages into the folder `out`.
 
     results: Results as they were graded, by student and lesson; an object that can be gone through
-    more than once, such as one that reads them from disk each time. The rest as above.
+    more than once, such as one that reads them from disk each time. settle: a Settling. The rest
+    as above.
     """
     out = Path(out)
-    write_results(out / "results.json", results, seed, versions, overrides)
-
-    def settled():
-        return (apply_overrides(result, overrides) for result in results)
-
-    write_grades(out / "grades.csv", settled(), points)
+    write_results(out / "results.json", results, seed, versions, settle.overrides)
+    write_grades(out / "grades.csv", map(settle, results), points, bool(settle.deadlines))
     students = {result.student for result in results}
-    write_pages(out, settled(), titles, students, seconds)
+    write_pages(out, map(settle, results), titles, students, seconds)

@@ -1,0 +1,169 @@
+"""students.csv is understood as platforms and people write it, and hand-ins are matched to it."""
+
+import csv
+import io
+from datetime import UTC, datetime
+
+import pytest
+from results_made_up import FIVE, FOUR, MERGE, POINTS, SPLIT, good, result, runs_as_formula, task
+
+from mha_classroom.grading.handed_in.arrival import Arrival
+from mha_classroom.grading.handed_in.students import Student, match_students, read_students
+from mha_classroom.grading.report.deadline import Deadline, apply_deadline
+from mha_classroom.grading.report.platform_files import ClassList, write_platform_files
+
+CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Old homework (77)
+    Points Possible,,,,,10
+"Example, Ann",501,u1001,aexample,Group A,9
+"Li, Bob",502,u1002,bli,Group A,
+"""
+MOODLE = """"First name",Surname,"ID number",Institution,Department,"Email address",Last
+Ann,Example,1001,,,ann@uni.example,1790000000
+Bob,Li,1002,,,bob@uni.example,1790000000
+"""
+WORKSHEET = """Identifier,"Full name","Email address",Status,Grade,"Last modified (submission)"
+"Participant 123","Ann Example",ann@uni.example,Submitted,,"Monday, 23 November 2026, 8:05 AM"
+"Participant 124","Bob Li",bob@uni.example,None,,-
+"""
+
+
+def students_of(tmp_path, text):
+    path = tmp_path / "students.csv"
+    path.write_text(text, encoding="utf-8-sig")
+    return read_students(path)
+
+
+def table(path):
+    return list(csv.reader(io.StringIO(path.read_text("utf-8"))))
+
+
+def test_what_platforms_export_is_read_as_it_is(tmp_path):
+    ann, bob = students_of(tmp_path, CANVAS)
+    assert (ann.canvas, ann.number, ann.login) == ("501", "u1001", "aexample")
+    assert (bob.name, bob.section, bob.line) == ("Li, Bob", "Group A", 4)
+    ann, bob = students_of(tmp_path, MOODLE)
+    assert (ann.shown, ann.number, ann.email) == ("Ann Example", "1001", "ann@uni.example")
+    ann, bob = students_of(tmp_path, WORKSHEET)
+    assert (ann.participant, ann.handed) == ("123", "Monday, 23 November 2026, 8:05 AM")
+
+
+@pytest.mark.parametrize("text", ["name;id\nAnn;17\n", "NAME, Email \nAnn,a@b.c\n"])
+def test_an_own_list_will_do(tmp_path, text):
+    [ann] = students_of(tmp_path, text)
+    assert ann.name == "Ann" and (ann.number, ann.email) in {("17", ""), ("", "a@b.c")}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name,group\nAnn,1\n", "no column with an id or a mail.*got 'name,group'"),
+        ("name,id\nAnn,1\nBob,1\n", "line 3: a second row with '1', as in line 2"),
+        ("name,id\n", "there is no student in it"),
+        ("", "there is no student in it"),
+        ("name,id\nAnn,1,2\n", "line 2: more cells"),
+    ],
+)
+def test_a_list_that_is_none_is_refused_by_its_line(tmp_path, text, words):
+    with pytest.raises(ValueError, match=f"^students.csv.*{words}"):
+        students_of(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "platform", "number", "name"),
+    [
+        (CANVAS, "Canvas", "501", "exampleann"),
+        (CANVAS, "Canvas", "501", "changedname"),
+        (CANVAS, "Canvas", "999", "exampleann"),
+        (CANVAS, "", "", "u1001"),
+        (MOODLE, "Moodle", "777", "Ann Example"),
+        (MOODLE, "", "", "ann example"),
+        (MOODLE, "", "", "Example_Ann_1001"),
+        (MOODLE, "", "", "homework (1001)"),
+        (MOODLE, "", "", "Ann@uni.example"),
+        (MOODLE, "Moodle", "778", "Ann Example ~0a1b2c3d"),
+        (WORKSHEET, "Moodle", "123", "Participant 123"),
+        ("name,id,folder\nAnn Example,1001,an-odd name\n", "", "", "an-odd name"),
+    ],
+)
+def test_a_hand_in_finds_its_row(tmp_path, text, platform, number, name):
+    students = students_of(tmp_path, text)
+    found, none = match_students(students, {name: (platform, number)})
+    assert found == {name: students[0]} and none == {}
+
+
+def test_what_is_not_sure_is_not_matched(tmp_path):
+    students = students_of(tmp_path, "name,id\nAnn Lee,1\nAnn Lee,2\n李明,3\n")
+    numbers = {name: ("", "") for name in ("Ann Lee", "Ann", "Leeann", "李明", "明", "4")}
+    found, none = match_students(students, numbers)
+    assert set(found) == {"李明"}
+    assert none["Ann Lee"] == "could be several rows: lines 2, 3"
+    assert none["Ann"] == none["明"] == none["4"] == "no row has this name or id"
+
+
+def listed(tmp_path, *results, text=CANVAS, points=POINTS):
+    students = students_of(tmp_path, text)
+    numbers = {one.student: ("", "") for one in results}
+    made = ClassList(students, *match_students(students, numbers), points)
+    for one in results:
+        made.add(one)
+    write_platform_files(tmp_path, made)
+    return table(tmp_path / "canvas.csv"), table(tmp_path / "moodle.csv"), dict(made.told())
+
+
+ABSENT = {"problem": "nothing was handed in", "file": ""}
+
+
+def test_both_files_have_a_row_for_each_student_and_what_the_platforms_want(tmp_path):
+    canvas, moodle, told = listed(
+        tmp_path, good("Ann Example"), result("Ann Example", FIVE, **ABSENT), good("stranger")
+    )
+    assert canvas[0] == [
+        *("Student", "ID", "SIS User ID", "SIS Login ID", "Section", FOUR, FIVE, "total")
+    ]
+    assert canvas[1] == ["    Points Possible", "", "", "", "", "5", "5", "10"]
+    assert canvas[2:] == [
+        ["Example, Ann", "501", "u1001", "aexample", "Group A", "2", "0", "2"],
+        ["Li, Bob", "502", "u1002", "bli", "Group A", "0", "0", "0"],
+    ]
+    assert moodle[0][:4] == ["Full name", "Username", "ID number", "Email address"]
+    assert moodle[1][4:] == ["2", "0", "2"] and len(moodle) == 3
+    unmatched = told["Handed in by nobody in students.csv, and in no file for the platform"]
+    assert unmatched == ["stranger: no row has this name or id"]
+    assert told["In students.csv and handed in nothing, which is 0 points"] == ["Li, Bob"]
+
+
+def test_what_has_no_mark_is_no_zero(tmp_path):
+    canvas, moodle, told = listed(tmp_path, result("Ann Example", problem="is empty"))
+    assert canvas[2][5:] == ["", "0", ""] and moodle[1][4:] == ["-", "0", "-"]
+    told = told["Without a mark for the platform until someone decides"]
+    assert told == [f"Example, Ann: {FOUR}"]
+
+
+def test_two_hand_ins_of_one_student_are_told_and_not_added(tmp_path):
+    canvas, _, told = listed(tmp_path, good("Ann Example"), good("u1001"))
+    assert canvas[2][5:] == ["", "0", ""]
+    [line] = told["Several hand-ins of one student, and no mark for the platform"]
+    assert line == "Example, Ann: Ann Example, u1001. Which one counts?"
+
+
+def test_the_penalty_is_taken_off_and_large_marks_are_told(tmp_path):
+    arrival = Arrival("2026-11-23 11:00:00+00:00", "the file's time")
+    due = Deadline(datetime(2026, 11, 22, 12, tzinfo=UTC), 10.0)
+    late = apply_deadline(good("Ann Example"), due, arrival)
+    canvas, _, _ = listed(tmp_path, late)
+    assert canvas[2][5:] == ["1.5", "0", "1.5"]
+    much = [task(SPLIT, "passed", 120.0, 120.0), task(MERGE, "passed", 3.0, 3.0)]
+    _, _, told = listed(tmp_path, result("Ann Example", tasks=much))
+    assert told["Before you import"] == [f"Moodle refuses marks above 100: {FOUR}, total"]
+
+
+def test_no_name_is_a_formula_and_ids_stay_as_they_are(tmp_path):
+    text = 'name,id,username\n"=cmd|x",7,UNI\\ann\n'
+    canvas, moodle, _ = listed(tmp_path, text=text)
+    assert canvas[2][0] == moodle[1][0] == "'=cmd|x" and moodle[1][1] == "UNI\\ann"
+    assert not any(runs_as_formula(row[0]) for row in canvas)
+
+
+def test_a_student_is_shown_by_whatever_there_is():
+    assert Student(first="Ann", last="Lee").shown == "Ann Lee"
+    assert Student(email="a@b.c").shown == "a@b.c"
