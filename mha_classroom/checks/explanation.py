@@ -1,6 +1,7 @@
 """Put into words what is wrong with an answer."""
 
 import dataclasses
+import re
 
 import torch
 
@@ -8,7 +9,7 @@ from mha_classroom.checks.exception_meanings import explain, learners_frames
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.checks.forbidden import Borrowed
 from mha_classroom.checks.registry import lesson_of
-from mha_classroom.checks.showing import describe, rounded
+from mha_classroom.checks.showing import describe, listed, rounded
 from mha_classroom.checks.task import AnswerError
 from mha_classroom.checks.time_limit import OutOfTime
 
@@ -87,7 +88,7 @@ def with_remark(failed, remark):
 def of_changes(task, case, names):
     """The feedback on an answer that changes its inputs."""
     message = (
-        f"{task.name} changes the caller's {' and '.join(names)}. Whoever calls it still "
+        f"{task.name} changes the caller's {listed(names)}. Whoever calls it still "
         "needs what was there before: work on a copy. (Functions whose names end in _, += and its "
         "like, assignments to X[...], and sort, pop or append of a list change what is given.)"
     )
@@ -206,10 +207,4 @@ def _input_text(X):
         return str(rounded(X).tolist())
     if isinstance(X, (list, tuple)) and len(X) <= FEW and all(isinstance(x, PLAIN) for x in X):
         return str(list(X))
-    return (
-        describe(X)
-        .removeprefix("the dtype ")
-        .removeprefix("a ")
-        .removeprefix("an ")
-        .removeprefix("the number ")
-    )
+    return re.sub(r"^(the dtype|the number|the text|an?) ", "", describe(X))

@@ -104,9 +104,11 @@ def _sorted_out(names):
     """({function written in Python: its name}, {plain name of a function of torch: its name})."""
     functions, built_in = {}, {}
     for name in names:
-        found = _functions_of(_imported(name), name)
+        whole = _imported(name)
+        found = _functions_of(whole, name)
         functions |= found
         if not found and name.startswith("torch."):  # a mode has torch take other ways
+            built_in[_plain_name(whole)] = name  # linalg_norm for torch.linalg.norm
             built_in.setdefault(name.rpartition(".")[2].strip("_"), name)
     return functions, built_in
 

@@ -13,6 +13,7 @@ __all__ = [
     "Opaque",
     "Text",
     "describe",
+    "listed",
     "number_text",
     "plain_number",
     "rounded",
@@ -153,3 +154,9 @@ def _rows(X, decimals):
     size = X.shape[-2] if X.dim() > 2 else len(lines)
     blocks = ["\n".join(lines[i : i + size]) for i in range(0, len(lines), max(size, 1))]
     return "\n\n".join(blocks)
+
+
+def listed(names):
+    """The names in a sentence: a, b and c."""
+    *most, last = names
+    return " and ".join(filter(None, [", ".join(most), last]))

@@ -7,6 +7,7 @@ from torch.overrides import TorchFunctionMode
 
 from mha_classroom.checks.compare import FLOAT32_TOLERANCE
 from mha_classroom.checks.outcome import observe, observe_known
+from mha_classroom.checks.showing import listed
 
 __all__ = ["Recorder", "computed_tensors", "first_wrong_stage"]
 MOST = 4000  # tensors kept of one run
@@ -51,11 +52,6 @@ def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
         elif wrong is None:
             wrong = next(iter(missing), None)
     return (right, wrong) if right or wrong else None
-
-
-def listed(names):
-    """The names in a sentence: a, b and c."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _one_run(task, case):

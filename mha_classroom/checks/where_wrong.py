@@ -27,6 +27,7 @@ def _by_argument(right, wrong):
     if min(len(right), len(wrong)) < 2:
         return ""  # one case differs from the others in many ways
     names = dict.fromkeys(name for case in (*right, *wrong) for name in case.inputs)
+    names = [name for name in names if name.isidentifier()]  # others are entries of a dict
     for kind in (_given, _type, _axes, _value):
         for name in names:
             good, bad = (

@@ -175,6 +175,12 @@ def test_what_is_to_be_written_is_not_borrowed_on_another_way(way):
     assert sys.getprofile() is None and threading.getprofile() is None
 
 
+def test_a_function_whose_own_name_is_another_one_is_forbidden():
+    task = dataclasses.replace(find("01-softmax"), forbidden=("torch.linalg.vector_norm",))
+    feedback = diagnose_task(task, lambda x: x / torch.linalg.vector_norm(x))
+    assert feedback.message.startswith("Your code calls torch.linalg.vector_norm.")
+
+
 ATTENDING = {
     "torch._C": torch._C._nn.scaled_dot_product_attention,
     "torch.ops": torch.ops.aten.scaled_dot_product_attention,

@@ -78,6 +78,7 @@ RAISING = {
     "list": (lambda: [1][2], "Counting starts from 0"),
     "tuple without": (lambda: (X,).shape, "A tuple stands where"),
     "several": (lambda: X.item(), "A single number is asked for"),
+    "too many": (lambda: X[0, 0, 0, 0], "more axes of a tensor"),
     "negative": (lambda: X.new_zeros(-2), "a size of -2"),
     "pieces": (lambda: X.split(1)[2], "fewer pieces than you ask for"),
     "bounds": (lambda: X[0, 3], "has 3 entries, counted from 0, and you ask for number 3"),

@@ -35,7 +35,7 @@ def test_all_right_is_all_right(yes, no):
 @pytest.mark.parametrize("name", WRONG)
 def test_each_survivor_costs_one_and_is_named(name):
     text = complaint(lambda other: other in RIGHT or other == name)
-    assert text == (
+    assert text.startswith(
         "Rejects 34 of 35 wrong implementations, accepts 8 of 8 right ones. Wrong ones that get "
         f"through: {name}."
     )

@@ -775,6 +775,8 @@ def promises(
         return {name for name in kept if not kept[name]}
 
     return broken_promises
+
+
 FLOATS = "one-too-many-where-exact"
 
 
@@ -1352,8 +1354,7 @@ def test_a_whole_number_that_is_a_float_is_told_so():
     feedback = diagnose("05-count_attention", count_attention)
     assert feedback.passed
     assert feedback.remarks == (
-        "A count is an int, and this is a float: / and factors such as 4.0 make one, // "
-        "does not.",
+        "A count is an int, and this is a float: / and factors such as 4.0 make one, // does not.",
     )
 
 

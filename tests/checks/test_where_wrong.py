@@ -62,6 +62,19 @@ def test_an_answer_that_is_wrong_for_lengths_alone_is_told_so():
     assert remarks[-1] == "It is right where valid_lens is left out, and wrong where it is given."
 
 
+def test_entries_of_a_dict_are_no_arguments():
+    assert "weights/kernel" not in said([{"weights/kernel": X}] * 2, [{}] * 2)
+
+
+def test_who_changes_an_input_is_told_only_that():
+    def changing(scores):
+        scores -= scores.amax(-1, keepdim=True)
+        return scores.exp() / scores.exp().sum(-1, keepdim=True)
+
+    feedback = diagnose("01-softmax", changing)
+    assert "change" in feedback.message and feedback.remarks == ()
+
+
 def pattern(wants, haves):
     differences = [compare(want, have, ("it",), 0.0)[0] for want, have in zip(wants, haves)]  # noqa: B905
     return common_pattern(differences, 0)

@@ -94,7 +94,7 @@ def _is_of(X, given):
     return equal(X, given) or given.dim() == 2 and equal(X, given.mT)
 
 
-BESIDES = "the rest of your result, besides the BERT's weights,"
+BESIDES = "the rest of your result (besides the weights of the BERT)"
 
 
 def _besides(names):

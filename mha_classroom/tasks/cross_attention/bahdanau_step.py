@@ -106,7 +106,7 @@ def _widths(inputs):
 
 STEP = {
     "no-tanh": known(
-        "There is no tanh: the score is w_v times the sum itself.",
+        "There is no tanh around the sum: it is missing, or stands around the query alone.",
         "Then the state adds the same number to the scores of all keys, and the softmax takes it "
         "out again. Every step would look at the same place.",
         join=lambda q, k: q + k,
