@@ -119,13 +119,19 @@ def test_carried_forward_is_explained():
     carried = task(MERGE, "passed", 3.0, 3.0, carried=[SPLIT], kind="passed", message="right.")
     text = plain(shown(result(tasks=[task(SPLIT, "wrong"), carried])))
     assert (
-        "Carried forward: your earlier transpose_qkv is wrong; with the course's version in its "
-        "place this task is right: full points."
+        "Carried forward: with the course's version in place of your earlier transpose_qkv, this "
+        "task is right: full points."
     ) in text
     twice = replace(carried, carried=(SPLIT, "04-x"), points=1.5)
     text = plain(shown(result(tasks=[task(SPLIT, "wrong"), twice])))
-    assert "your earlier transpose_qkv and x are wrong; with the course's versions" in text
+    assert "the course's versions in place of your earlier transpose_qkv and x, this" in text
     assert "full points" not in text
+    text = plain(shown(result(tasks=[task(SPLIT, "wrong"), replace(carried, verdict="wrong")])))
+    assert (
+        "This was found with the course's version in place of your earlier transpose_qkv, so it is "
+        "about this task alone."
+    ) in text
+    assert "arried forward" not in text
 
 
 def test_notes_are_shown_to_the_student_and_what_a_human_should_see_is_not():

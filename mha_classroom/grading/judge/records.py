@@ -45,6 +45,14 @@ class Records:
         noted = tuple(dict.fromkeys(self.suspicious + other.suspicious))
         return replace(self, tensors=other.tensors, suspicious=noted)
 
+    def with_lines_of(self, lines):
+        """These Records without lines that exceptions came through, but for those among `lines`."""
+        for outcome in self.outcomes.values():
+            if hasattr(outcome.error, "learners_frames"):
+                frames = outcome.error.learners_frames
+                outcome.error.learners_frames = [f for f in frames if f[3].strip() in lines]
+        return self
+
 
 def decode(data, plan):
     """Return the Records that a probe sent for a plan, as text or as the dict it stands for.

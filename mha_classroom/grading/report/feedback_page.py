@@ -119,7 +119,7 @@ def _table(tasks, seconds):
 def _words(task, seconds):
     """A verdict as a student reads it in the table."""
     words = VERDICTS[task.verdict].words
-    if task.carried:
+    if task.carried and task.verdict == Verdict.PASSED:
         words += ", carried forward"
     if task.verdict == Verdict.TIMEOUT and seconds:
         words += f" after {number(seconds)} s"
@@ -143,14 +143,15 @@ def _points(task):
 def _told(task):
     """What there is to say beside the check's own words."""
     if task.carried:
-        earlier = [_name(task_id) for task_id in task.carried]
-        theirs = "is wrong; with the course's version in its place"
-        if len(earlier) > 1:
-            theirs = "are wrong; with the course's versions in their place"
-        of_machine = task.points if task.machine is None else task.machine
-        full = ": full points" if of_machine == task.max else ""
-        names = " and ".join(earlier)
-        yield f"Carried forward: your earlier {names} {theirs} this task is right{full}."
+        several = "s" if len(task.carried) > 1 else ""
+        names = " and ".join(map(_name, task.carried))
+        theirs = f"the course's version{several} in place of your earlier {names}"
+        if task.verdict == Verdict.PASSED:
+            of_machine = task.points if task.machine is None else task.machine
+            full = ": full points" if of_machine == task.max else ""
+            yield f"Carried forward: with {theirs}, this task is right{full}."
+        else:
+            yield f"This was found with {theirs}, so it is about this task alone."
     if task.machine is not None:
         comment = f": {task.comment}" if task.comment else "."
         yield f"Decided by your instructor{comment}"
