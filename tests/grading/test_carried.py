@@ -9,7 +9,7 @@ from mha_classroom.grading.handed_in.read_notebook import parse
 from mha_classroom.grading.judge.grade_submission import grade_notebook
 from mha_classroom.grading.settings import Limits, Settings
 
-TASKS = '''
+TASKS = """
 import torch
 
 from mha_classroom.checks import Case, Task
@@ -47,7 +47,7 @@ TASKS = [
     ),
     Task("my-energy", energy, cases, uses=("my-centred",)),
 ]
-'''
+"""
 RIGHT = {
     "average": "return torch.einsum('i->', X) / len(X)",
     "centred": "return X - average(X)",

@@ -21,13 +21,19 @@ WARNING = "It works, with a warning"
 # What compare says of a value: ": it is 3, expected 4", ", expected the text 'b'".
 EXPECTED = re.compile(r"(?:: it is [^:]*?)?,? expected ", re.DOTALL)
 ALLOWED = re.compile(
-    r" (?:has|have) (?:shape \([\d, ]*\), expected \([\d, ]*\)|dtype [\w.]+, expected [^,]*)\.$"
+    r" (?:has|have) (?:shape \([\d, ]*\), expected \([\w, ]*\)(?:[:( ][^'\"]*)?"
+    r"|dtype [\w.]+, expected [^,]*)\.$"
 )
 RAISES = re.compile(r"\w+ raises ")  # what their code says, which knows no expected value
+# Not the end of a sentence ("6 is not 4."), nor part of a name ("layers.0.weight"), nor why a
+# number is no whole one ("got the number 1.0").
+DECIMAL = (
+    r"(?<![\w.])(?!(?<=the number )\d+\.0(?!\d))"
+    r"(?:\d*\.\d+(?:[eE][-+]?\d+)?|\d+\.?[eE][-+]?\d+|\d+\.(?=[,\])]))"
+)
 BLANKED = (
     (re.compile(r"0x[0-9a-fA-F]+"), "0x…"),
-    # Not the end of a sentence ("6 is not 4."), nor part of a name ("layers.0.weight").
-    (re.compile(r"(?<![\w.])(?:\d*\.\d+(?:[eE][-+]?\d+)?|\d+\.?[eE][-+]?\d+)"), "#"),
+    (re.compile(DECIMAL), "#"),
     (re.compile(r"ipykernel_\d+"), "ipykernel"),
 )
 

@@ -40,14 +40,22 @@ h2 .points { float: right; font-size: 1rem; font-weight: normal; color: var(--qu
 .told { background: var(--soft); padding: .6rem .9rem; border-radius: .4rem; margin: .5rem 0;
   white-space: pre-line; }
 code, pre { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .92em; }
-pre { overflow-x: auto; }
+pre { white-space: pre-wrap !important; overflow-wrap: anywhere; }
 section div div { max-width: calc(100% - 3em); }
 em { color: var(--quiet); font-style: normal; font-size: .9em; }
 a { color: inherit; }
 """
 FOOTER = (
     "<footer>Your answers were run on inputs drawn for this grading. Numbers that would give an "
-    "answer away are not shown.</footer>"
+    "answer away are not shown, or stand as #.</footer>"
+)
+TO_YOU = (
+    (r"\bthe student's\b", "your"),
+    (r"\ban own cell\b", "a cell of your own"),
+    (r"\bown (?=(?:code )?cells\b)", "your own "),
+    (r"\(added (\d+)\)", r"(code cell \1)"),
+    (r"^it (?=does not say)", "your notebook "),
+    (r"^(?=answers version)", "your notebook "),
 )
 KEPT = "\n\t"  # where text may have lines
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -86,7 +94,7 @@ def page(result, title="", seconds=None):
 
 def _total(result):
     if result.problem:
-        yield f'<p class="told">Your notebook was not graded: {_escape(result.problem)}</p>'
+        yield f'<p class="told">{_escape(_of_problem(result.problem))}</p>'
     points, best = number(result.points), number(result.max)
     right = [task for task in result.tasks if task.verdict == Verdict.PASSED]
     count = f" · {len(right)} of {len(result.tasks)} tasks passed"
@@ -98,6 +106,24 @@ def _total(result):
     elif len(wrong) > 1 and not result.problem:
         first = f"<code>{_escape(_name(wrong[0].id))}</code>"
         yield f'<p class="quiet">Begin with {first}: later tasks build on earlier ones.</p>'
+
+
+def _of_problem(problem):
+    """Why nothing was graded, to the student. Of a file it is said what it is: "is empty"."""
+    of_file = problem.split(" ")[0] in ("is", "has", "cannot", "answers", "lies")
+    return _sentence(f"your file {problem}" if of_file else problem)
+
+
+def _sentence(text):
+    """A note for the instructor as a sentence to the student."""
+    for words, yours in TO_YOU:
+        text = re.sub(words, yours, text)
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
+
+
+def _listed(names):
+    """The names in a sentence: a, b and c."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _table(tasks, seconds):
@@ -144,7 +170,7 @@ def _told(task):
     """What there is to say beside the check's own words."""
     if task.carried:
         several = "s" if len(task.carried) > 1 else ""
-        names = " and ".join(map(_name, task.carried))
+        names = _listed([_name(task_id) for task_id in task.carried])
         theirs = f"the course's version{several} in place of your earlier {names}"
         if task.verdict == Verdict.PASSED:
             of_machine = task.points if task.machine is None else task.machine
@@ -173,7 +199,7 @@ def _visible_in(value):
 
 def _notes(notes):
     if notes:
-        items = "".join(f"<li>{_escape(note)}</li>" for note in notes)
+        items = "".join(f"<li>{_escape(_sentence(note))}</li>" for note in notes)
         yield f"<section><h2>About your notebook</h2><ul>{items}</ul></section>"
 
 
