@@ -185,10 +185,21 @@ SPY = """def centred(X):
     raise ValueError(" ".join(map(str, average.__code__.co_consts)) + "x" * 400)"""
 
 
-def test_little_of_the_courses_answer_can_be_told_by_the_code_that_calls_it(grade):
+def test_nothing_of_the_courses_answer_can_be_told_by_the_code_that_calls_it(grade):
     grading = grade(average="return X.sum()", centred=SPY)
     assert told(grading)["centred"] == ("error", None, ONE)
     said = str(feedback(grading, "centred"))
-    assert "i->" in said and len(said) < 400
+    assert "i->" not in said and "xx" not in said
+    for line in (
+        "return average.__code__.co_consts",
+        "return {c: X for c in map(str, average.__code__.co_consts)}",
+        "raise type('-'.join(map(str, average.__code__.co_consts)), (ValueError,), {})",
+        "import warnings; warnings.warn(str(average.__code__.co_consts)); return X - average(X)",
+        "raise ValueError([ord(c) for c in str(average.__code__.co_consts)] * 9)",
+    ):
+        said = str(feedback(grade(average="return X.sum()", centred=line), "centred"))
+        assert "i->" not in said and "105, 45" not in said
+    sized = grade(average="return X.sum()", centred="return X @ torch.ones(7, 2) + average(X)")
+    assert "(1x3 and 7x2)" in str(feedback(sized, "centred"))
     deep = grade(average="return X.sum() + y", centred="return average([X])")
     assert "einsum" not in str(feedback(deep, "centred"))

@@ -4,6 +4,7 @@ This is the unit of work that can be done on any machine.
 """
 
 import time
+from dataclasses import replace
 
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.checks.praise import PRAISE
@@ -12,6 +13,7 @@ from mha_classroom.grading.fit.cell_sources import defined
 from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
 from mha_classroom.grading.judge.judge_answer import forbidden_name, hidden, judge, needs_stages
 from mha_classroom.grading.judge.make_plan import PROBE, blob_of, modules_of, plan_for
+from mha_classroom.grading.judge.own_texts import Allowed
 from mha_classroom.grading.judge.records import decode
 from mha_classroom.grading.kernels.inside.probe import PLAN
 from mha_classroom.grading.kernels.nbval_run import run_notebook
@@ -23,6 +25,7 @@ END_OF_OWN = {"timeout": "did not come to an end", "output": "printed without en
 # Cells of the student's own that may end the kernel before all others are left out that define
 # nothing; after as many again, all of them.
 MOST_OWN = 3
+BORROWED = "Your code calls {}. The task asks you to do it yourself."
 MOST_HUMAN = 5  # notes of one submission for a human
 
 
@@ -119,7 +122,7 @@ class Grading:
                 self.assignment,
                 name,
                 self.verdicts[name],
-                hidden(self.feedback[name], brief=name in self.carried),
+                hidden(self.feedback[name]),
                 self.carried.get(name, ()),
             )
             for name in self.assignment.tasks
@@ -192,10 +195,29 @@ class Grading:
             before = self.feedback[name]
             if before.passed:
                 if feedback.passed:
-                    self.feedback[name] = feedback
+                    self.feedback[name] = self._told(name, feedback, records)
             elif feedback != before and self._is_own(name, word):
-                self.carried[name], self.records[name] = earlier, records
-                self.verdicts[name], self.feedback[name] = word, feedback
+                self.carried[name], self.verdicts[name] = earlier, word
+                self.feedback[name] = self._told(name, feedback, records)
+
+    def _told(self, name, feedback, records):
+        """The Feedback without what the answer's code says; keeps the Records that it comes of."""
+        allowed = Allowed(self.notebook, self.assignment.tasks[name].forbidden)
+        known = feedback.passed or feedback.kind == "mistake"
+        told = allowed.records(records, values=known)
+        if feedback.passed:
+            return self._of_records(name, told)[1]
+        self.records[name] = records if known else told
+        if known:  # in the course's words, but for these
+            own = [d for d in feedback.details if d[0].startswith("case")]
+            return replace(feedback, details=tuple(own))
+        if feedback.kind == "borrowed":
+            called = next(
+                (n for n in self.assignment.tasks[name].forbidden if n in str(feedback)), ""
+            )
+            called = called or "what it should do itself"
+            return replace(feedback, message=BORROWED.format(called))
+        return self._of_records(name, told)[1]
 
     def _flawed_before(self, name):
         """The earlier tasks that its answer may call, also through others, and that are flawed."""
@@ -220,9 +242,7 @@ class Grading:
         run = self._run(self._assemble(plans, leave_out=left_out, replaced=earlier, only=[name]))
         if run.why and not run.stopped:
             self.fault = f"the grading itself stopped: {run.why} {run.text}"[:300]
-        records = self._decoded(name, run, plans)
-        lines = {line.strip() for cell in self.notebook.cells for line in cell.source.split("\n")}
-        return records and records.with_lines_of(lines)
+        return self._decoded(name, run, plans)
 
     def _is_own(self, name, word):
         """Whether a verdict with the course's earlier answers is fairer to this one.
@@ -316,8 +336,7 @@ class Grading:
         task = self.assignment.tasks[name]
         called = forbidden_name(task, kind, text)
         if called:
-            message = f"Your code calls {called}. The task asks you to do it yourself."
-            return Verdict.BORROWED, Feedback(name, "borrowed", message)
+            return Verdict.BORROWED, Feedback(name, "borrowed", BORROWED.format(called))
         word = of_feedback("raises", memory=kind == "MemoryError")
         message = f"The cell of {task.name} ends in {kind}: {text}"
         return word, Feedback(name, "raises", message)

@@ -14,7 +14,6 @@ from mha_classroom.checks.running import quiet_state
 __all__ = ["forbidden_name", "hidden", "judge", "needs_stages"]
 
 LONG, LONGER = 200, 500  # characters of what an exception says, and of other texts
-BRIEF = 160  # of either, where the course's answers were there to be quoted
 OWN_WORDS = ("raises", "type", "value", "nan", "strange", "not repeatable", "borrowed")
 SAID = ("mistake", "type", "shape", "dtype")  # kinds whose sentences hold no expected value
 WARNING = "It works, with a warning"
@@ -131,38 +130,35 @@ def forbidden_name(task, kind, text):
     return called if kind in ("NotHere", "Borrowed") and about else ""
 
 
-def hidden(feedback, brief=False):
+def hidden(feedback):
     """The Feedback without inputs or expected values: for a learner whose inputs stay hidden.
 
     What stays: what the known mistake is, the first wrong stage, shapes and dtypes, the name of the
     case, the learner's own line. Not their result: who returns an input would be shown it. Texts
     that their code can make (of exceptions and warnings) are cut, and could hold inputs, so that
     their decimals are blanked.
-    brief: cut them shorter, since they could quote a right answer to an earlier task.
     """
-    longest = (BRIEF, BRIEF) if brief else (LONG, LONGER)
     own_words = feedback.kind in OWN_WORDS
     message = feedback.message
     message = message if feedback.kind in SAID else _without_expected(message)
     return dataclasses.replace(
         feedback,
-        message=_blanked(message, *longest) if own_words else message,
-        details=tuple(filter(None, (_hidden_detail(*d, longest) for d in feedback.details))),
-        remarks=tuple(
-            _blanked(r, *longest) if r.startswith(WARNING) else r for r in feedback.remarks
-        ),
+        message=_blanked(message) if own_words else message,
+        details=tuple(filter(None, map(_hidden_detail, feedback.details))),
+        remarks=tuple(_blanked(r) if r.startswith(WARNING) else r for r in feedback.remarks),
     )
 
 
-def _hidden_detail(heading, text, longest):
+def _hidden_detail(detail):
+    heading, text = detail
     if heading.startswith("case: "):
         return "case", heading.removeprefix("case: ")
     if heading.startswith("at line "):
         return heading, text
     if heading == "what came of it":
-        return heading, _blanked(_without_expected(text), *longest)
+        return heading, _blanked(_without_expected(text))
     if heading == "what it means":
-        return heading, _blanked(text, LONGER, LONGER)
+        return heading, _blanked(text)
     return None
 
 
@@ -174,10 +170,10 @@ def _without_expected(text):
     return cut if cut == text else f"{cut}."
 
 
-def _blanked(text, long, longer):
-    """A text that the learner's code may have made, without decimals and what differs from run to
-    run; cut to `long` characters where an exception says it, else to `longer`."""
+def _blanked(text):
+    """A text that the learner's code may have made, cut, without decimals and what differs from
+    run to run."""
     for pattern, blank in BLANKED:
         text = pattern.sub(blank, text)
-    longest = long if RAISES.match(text) else longer
+    longest = LONG if RAISES.match(text) else LONGER
     return text if len(text) <= longest else text[:longest] + " …"
