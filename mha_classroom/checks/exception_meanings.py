@@ -7,6 +7,7 @@ from pathlib import Path
 
 __all__ = ["explain", "learners_frames"]
 
+MOST = 60  # characters that are quoted from what an exception says
 MEANINGS = [
     (
         r"view size is not compatible",
@@ -202,7 +203,7 @@ def explain(error):
     for pattern, meaning in MEANINGS:
         found = re.search(pattern, text)
         if found:
-            return meaning.format(*found.groups())
+            return meaning.format(*(str(part)[:MOST] for part in found.groups()))
     return ""
 
 

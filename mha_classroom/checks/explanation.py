@@ -174,7 +174,7 @@ def of_exception(task, case, error):
     if isinstance(error, SystemExit):
         message = f"{task.name} ends Python (exit or quit). It has to return its result."
         return Feedback(task.id, "raises", message, (describe_case(task, case),))
-    message = f"{task.name} raises {type(error).__name__}: {error}"
+    message = f"{task.name} raises {type(error).__name__}: {error}".removesuffix(": ")
     details = [describe_case(task, case)]
     meaning = explain(error)
     if meaning:

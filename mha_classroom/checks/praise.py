@@ -7,7 +7,7 @@ from torch.overrides import TorchFunctionMode
 
 from mha_classroom.checks.outcome import observe
 
-__all__ = ["Counting", "count_calls", "praise"]
+__all__ = ["PRAISE", "Counting", "count_calls", "praise"]
 
 LOOP = (
     "You wrote it as a loop. That is slower and clearer: keep it, it is the best test there is "
@@ -22,6 +22,7 @@ WORDS = {
     "scaled_dot_product_attention": "You used PyTorch's fused attention: it never stores the "
     "table of weights.",
 }
+PRAISE = frozenset({LOOP, *WORDS.values()})
 MANY = 6  # products or softmaxes in one call: more than any answer without a loop has
 
 
@@ -40,22 +41,34 @@ def praise(task, calls):
 
 def count_calls(task, answer, case):
     """How often an answer calls each function of torch on a case: a Counter by plain name."""
-    with Counting() as counting:
+    with Counting(task.uses) as counting:
         observe(task, answer, case, watch=False)
     return counting.calls
 
 
 class Counting(TorchFunctionMode):
-    """Counts in `calls` the functions of torch that are called, other than by the course."""
+    """Counts in `calls` the functions of torch that an answer calls itself.
 
-    def __init__(self):
+    Not those that the course calls for it, or the answers to earlier tasks.
+    uses: ids of these.
+    """
+
+    def __init__(self, uses=()):
         super().__init__()
-        self.calls = Counter()
+        self.calls, self.others = Counter(), {task_id.split("-", 1)[1] for task_id in uses}
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        if not _calls_for_the_course(sys._getframe(1)):
+        frame = sys._getframe(1)
+        if not _calls_for_the_course(frame) and not _calls_for(self.others, frame):
             self.calls[getattr(func, "__name__", "").strip("_")] += 1
         return func(*args, **(kwargs or {}))
+
+
+def _calls_for(names, frame):
+    """Whether a call was made by a function, or a method of a class, of one of these names."""
+    while frame and frame.f_code.co_qualname.split(".")[0] not in names:
+        frame = frame.f_back
+    return bool(frame)
 
 
 def _calls_for_the_course(frame):

@@ -50,7 +50,9 @@ def _parser():
     explore.add_argument("--port", type=int, help="8501 by default; more goes to streamlit run")
     add("setup-model", _setup_model, "install the model that lessons 06, 07 and 12 use (91 MB)")
     add("checks", _checks, "say what the checks name, reject and accept")
-    add("release", _release, "make exercises/ from solutions/")
+    release = add("release", _release, "make exercises/ from solutions/, or yours from your own")
+    release.add_argument("folder", metavar="DIR", nargs="?", help="your own NAME.ipynb and NAME.py")
+    release.add_argument("--out", metavar="DIR", help="where what students get is written")
     _add_grade(add("grade", _grade, "grade a class (Linux)"))
     run = add("run", _run, "execute lessons and their solutions in place")
     run.add_argument("nb", metavar="NB", nargs="+", help="a lesson, as 04, or a notebook file")
@@ -133,6 +135,13 @@ def _checks(args):
 
 
 def _release(args):
+    if bool(args.folder) != bool(args.out):
+        raise CourseError("A folder of your own needs --out DIR, and --out a folder of your own.")
+    if args.folder:
+        from mha_classroom.grading.fit.assignment import release_own
+
+        print("\n".join(map(str, release_own(args.folder, args.out))))
+        return
     from mha_classroom import exercises as release
 
     try:

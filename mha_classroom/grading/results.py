@@ -107,8 +107,9 @@ class TaskResult:
     """What became of one task.
 
     max: the most points. mistake: the id of a known mistake, None if none was recognised.
-    carried: ids of earlier tasks that the course answered for it. feedback: as the student may see
-    it. machine: the points before a human decided, None if nobody did; comment: the human's.
+    carried: ids of earlier tasks that the course answered for it; the rest is what came then.
+    feedback: as the student may see it. machine: the points before a human decided, None if nobody
+    did; comment: the human's.
     """
 
     id: str

@@ -61,6 +61,7 @@ def test_the_page_stands_alone_and_can_be_read_aloud():
     assert dict(tags.found)["html"] == {"lang": "en"} and kinds.count("h1") == 1
     policy = next(a["content"] for _, a in tags.found if "http-equiv" in a)
     assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
+    assert "pre { white-space: pre-wrap !important; overflow-wrap: anywhere; }" in text
     assert "prefers-color-scheme: dark" in text and "<caption>" in text
     assert {a["scope"] for tag, a in tags.found if tag == "th"} == {"col", "row"}
     targets = {a["href"] for tag, a in tags.found if tag == "a"}
@@ -119,25 +120,55 @@ def test_carried_forward_is_explained():
     carried = task(MERGE, "passed", 3.0, 3.0, carried=[SPLIT], kind="passed", message="right.")
     text = plain(shown(result(tasks=[task(SPLIT, "wrong"), carried])))
     assert (
-        "Carried forward: your earlier transpose_qkv is wrong; with the course's version in its "
-        "place this task is right: full points."
+        "Carried forward: with the course's version in place of your earlier transpose_qkv, this "
+        "task is right: full points."
     ) in text
     twice = replace(carried, carried=(SPLIT, "04-x"), points=1.5)
     text = plain(shown(result(tasks=[task(SPLIT, "wrong"), twice])))
-    assert "your earlier transpose_qkv and x are wrong; with the course's versions" in text
+    assert "the course's versions in place of your earlier transpose_qkv and x, this" in text
     assert "full points" not in text
+    text = plain(shown(result(tasks=[task(SPLIT, "wrong"), replace(carried, verdict="wrong")])))
+    assert (
+        "This was found with the course's version in place of your earlier transpose_qkv, so it is "
+        "about this task alone."
+    ) in text
+    assert "arried forward" not in text
 
 
 def test_notes_are_shown_to_the_student_and_what_a_human_should_see_is_not():
     text = plain(
         shown(replace(good(), notes=("it stands twice",), human=("calls gc.get_objects",)))
     )
-    assert "About your notebook it stands twice" in text and "get_objects" not in text
+    assert "About your notebook It stands twice." in text and "get_objects" not in text
+
+
+def test_nothing_is_said_about_the_student_in_the_third_person():
+    said = {
+        "an own cell ended the kernel and was left out (added 3)": (
+            "A cell of your own ended the kernel and was left out (code cell 3)."
+        ),
+        "own code cells that were put in: 2": "Your own code cells that were put in: 2.",
+        "answers version 1; 2 is the current one": (
+            "Your notebook answers version 1; 2 is the current one."
+        ),
+        "taken from a.ipynb, there was b. Which one counts?": (
+            "Taken from a.ipynb, there was b. Which one counts?"
+        ),
+    }
+    text = plain(shown(replace(good(), notes=tuple(said))))
+    assert all(sentence in text for sentence in said.values())
+    for problem, sentence in {
+        "is empty": "Your file is empty.",
+        "has more than 10 MB": "Your file has more than 10 MB.",
+        "nothing was handed in": "Nothing was handed in.",
+        "the student's folder is a symbolic link": "Your folder is a symbolic link.",
+    }.items():
+        assert sentence in plain(shown(result(problem=problem)))
 
 
 def test_a_notebook_that_was_not_graded_says_why():
-    text = plain(shown(result(problem="it is empty")))
-    assert "Your notebook was not graded: it is empty" in text
+    text = plain(shown(result(problem="is empty")))
+    assert "Your file is empty. " in text
     assert "0 of 5 points" in text and "was not run" in text and "This was not graded." in text
 
 

@@ -36,7 +36,8 @@ def assemble(notebook, assignment, probes, leave_out=(), replaced=(), only=None)
 
     probes: {task id: the source of the cell that takes the place of its check}.
     leave_out: ids of tasks whose answers are not put in, and names of added cells ("added 3").
-    replaced: ids of tasks that are answered by the solution and not probed.
+    replaced: ids of tasks that are answered by the solution and not probed. The student's cell
+        stays above it, since it may define more than that.
     only: the ids to probe, if not all of them.
     Properties: written and unchanged answers are probed, missing ones and those of tasks that an
         older version of the exercise set asked for otherwise are not. What stands below the last
@@ -79,8 +80,14 @@ def _chosen(written, frame, leave_out, replaced):
         is_check = cell.home is not None and frame[cell.home].kind == "check"
         if not tidy(cell.source) or released or is_check or cell.label in leave_out:
             continue
-        if not names or not (names & leave_out or names <= replaced or again):
+        if not names or not (names & leave_out or again or _hides(cell, frame, replaced)):
             yield cell
+
+
+def _hides(cell, frame, replaced):
+    """Whether it stands below a place where the solution answers in its stead."""
+    places = {slot.id: place for place, slot in enumerate(frame) if slot.kind == "answer"}
+    return set(cell.ids) <= replaced and any(cell.place > places[name] for name in cell.ids)
 
 
 def _standing(cell):

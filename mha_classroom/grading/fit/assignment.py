@@ -15,7 +15,7 @@ from mha_classroom.grading.fit.matching import frame_of
 from mha_classroom.grading.fit.own_tasks import load_own_tasks
 from mha_classroom.grading.fit.slicing import slice_modules
 
-__all__ = ["Assignment", "assignments", "load_assignment", "sum_of_sources"]
+__all__ = ["Assignment", "assignments", "load_assignment", "release_own", "sum_of_sources"]
 
 PACKAGES = [Path(__file__).resolve().parents[3] / n for n in ("mha_course", "mha_classroom")]
 
@@ -86,6 +86,20 @@ def load_assignment(stem, folder=None):
     return Assignment(
         *(stem, exercise, solution, tasks, points), found.version, found.lends, key, files
     )
+
+
+def release_own(folder, out):
+    """Write what students get of the exercise sets in an instructor's folder; return the paths.
+
+    Raises: CourseError if a set is not as it should be, or `out` is that folder.
+    """
+    if Path(out).resolve() == Path(folder).resolve():
+        raise CourseError(f"--out {out} is the folder of the solutions: give another one.")
+    made = {name: load_assignment(name, folder).exercise for name in assignments(folder)}
+    Path(out).mkdir(parents=True, exist_ok=True)
+    for name, exercise in made.items():
+        nbformat.write(exercise, Path(out, f"{name}.ipynb"))
+    return [Path(out, f"{name}.ipynb") for name in made]
 
 
 def _solution(path):

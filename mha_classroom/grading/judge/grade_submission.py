@@ -4,14 +4,17 @@ This is the unit of work that can be done on any machine.
 """
 
 import time
+from dataclasses import replace
 
 from mha_classroom.checks.feedback import Feedback
+from mha_classroom.checks.praise import PRAISE
 from mha_classroom.grading.fit.assembly import assemble
 from mha_classroom.grading.fit.cell_sources import defined
 from mha_classroom.grading.fit.own_text import own_text
 from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
 from mha_classroom.grading.judge.judge_answer import forbidden_name, hidden, judge, needs_stages
 from mha_classroom.grading.judge.make_plan import PROBE, blob_of, modules_of, plan_for
+from mha_classroom.grading.judge.own_texts import Allowed
 from mha_classroom.grading.judge.records import decode
 from mha_classroom.grading.kernels.inside.probe import PLAN
 from mha_classroom.grading.kernels.nbval_run import run_notebook
@@ -20,10 +23,10 @@ from mha_classroom.grading.results import Graded, Result, TaskResult, Verdict, o
 __all__ = ["failed_result", "grade_notebook", "grade_submission"]
 
 END_OF_OWN = {"timeout": "did not come to an end", "output": "printed without end"}
-OUT_OF_REACH = (Verdict.BORROWED, Verdict.NOT_RUN)  # which no earlier task explains
 # Cells of the student's own that may end the kernel before all others are left out that define
 # nothing; after as many again, all of them.
 MOST_OWN = 3
+BORROWED = "Your code calls {}. The task asks you to do it yourself."
 MOST_HUMAN = 5  # notes of one submission for a human
 
 
@@ -102,14 +105,17 @@ class Grading:
         self.answers = first.answers
         self.records = {}  # of what was probed
         self.ended = {}  # why the kernel ended, by the task whose cell ended it
+        self.by_check = set()  # those of them that did so when they were tried
         self.raised = {}  # [name, text] of the exception in which the cell of an answer ends
         self.verdicts, self.feedback, self.carried = {}, {}, {}
         self.left_out = []
 
     def complete(self, name):
         """Whether each planned run of a task was made and its outcome received."""
-        planned = {(way, i) for way, i in self.plans[name].runs if way != "calls"}
-        return name in self.records and set(self.records[name].outcomes) == planned
+        return name in self.records and set(self.records[name].outcomes) == self._planned(name)
+
+    def _planned(self, name):
+        return {(way, i) for way, i in self.plans[name].runs if way != "calls"}
 
     @property
     def tasks(self):
@@ -147,6 +153,7 @@ class Grading:
                     break
             else:
                 self.ended[cell] = run.why
+                self.by_check |= {guilty["task"]} if "task" in guilty else set()
                 self._leave_out(cell, assembled)
         for name in self.assignment.tasks:
             self.verdicts[name], self.feedback[name] = self._judge(name)
@@ -175,34 +182,84 @@ class Grading:
             )
 
     def carry_forward(self):
-        """Try what fails again with the course's answers in place of earlier ones that fail too.
+        """Judge again, with the course's answers in place of earlier ones that are not right.
 
-        Nothing is taken from these runs but whether the one task is right.
+        So what is told of a task is its own. Nothing is taken from these runs but what came of
+        that one task: the course's answers are in them.
         """
-        failed = [name for name in self.assignment.tasks if self.verdicts[name] != Verdict.PASSED]
-        for name in failed:
-            earlier = [other for other in self.assignment.tasks[name].uses if other in failed]
-            if not earlier or self._out_of_reach(name):
+        for name in self.assignment.tasks:
+            earlier = self._flawed_before(name)
+            if not earlier or not self._is_flawed(name) or self._out_of_reach(name):
                 continue
-            plans = {name: self._plan(name)}
-            # What an earlier answer made hang or crash was left out for no fault of its own.
-            left_out = [other for other in self.left_out if other != name]
-            run = self._run(
-                self._assemble(plans, leave_out=left_out, replaced=earlier, only=[name])
+            records = self._run_with(earlier, name)
+            if not records or records.state == "undefined":
+                continue
+            word, feedback = self._of_records(name, records)
+            before = self.feedback[name]
+            if before.passed:
+                if feedback.passed:
+                    self.feedback[name] = self._told(name, feedback, records)
+            elif feedback != before and self._is_own(name, word):
+                self.carried[name], self.verdicts[name] = earlier, word
+                self.feedback[name] = self._told(name, feedback, records)
+
+    def _told(self, name, feedback, records):
+        """The Feedback without what the answer's code says; keeps the Records that it comes of."""
+        allowed = Allowed(self.notebook, self.assignment.tasks[name].forbidden)
+        known = feedback.passed or feedback.kind == "mistake"
+        told = allowed.records(records, values=known)
+        if feedback.passed:
+            return self._of_records(name, told)[1]
+        self.records[name] = records if known else told
+        if known:  # in the course's words, but for these
+            own = [d for d in feedback.details if d[0].startswith("case")]
+            return replace(feedback, details=tuple(own))
+        if feedback.kind == "borrowed":
+            called = next(
+                (n for n in self.assignment.tasks[name].forbidden if n in str(feedback)), ""
             )
-            records = self._decoded(name, run, plans)
-            task = self.assignment.tasks[name]
-            if records and judge(task, records, self._seed(name)).passed:
-                self.carried[name] = earlier
-                self.verdicts[name] = Verdict.PASSED
-                listed = " and ".join(earlier)
-                message = f"right, with the course's version in place of your {listed}."
-                self.feedback[name] = Feedback(name, "passed", message)
+            called = called or "what it should do itself"
+            return replace(feedback, message=BORROWED.format(called))
+        return self._of_records(name, told)[1]
+
+    def _flawed_before(self, name):
+        """The earlier tasks that its answer may call, also through others, and that are flawed."""
+        found, waiting = set(), [*self.assignment.tasks[name].uses]
+        while waiting:
+            other = waiting.pop()
+            found |= {other}
+            waiting += self.assignment.tasks[other].uses
+        return [task for task in self.assignment.tasks if task in found and self._is_flawed(task)]
+
+    def _is_flawed(self, name):
+        """Whether an answer is not right, or right with a remark, as if its numbers are float32."""
+        remarks = set(self.feedback[name].remarks) - PRAISE
+        return self.verdicts[name] != Verdict.PASSED or bool(remarks)
+
+    def _run_with(self, earlier, name):
+        """The Records of a task from a run with the course's answers to earlier ones."""
+        plans = {name: self._plan(name)}
+        # What an earlier answer made hang or crash was left out for no fault of its own.
+        back = {name, *(other for other in earlier if other in self.by_check)}
+        left_out = [other for other in self.left_out if other not in back]
+        run = self._run(self._assemble(plans, leave_out=left_out, replaced=earlier, only=[name]))
+        if run.why and not run.stopped:
+            self.fault = f"the grading itself stopped: {run.why} {run.text}"[:300]
+        return self._decoded(name, run, plans)
+
+    def _is_own(self, name, word):
+        """Whether a verdict with the course's earlier answers is fairer to this one.
+
+        A result that was compared says more than an error: an earlier function of the student's may
+        take other arguments than the course's.
+        """
+        compared = Verdict.PASSED, Verdict.WRONG, Verdict.BORROWED
+        return word in compared or self.verdicts[name] != Verdict.WRONG
 
     def _out_of_reach(self, name):
         """Whether no earlier task can explain the verdict; "missing" may come of a call of one."""
         unwritten = self.verdicts[name] == Verdict.MISSING and self.status[name] != "written"
-        return unwritten or self.verdicts[name] in OUT_OF_REACH
+        return unwritten or self.verdicts[name] == Verdict.NOT_RUN
 
     def _seed(self, name):
         return self.settings.seed_of(name)
@@ -267,8 +324,12 @@ class Grading:
         self.human += [f"{name}: {what}" for what in records.suspicious]
         if records.state == "undefined" and name in self.raised:
             return self._ends_in(name, *self.raised[name])
+        return self._of_records(name, records)
+
+    def _of_records(self, name, records):
+        task = self.assignment.tasks[name]
         feedback = judge(task, records, self._seed(name))
-        if feedback.passed and not self.complete(name):
+        if feedback.passed and set(records.outcomes) != self._planned(name):
             message = f"{task.name} did not come to the end of its check."
             feedback = Feedback(name, "raises", message)
         return of_feedback(feedback.kind, records.memory), feedback
@@ -278,29 +339,29 @@ class Grading:
         task = self.assignment.tasks[name]
         called = forbidden_name(task, kind, text)
         if called:
-            message = f"Your code calls {called}. The task asks you to do it yourself."
-            return Verdict.BORROWED, Feedback(name, "borrowed", message)
+            return Verdict.BORROWED, Feedback(name, "borrowed", BORROWED.format(called))
         word = of_feedback("raises", memory=kind == "MemoryError")
         message = f"The cell of {task.name} ends in {kind}: {text}"
         return word, Feedback(name, "raises", message)
 
     def look_at_stages(self):
         """Find the first wrong stage of what is wrong and no known mistake."""
-        plans = {}
+        groups = {}  # {the tasks that the course answers: {task id: its Plan}}
         for name, word in self.verdicts.items():
             task = self.assignment.tasks[name]
             if name in self.records and word in (Verdict.WRONG, Verdict.ERROR):
                 cases = needs_stages(task, self.records[name], self._seed(name))
                 if cases:
-                    plans[name] = self._plan(name, cases)
-        if not plans:
-            return
-        run = self._run(self._assemble(plans, leave_out=self.left_out, only=list(plans)))
-        for name in plans:
-            records = self._decoded(name, run, plans)
-            if records:
-                whole = self.records[name].with_stages(records)
-                self.feedback[name] = judge(self.assignment.tasks[name], whole, self._seed(name))
+                    group = groups.setdefault(tuple(self.carried.get(name, ())), {})
+                    group[name] = self._plan(name, cases)
+        for replaced, plans in groups.items():
+            how = {"leave_out": self.left_out, "replaced": replaced, "only": list(plans)}
+            run = self._run(self._assemble(plans, **how))
+            for name in plans:
+                records = self._decoded(name, run, plans)
+                if records:
+                    task, whole = self.assignment.tasks[name], self.records[name]
+                    self.feedback[name] = judge(task, whole.with_stages(records), self._seed(name))
 
 
 def task_result(assignment, name, verdict, feedback, carried=()):

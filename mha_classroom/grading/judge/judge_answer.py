@@ -15,16 +15,24 @@ __all__ = ["forbidden_name", "hidden", "judge", "needs_stages"]
 
 LONG, LONGER = 200, 500  # characters of what an exception says, and of other texts
 OWN_WORDS = ("raises", "type", "value", "nan", "strange", "not repeatable", "borrowed")
+SAID = ("mistake", "type", "shape", "dtype")  # kinds whose sentences hold no expected value
 WARNING = "It works, with a warning"
 # What compare says of a value: ": it is 3, expected 4", ", expected the text 'b'".
 EXPECTED = re.compile(r"(?:: it is [^:]*?)?,? expected ", re.DOTALL)
 ALLOWED = re.compile(
-    r" has (shape \([\d, ]*\), expected \([\d, ]*\)|dtype [\w.]+, expected [^,]*)\.$"
+    r" (?:has|have) (?:shape \([\d, ]*\), expected \([\w, ]*\)(?:[:( ][^'\"]*)?"
+    r"|dtype [\w.]+, expected [^,]*)\.$"
 )
 RAISES = re.compile(r"\w+ raises ")  # what their code says, which knows no expected value
+# Not the end of a sentence ("6 is not 4."), nor part of a name ("layers.0.weight"), nor why a
+# number is no whole one ("got the number 1.0").
+DECIMAL = (
+    r"(?<![\w.])(?!(?<=the number )\d+\.0(?!\d))"
+    r"(?:\d*\.\d+(?:[eE][-+]?\d+)?|\d+\.?[eE][-+]?\d+|\d+\.(?=[,\])]))"
+)
 BLANKED = (
     (re.compile(r"0x[0-9a-fA-F]+"), "0x…"),
-    (re.compile(r"\d+\.\d*(?:[eE][-+]?\d+)?|\d[eE][-+]?\d+|\.\d+"), "#"),
+    (re.compile(DECIMAL), "#"),
     (re.compile(r"ipykernel_\d+"), "ipykernel"),
 )
 
@@ -131,9 +139,8 @@ def hidden(feedback):
     their decimals are blanked.
     """
     own_words = feedback.kind in OWN_WORDS
-    message = (
-        _without_expected(feedback.message) if feedback.kind != "mistake" else feedback.message
-    )
+    message = feedback.message
+    message = message if feedback.kind in SAID else _without_expected(message)
     return dataclasses.replace(
         feedback,
         message=_blanked(message) if own_words else message,
@@ -148,8 +155,10 @@ def _hidden_detail(detail):
         return "case", heading.removeprefix("case: ")
     if heading.startswith("at line "):
         return heading, text
-    if heading in ("what came of it", "what it means"):
+    if heading == "what came of it":
         return heading, _blanked(_without_expected(text))
+    if heading == "what it means":
+        return heading, _blanked(text)
     return None
 
 

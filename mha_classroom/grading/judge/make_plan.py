@@ -95,6 +95,7 @@ def plan_of(task, seed, record=(), seconds=SECONDS, each=outcome.SECONDS):
         run=f"{task.run.__module__}:{task.run.__qualname__}",
         forbidden=task.forbidden,
         changes=task.changes,
+        uses=task.uses,
         runs=runs,
         inputs=[pickled(case.inputs) for case in cases],
         seconds=seconds,

@@ -13,7 +13,7 @@ from mha_classroom.checks.task import AnswerError
 from mha_classroom.checks.time_limit import OutOfTime
 from mha_classroom.grading.judge.decoding import Decoder, text_of
 
-__all__ = ["Records", "decode"]
+__all__ = ["Records", "decode", "rebuilt"]
 
 LONGEST = 40_000_000  # characters of what a probe sends
 MOST = 4_000  # tensors of one run, or names that are counted
@@ -115,12 +115,13 @@ def _error(written):
         raise ValueError("this is no exception")
     if issubclass(base, BaseExceptionGroup):
         base = Exception  # a group is not made without what is in it
-    name = text_of(written["type"], 100)
+    name, module = text_of(written["type"], 100), text_of(written["module"], 100)
     frames = [(text_of(f), int(n), text_of(g), text_of(s)) for f, n, g, s in written["frames"]]
-    said = {
-        "__module__": text_of(written["module"], 100),
-        "__str__": lambda error: text,
-        "learners_frames": frames,
-    }
-    rebuilt = type(name.rpartition(".")[2], (base,), {**said, "__qualname__": name})
-    return rebuilt.__new__(rebuilt)
+    return rebuilt(base, name, module, text, frames)
+
+
+def rebuilt(base, name, module, text, frames):
+    """An exception of a class made here that says `text` and is called `name`."""
+    said = {"__module__": module, "__str__": lambda error: text, "learners_frames": frames}
+    made = type(name.rpartition(".")[2], (base,), {**said, "__qualname__": name})
+    return made.__new__(made)

@@ -4,6 +4,7 @@ import html
 import re
 from dataclasses import fields, replace
 
+from mha_classroom.checks.showing import listed
 from mha_classroom.grading.report.safe_text import number, visible
 from mha_classroom.grading.results import VERDICTS, Verdict
 
@@ -40,14 +41,22 @@ h2 .points { float: right; font-size: 1rem; font-weight: normal; color: var(--qu
 .told { background: var(--soft); padding: .6rem .9rem; border-radius: .4rem; margin: .5rem 0;
   white-space: pre-line; }
 code, pre { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .92em; }
-pre { overflow-x: auto; }
+pre { white-space: pre-wrap !important; overflow-wrap: anywhere; }
 section div div { max-width: calc(100% - 3em); }
 em { color: var(--quiet); font-style: normal; font-size: .9em; }
 a { color: inherit; }
 """
 FOOTER = (
     "<footer>Your answers were run on inputs drawn for this grading. Numbers that would give an "
-    "answer away are not shown.</footer>"
+    "answer away are not shown, or stand as #.</footer>"
+)
+TO_YOU = (
+    (r"\bthe student's\b", "your"),
+    (r"\ban own cell\b", "a cell of your own"),
+    (r"\bown (?=(?:code )?cells\b)", "your own "),
+    (r"\(added (\d+)\)", r"(code cell \1)"),
+    (r"^it (?=does not say)", "your notebook "),
+    (r"^(?=answers version)", "your notebook "),
 )
 KEPT = "\n\t"  # where text may have lines
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -90,7 +99,7 @@ def document(title, parts, style=""):
 
 def _total(result):
     if result.problem:
-        yield f'<p class="told">Your notebook was not graded: {escape(result.problem)}</p>'
+        yield f'<p class="told">{escape(_of_problem(result.problem))}</p>'
     points, best = number(result.points), number(result.max)
     right = [task for task in result.tasks if task.verdict == Verdict.PASSED]
     count = f" · {len(right)} of {len(result.tasks)} tasks passed"
@@ -119,6 +128,19 @@ def _late(late, result):
     yield f'<p class="told">{escape(words)}</p>'
 
 
+def _of_problem(problem):
+    """Why nothing was graded, to the student. Of a file it is said what it is: "is empty"."""
+    of_file = problem.split(" ")[0] in ("is", "has", "cannot", "answers", "lies")
+    return _sentence(f"your file {problem}" if of_file else problem)
+
+
+def _sentence(text):
+    """A note for the instructor as a sentence to the student."""
+    for words, yours in TO_YOU:
+        text = re.sub(words, yours, text)
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
+
+
 def _table(tasks, seconds):
     rows = []
     for index, task in enumerate(tasks, 1):
@@ -138,7 +160,7 @@ def _table(tasks, seconds):
 def _words(task, seconds):
     """A verdict as a student reads it in the table."""
     words = VERDICTS[task.verdict].words
-    if task.carried:
+    if task.carried and task.verdict == Verdict.PASSED:
         words += ", carried forward"
     if task.verdict == Verdict.TIMEOUT and seconds:
         words += f" after {number(seconds)} s"
@@ -162,14 +184,15 @@ def _points(task):
 def _told(task):
     """What there is to say beside the check's own words."""
     if task.carried:
-        earlier = [_name(task_id) for task_id in task.carried]
-        theirs = "is wrong; with the course's version in its place"
-        if len(earlier) > 1:
-            theirs = "are wrong; with the course's versions in their place"
-        of_machine = task.points if task.machine is None else task.machine
-        full = ": full points" if of_machine == task.max else ""
-        names = " and ".join(earlier)
-        yield f"Carried forward: your earlier {names} {theirs} this task is right{full}."
+        several = "s" if len(task.carried) > 1 else ""
+        names = listed([_name(task_id) for task_id in task.carried])
+        theirs = f"the course's version{several} in place of your earlier {names}"
+        if task.verdict == Verdict.PASSED:
+            of_machine = task.points if task.machine is None else task.machine
+            full = ": full points" if of_machine == task.max else ""
+            yield f"Carried forward: with {theirs}, this task is right{full}."
+        else:
+            yield f"This was found with {theirs}, so it is about this task alone."
     if task.machine is not None:
         comment = f": {task.comment}" if task.comment else "."
         yield f"Decided by your instructor{comment}"
@@ -191,7 +214,7 @@ def _visible_in(value):
 
 def _notes(notes):
     if notes:
-        items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+        items = "".join(f"<li>{escape(_sentence(note))}</li>" for note in notes)
         yield f"<section><h2>About your notebook</h2><ul>{items}</ul></section>"
 
 

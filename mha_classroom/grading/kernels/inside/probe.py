@@ -6,6 +6,7 @@ It compares nothing and knows no right answer. Whatever goes wrong is part of wh
 import base64
 import contextlib
 import errno
+import functools
 import importlib
 import json
 import pickle
@@ -44,7 +45,7 @@ class Plan:
     """What an answer to a task is to be run on.
 
     task: the id. name: what the answer defines, a `kind` ("function" or "class"). run: what runs
-    it, "module:function". forbidden, changes: of the task. runs: (way, index of the case) in
+    it, "module:function". forbidden, changes, uses: of the task. runs: (way, index of the case) in
     order. inputs: of each case, pickled. seconds: for all runs. each: for one. seed: of the random
     generators. nonce: a text that no other plan has.
     """
@@ -55,6 +56,7 @@ class Plan:
     run: str
     forbidden: tuple[str, ...]
     changes: tuple[str, ...]
+    uses: tuple[str, ...]
     runs: list[tuple[str, int]]
     inputs: list[bytes]
     seconds: float
@@ -112,7 +114,11 @@ def _try(plan, answer, report):
         return
     report["state"] = "run"
     task = types.SimpleNamespace(
-        run=named(plan.run), forbidden=plan.forbidden, changes=plan.changes, examine=None
+        run=named(plan.run),
+        forbidden=plan.forbidden,
+        changes=plan.changes,
+        uses=plan.uses,
+        examine=None,
     )
     encoder, inputs = Encoder(), [pickle.loads(given) for given in plan.inputs]
     until = time.monotonic() + plan.seconds
@@ -145,7 +151,8 @@ def seed_all(seed):
 
 def _run(task, answer, case, way, seconds, encoder):
     """The record of one run."""
-    around = {"calls": Counting, "tensors": Recorder}.get(way, contextlib.nullcontext)()
+    kinds = {"calls": functools.partial(Counting, task.uses), "tensors": Recorder}
+    around = kinds.get(way, contextlib.nullcontext)()
     with around:
         closely = way == CLOSELY  # watching takes half the time
         outcome = _observed(task, answer, case, seconds, watch=closely, closely=closely)
