@@ -6,6 +6,7 @@ This is the unit of work that can be done on any machine.
 import time
 
 from mha_classroom.checks.feedback import Feedback
+from mha_classroom.checks.time_limit import OutOfTime, time_limit
 from mha_classroom.grading.fit.assembly import assemble
 from mha_classroom.grading.fit.cell_sources import defined
 from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
@@ -23,20 +24,30 @@ OUT_OF_REACH = (Verdict.BORROWED, Verdict.NOT_RUN)  # which no earlier task expl
 # Cells of the student's own that may end the kernel before all others are left out that define
 # nothing; after as many again, all of them.
 MOST_OWN = 3
+JUDGING = 20.0  # seconds for what came of one task
+# Of the time until the deadline: when no kernel runs any more, and when nothing is judged any more.
+# What is left is for whoever would end this process.
+RUNNING, ALL = 0.7, 0.9
 MOST_HUMAN = 5  # notes of one submission for a human
 
 
-def grade_submission(handed_in, assignment, settings, zygote):
-    """Grade one submission, a HandedIn with its content; returns the Graded."""
+def grade_submission(handed_in, assignment, settings, zygote, seconds=None):
+    """Grade one submission, a HandedIn with its content; returns the Graded.
+
+    seconds: until its deadline, that of the settings unless told.
+    """
     started = time.monotonic()
     problem, human, kernels, fault = handed_in.problem, handed_in.human, 0, ""
     if not problem:
         try:
-            notebook = parse(handed_in.content)
-            done = grade_notebook(notebook, assignment, settings, zygote)
+            with time_limit(JUDGING):
+                notebook = parse(handed_in.content)
+            done = grade_notebook(notebook, assignment, settings, zygote, seconds)
             result, kernels, fault = _result(handed_in, done), done.kernels, done.fault
         except Unreadable as error:
             problem, human = str(error), True
+        except OutOfTime:
+            problem, human = f"the notebook could not be read within {JUDGING:g} s", True
     if problem:
         result = failed_result(handed_in, assignment, problem, human)
     return Graded(result, time.monotonic() - started, kernels, fault)
@@ -72,15 +83,21 @@ def _at_most(most, texts):
     return (*texts[: most - 1], f"and {len(texts) - most + 1} more of this kind")
 
 
-def grade_notebook(notebook, assignment, settings, zygote):
+def grade_notebook(notebook, assignment, settings, zygote, seconds=None):
     """Grade a parsed notebook; returns the Grading.
 
-    Raises: Unreadable if it is of another exercise set.
+    seconds: until its deadline, that of the settings unless told.
+    Raises: Unreadable if it is of another exercise set; OutOfTime if that is not found out in time.
     """
-    grading = Grading(notebook, assignment, settings, zygote)
-    grading.run_all()
-    grading.carry_forward()
-    grading.look_at_stages()  # of what is still wrong
+    seconds = settings.limits.deadline if seconds is None else seconds
+    with time_limit(JUDGING):
+        grading = Grading(notebook, assignment, settings, zygote, seconds)
+    try:
+        grading.run_all()
+        grading.carry_forward()
+        grading.look_at_stages()  # of what is still wrong
+    except OutOfTime:
+        grading.stop()
     return grading
 
 
@@ -91,7 +108,8 @@ class Grading:
     fault: what the grader itself could not do, "" if nothing.
     """
 
-    def __init__(self, notebook, assignment, settings, zygote):
+    def __init__(self, notebook, assignment, settings, zygote, seconds):
+        self.started, self.seconds, self.waited = time.monotonic(), seconds, 0.0
         self.notebook, self.assignment, self.settings = notebook, assignment, settings
         self.zygote, self.kernels, self.fault = zygote, 0, ""
         self.plans = {name: self._plan(name) for name in assignment.tasks}
@@ -132,6 +150,10 @@ class Grading:
                 break
             run = self._run(assembled)
             self._take(run)
+            if run.why == "deadline":
+                if run.stopped is None:
+                    self.fault = "no kernel could be started in time"
+                raise OutOfTime()
             guilty = run.stopped or {}
             cell = guilty.get("answer") or guilty.get("task") or guilty.get("added")
             if not run.why:
@@ -144,9 +166,38 @@ class Grading:
                     break
             else:
                 self.ended[cell] = run.why
+                self.verdicts.pop(cell, None)
                 self._leave_out(cell, assembled)
-        for name in self.assignment.tasks:
-            self.verdicts[name], self.feedback[name] = self._judge(name)
+        self._judge_all(self.assignment.tasks)
+
+    def stop(self):
+        """End the grading where the deadline is over: what is judged by then stays."""
+        known = {*self.ended, *(n for n, s in self.status.items() if s in ("older", "missing"))}
+        self._judge_all(name for name in self.assignment.tasks if name in known)
+        late = [name for name in self.assignment.tasks if name not in self.verdicts]
+        limit = self.settings.limits.deadline
+        if 2 * self.waited > time.monotonic() - self.started:
+            self.fault = f"others kept the processors busy for the {limit:g} s that there were"
+        for name in late:
+            message = f"The whole notebook took more than {limit:g} s, and was stopped before this."
+            self.verdicts[name] = Verdict.TIMEOUT
+            self.feedback[name] = Feedback(name, "timeout", message)
+        listed = ", ".join(late)[:300] or "what is said of wrong answers"
+        self.human.append(f"it took more than {limit:g} s, and was stopped before {listed}")
+
+    def _judge_all(self, names):
+        for name in names:
+            if name not in self.verdicts:
+                self.verdicts[name], self.feedback[name] = self._judge(name)
+
+    def _in_time(self, work, *given):
+        """What comes of reading or judging what a kernel has sent; None if it takes too long."""
+        left = self.started + ALL * self.seconds - time.monotonic()
+        try:
+            with time_limit(min(JUDGING, max(left, 0.001))):
+                return work(*given)
+        except OutOfTime:
+            return None
 
     def _leave_out(self, cell, assembled):
         """Leave a cell out of further runs; others of the student's own if many end the kernel."""
@@ -189,7 +240,8 @@ class Grading:
             )
             records = self._decoded(name, run, plans)
             task = self.assignment.tasks[name]
-            if records and judge(task, records, self._seed(name)).passed:
+            feedback = records and self._in_time(judge, task, records, self._seed(name))
+            if feedback and feedback.passed:
                 self.carried[name] = earlier
                 self.verdicts[name] = Verdict.PASSED
                 listed = " and ".join(earlier)
@@ -217,9 +269,15 @@ class Grading:
         return assembled
 
     def _run(self, assembled):
+        """The Run of a notebook. Raises: OutOfTime if there is no time for it any more."""
+        until = self.started + RUNNING * self.seconds
+        if time.monotonic() > until:
+            raise OutOfTime()
         self.kernels += 1
-        modules = modules_of(self.assignment)
-        return run_notebook(assembled.notebook, modules, self.zygote, self.settings.limits)
+        modules, limits = modules_of(self.assignment), self.settings.limits
+        run = run_notebook(assembled.notebook, modules, self.zygote, limits, until)
+        self.waited += run.waited
+        return run
 
     def _take(self, run):
         for cell in run.cells:
@@ -229,6 +287,7 @@ class Grading:
             records = self._decoded(name, run, self.plans, tell=True)
             if records:
                 self.records[name] = records
+        self._judge_all(name for name in self.records if name not in self.ended)
 
     def _decoded(self, name, run, plans, tell=False):
         """The Records of a task in what came of a run, None if there are none that can be used."""
@@ -237,7 +296,10 @@ class Grading:
         problem = "something else wrote into the results of its check"
         if len(outputs) == 1:
             try:
-                return decode(outputs[0], plans[name])
+                records = self._in_time(decode, outputs[0], plans[name])
+                if records:
+                    return records
+                problem = "what its check sent takes too long to be read"
             except ValueError as error:
                 problem = f"what its check sent cannot be read: {error}"
         if outputs and tell:
@@ -264,7 +326,11 @@ class Grading:
         self.human += [f"{name}: {what}" for what in records.suspicious]
         if records.state == "undefined" and name in self.raised:
             return self._ends_in(name, *self.raised[name])
-        feedback = judge(task, records, self._seed(name))
+        feedback = self._in_time(judge, task, records, self._seed(name))
+        if feedback is None:
+            self.human.append(f"{name}: what it returned takes too long to be judged")
+            message = f"What {task.name} returns takes too long to be compared."
+            return Verdict.TIMEOUT, Feedback(name, "timeout", message)
         if feedback.passed and not self.complete(name):
             message = f"{task.name} did not come to the end of its check."
             feedback = Feedback(name, "raises", message)
@@ -287,7 +353,7 @@ class Grading:
         for name, word in self.verdicts.items():
             task = self.assignment.tasks[name]
             if name in self.records and word in (Verdict.WRONG, Verdict.ERROR):
-                cases = needs_stages(task, self.records[name], self._seed(name))
+                cases = self._in_time(needs_stages, task, self.records[name], self._seed(name))
                 if cases:
                     plans[name] = self._plan(name, cases)
         if not plans:
@@ -297,7 +363,9 @@ class Grading:
             records = self._decoded(name, run, plans)
             if records:
                 whole = self.records[name].with_stages(records)
-                self.feedback[name] = judge(self.assignment.tasks[name], whole, self._seed(name))
+                task = self.assignment.tasks[name]
+                feedback = self._in_time(judge, task, whole, self._seed(name))
+                self.feedback[name] = feedback or self.feedback[name]
 
 
 def task_result(assignment, name, verdict, feedback, carried=()):

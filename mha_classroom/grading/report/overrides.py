@@ -50,7 +50,7 @@ def read_overrides(path, points, handed_in):
         understood. A line that fits no submission is a problem, no error; of two lines for the
         same the last counts.
     Raises: ValueError naming each line whose points are no number from 0 to the most there are,
-        and for a file that is no table with the columns student, lesson, task and points.
+        for what cannot be read, and for what is no table with student, lesson, task and points.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,6 +80,8 @@ def _rows(path):
     """(line number, {column: text}) of the lines that are not empty."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ValueError(
