@@ -60,9 +60,9 @@ class _Job:
         return _shared["settings"].limits.deadline - self.seconds
 
     def again(self):
-        """Whether it may be tried once more."""
+        """Whether it may be tried once more: what takes half of the time is for another run."""
         self.tries += 1
-        return self.tries < TRIES and self.left > 0
+        return self.tries < TRIES and self.left > self.seconds
 
     def could_not(self, problem):
         """The Graded that says so."""

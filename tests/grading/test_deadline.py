@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import grade_under_faults
 import pytest
 from grading_class import CLASS, LESSON, MERGE, POINTS, RIGHT, SPLIT, write_class
 from handed_notebooks import code, handed_in, insert
@@ -278,3 +279,14 @@ def test_a_kernel_has_no_capability_and_can_get_none(assignment, source, untouch
     came = run(source, CAPABILITIES, SEND)
     (found,) = came.cells[-1].outputs
     assert {line.split()[1] for line in found} == {"0" * 16}, found
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("fault", grade_under_faults.FAULTS)
+def test_whatever_goes_wrong_the_honest_have_their_marks(fault):
+    """After at most one --resume; the exit code tells, and no submission holds the others."""
+    row = grade_under_faults.tried(fault)
+    assert row["full then"] == grade_under_faults.HONEST, row["said"]
+    assert row["exit"] in (0, command.NOT_ALL) and row["resumed"] in (0, command.NOT_ALL)
+    assert row["exit"] or row["full"] == grade_under_faults.HONEST
+    assert row["seconds"] <= row["bound"]

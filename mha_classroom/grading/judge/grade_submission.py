@@ -178,6 +178,8 @@ class Grading:
         limit = self.settings.limits.deadline
         if 2 * self.waited > time.monotonic() - self.started:
             self.fault = f"others kept the processors busy for the {limit:g} s that there were"
+        elif self.seconds < limit:
+            self.fault = f"an earlier try took most of the {limit:g} s that there were"
         for name in late:
             message = f"The whole notebook took more than {limit:g} s, and was stopped before this."
             self.verdicts[name] = Verdict.TIMEOUT
