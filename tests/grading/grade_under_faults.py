@@ -22,7 +22,7 @@ from grading_class import CLASS, LESSON, POINTS, ROOT, SPLIT, body, write_class
 
 WHOLE = sum(POINTS.values())
 HONEST, TIMEOUT, DEADLINE, WORKERS = 6, 10, 60, 2
-START = 120  # seconds for the imports and the self-check, which are no submission's
+START = 300  # seconds for the imports and the self-check, which are no submission's
 MOST = 70  # processes and threads where they are scarce
 PIDS = Path("/sys/fs/cgroup/pids")  # where it is in the second version of control groups: above
 GROUP = (PIDS if PIDS.is_dir() else PIDS.parent) / f"mha-faults-{os.getpid()}"
@@ -98,7 +98,7 @@ def take_processes(grader, out):
 
 
 def take_processors(grader, out):
-    with others(BUSY, 8 * len(os.sched_getaffinity(0))):
+    with others(BUSY, 4 * len(os.sched_getaffinity(0))):
         os.waitid(os.P_PID, grader, os.WEXITED | os.WNOWAIT)
 
 
