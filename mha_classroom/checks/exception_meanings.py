@@ -8,6 +8,8 @@ from pathlib import Path
 __all__ = ["explain", "learners_frames"]
 
 MOST = 60  # characters that are quoted from what an exception says
+LONGEST = 500  # characters of an exception that are searched: some patterns take the cube of it
+
 MEANINGS = [
     (
         r"view size is not compatible",
@@ -197,7 +199,7 @@ MEANINGS = [
 
 def explain(error):
     """Return what an exception means for the learner, "" if there is nothing to add."""
-    text = f"{error}"
+    text = f"{error}"[:LONGEST]
     if isinstance(error, KeyError):
         return f"The dict has no key {text}. How are its keys spelled?"
     for pattern, meaning in MEANINGS:

@@ -1,5 +1,6 @@
 """How a value is put into words and digits, whatever an answer returned."""
 
+import itertools
 import math
 import numbers
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ __all__ = [
 
 SHOWN = 36  # a tensor of up to this many numbers is shown in full
 LONG = 10**30  # a whole number of more digits than this is not written out
+WIDE, KEYS = 200, 20  # characters of a text, and keys of a dict, that are shown
 HUGE = 10_000  # a Decimal of more digits than this would take too long to expand
 
 
@@ -70,15 +72,23 @@ def describe(value):
     if isinstance(value, Text):
         return value.shown
     if isinstance(value, str):
-        return f"the text {value!r}"
+        return f"the text {_beginning(value)}"
     if isinstance(value, dict):
-        return "a dict with the keys " + ", ".join(map(repr, value))
+        listed = [_beginning(key) for key in itertools.islice(value, KEYS)]
+        more = [f"and {len(value) - KEYS} more"] if len(value) > KEYS else []
+        return "a dict with the keys " + ", ".join([*listed, *more])
     if isinstance(value, torch.dtype):
         return f"the dtype {str(value).removeprefix('torch.')}"
     if isinstance(value, Opaque):
         return value.description
     name = type(value).__name__
     return f"an object of type {name}"
+
+
+def _beginning(value):
+    """A value as Python writes it, cut where it is long."""
+    text = repr(value[: WIDE + 1] if isinstance(value, str) else value)
+    return text if len(text) <= WIDE else f"{text[:WIDE]} …"
 
 
 def plain_number(value):

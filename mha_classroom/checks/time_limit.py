@@ -3,9 +3,12 @@
 import ctypes
 import signal
 import threading
+import time
 from contextlib import contextmanager
 
-__all__ = ["OutOfTime", "time_limit"]
+__all__ = ["SOON", "OutOfTime", "time_limit", "waited"]
+
+SOON = 0.01  # seconds; so little is not waited for once more
 
 
 class OutOfTime(BaseException):
@@ -19,7 +22,8 @@ def time_limit(seconds):
 
     Properties: in the main thread of Linux and macOS a signal also ends a long sleep. Elsewhere
         (Windows, other threads) the exception arrives between two steps of Python code, so a
-        single library call that never returns cannot be ended.
+        single library call that never returns cannot be ended. On Linux the main thread's waiting
+        for a processor that others use does not count.
     """
     if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
         yield from _by_signal(seconds)
@@ -27,9 +31,27 @@ def time_limit(seconds):
         yield from _by_thread(seconds)
 
 
+def waited(process="self"):
+    """Seconds that the main thread of a process was ready to run and others ran; 0 if not known.
+
+    A sleep is no such waiting. Source: Linux, Documentation/scheduler/sched-stats.rst.
+    """
+    try:
+        with open(f"/proc/{process}/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
+
+
 def _by_signal(seconds):
+    started, waited_before = time.monotonic(), waited()
+
     def stop(signum, frame):
-        raise OutOfTime()
+        own = time.monotonic() - started - (waited() - waited_before)
+        if seconds - own > SOON:
+            signal.setitimer(signal.ITIMER_REAL, seconds - own, 0.5)
+        else:
+            raise OutOfTime()
 
     before = signal.signal(signal.SIGALRM, stop)
     # The interval repeats it, should the first one be swallowed by a bare `except:`.

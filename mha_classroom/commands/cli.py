@@ -67,7 +67,7 @@ def _parser():
 
 
 def _add_grade(grade):
-    from mha_classroom.grading.settings import MEGABYTES, SECONDS
+    from mha_classroom.grading.settings import DEADLINE, MEGABYTES, SECONDS
 
     option = grade.add_argument
     option("submissions", metavar="SUBMISSIONS", help="holds STUDENT/LESSON.ipynb for everyone")
@@ -79,6 +79,13 @@ def _add_grade(grade):
         type=float,
         default=SECONDS,
         help=f"seconds for a task ({SECONDS:g})",
+    )
+    option(
+        "--deadline",
+        metavar="S",
+        type=float,
+        default=DEADLINE,
+        help=f"seconds for a submission in all ({DEADLINE:g})",
     )
     option(
         "--memory", metavar="MB", type=int, default=MEGABYTES, help=f"for a notebook ({MEGABYTES})"

@@ -35,7 +35,7 @@ def main(args):
 def _grade(args, kernels):
     from mha_classroom.grading.grade_class import grade_class
 
-    limits = Limits(args.timeout, args.memory << 20)
+    limits = Limits(args.timeout, args.memory << 20, args.deadline)
     folder = args.assignment and Path(args.assignment).resolve()
     settings = Settings(args.seed, limits, not args.no_sandbox, folder)
     workers = args.workers or cores()
@@ -95,9 +95,14 @@ def _print_faults(faults):
 
 
 def _check_arguments(args):
-    for name, value in (("workers", args.workers), ("timeout", args.timeout)):
+    for name in ("workers", "timeout", "deadline"):
+        value = getattr(args, name)
         if value is not None and not 0 < value < math.inf:
             raise CourseError(f"--{name} has to be a number above 0, got {value:g}.")
+    if args.deadline < args.timeout:
+        raise CourseError(
+            f"--deadline has to be --timeout, {args.timeout:g} s, or more, got {args.deadline:g}."
+        )
     if args.memory < LEAST_MEGABYTES:
         least = f"{LEAST_MEGABYTES} MB or more"
         raise CourseError(f"--memory has to be {least}, got {args.memory}.")

@@ -5,9 +5,10 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["LEAST_MEGABYTES", "MEGABYTES", "SECONDS", "Limits", "Settings", "cores"]
+__all__ = ["DEADLINE", "LEAST_MEGABYTES", "MEGABYTES", "SECONDS", "Limits", "Settings", "cores"]
 
 SECONDS = 20.0  # for one task
+DEADLINE = 300.0  # seconds for one submission, judging included
 MEGABYTES = 1024  # for one notebook, beyond what the libraries take
 LEAST_MEGABYTES = 64
 
@@ -19,10 +20,15 @@ def cores():
 
 @dataclass(frozen=True)
 class Limits:
-    """What one task may use: seconds, and bytes of memory beyond what the libraries take."""
+    """What one task may use: seconds, and bytes of memory beyond what the libraries take.
+
+    deadline: seconds after which nothing more is done for a submission, by the clock. The others
+    leave out what a task waits for a processor that others use.
+    """
 
     seconds: float = SECONDS
     memory: int = MEGABYTES << 20
+    deadline: float = DEADLINE
 
 
 @dataclass(frozen=True)

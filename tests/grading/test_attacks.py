@@ -19,6 +19,7 @@ from attack_kit import HARNESS, SECRET, code, descendants, parent_of_kernels
 from mha_classroom.grading.fit.assignment import load_assignment
 from mha_classroom.grading.judge.make_plan import modules_of
 from mha_classroom.grading.kernels import jail, nbval_run
+from mha_classroom.grading.kernels.kernel import AWAY
 from mha_classroom.grading.kernels.nbval_run import run_notebook
 from mha_classroom.grading.kernels.start_zygote import zygote
 from mha_classroom.grading.settings import Limits
@@ -207,6 +208,7 @@ def test_nothing_outside_can_be_reached_or_changed(source):
         "mha_classroom.grading.kernels",
         "mha_classroom.grading.kernels.inside",
         "mha_classroom.grading.kernels.inside.watch",
+        AWAY,
     }
 
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from mha_classroom.commands.cli import _add_grade
-from mha_classroom.grading.settings import MEGABYTES, SECONDS, Limits, Settings
+from mha_classroom.grading.settings import DEADLINE, MEGABYTES, SECONDS, Limits, Settings
 
 GUIDE = Path(__file__).parents[2] / "docs" / "grading.md"
 
@@ -40,4 +40,5 @@ def test_the_guides_table_has_each_option_with_its_default():
 def test_the_command_line_and_the_settings_have_the_same_defaults():
     known = options()
     assert known["--timeout"].default == SECONDS == Limits().seconds
+    assert known["--deadline"].default == DEADLINE == Limits().deadline
     assert known["--memory"].default == MEGABYTES == Settings().limits.memory >> 20

@@ -361,6 +361,8 @@ def test_a_worker_that_is_killed_loses_no_submission(few, quick, monkeypatch, al
         (["--timeout", "-1"], "--timeout has to be a number above 0, got -1"),
         (["--timeout", "nan"], "--timeout has to be a number above 0, got nan"),
         (["--timeout", "inf"], "--timeout has to be a number above 0, got inf"),
+        (["--deadline", "0"], "--deadline has to be a number above 0, got 0"),
+        (["--deadline", "5"], "--deadline has to be --timeout, 20 s, or more, got 5"),
         (["--memory", "10"], "--memory has to be 64 MB or more, got 10"),
         (["--seed", "-1"], "--seed has to be a whole number from 0 up, got -1"),
         (["--assignment", "nowhere"], "There is no assignment in"),

@@ -15,6 +15,8 @@ def rows_of(path, needed=(), columns=()):
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ValueError(

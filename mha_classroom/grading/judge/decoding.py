@@ -15,6 +15,7 @@ __all__ = ["Decoder", "text_of"]
 
 ROOM, PARTS, DEPTH, LONG = 16_000_000, 300_000, 24, 12_000
 AXES, LARGEST = 16, 2**40
+KEYS = 1_000  # of a dict; numbers can be chosen so that finding a place for one takes all others
 DTYPES = {name: getattr(torch, name) for name in (*BOTH, "bfloat16")}
 ARRAYS = {name: np.dtype(name).newbyteorder("<") for name in BOTH}
 
@@ -49,7 +50,7 @@ class Decoder:
         if kind != "dict":
             values = [self.decode(part, depth + 1) for part in parts]
             return tuple(values) if kind == "tuple" else values
-        pairs = [[self.decode(part, depth + 1) for part in pair] for pair in parts]
+        pairs = [[self.decode(part, depth + 1) for part in pair] for pair in parts[:KEYS]]
         return {_key(key): value for key, value in pairs}
 
     def _numbers(self, kind, content):

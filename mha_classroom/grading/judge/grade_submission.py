@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.checks.praise import PRAISE
+from mha_classroom.checks.time_limit import OutOfTime, time_limit
 from mha_classroom.grading.fit.assembly import assemble
 from mha_classroom.grading.fit.cell_sources import defined
 from mha_classroom.grading.fit.own_text import own_text
@@ -27,21 +28,31 @@ END_OF_OWN = {"timeout": "did not come to an end", "output": "printed without en
 # nothing; after as many again, all of them.
 MOST_OWN = 3
 BORROWED = "Your code calls {}. The task asks you to do it yourself."
+JUDGING = 20.0  # seconds for what came of one task
+# Of the time until the deadline: when no kernel runs any more, and when nothing is judged any more.
+# What is left is for whoever would end this process.
+RUNNING, ALL = 0.7, 0.9
 MOST_HUMAN = 5  # notes of one submission for a human
 
 
-def grade_submission(handed_in, assignment, settings, zygote):
-    """Grade one submission, a HandedIn with its content; returns the Graded."""
+def grade_submission(handed_in, assignment, settings, zygote, seconds=None):
+    """Grade one submission, a HandedIn with its content; returns the Graded.
+
+    seconds: until its deadline, that of the settings unless told.
+    """
     started = time.monotonic()
     problem, human, kernels, fault, text = handed_in.problem, handed_in.human, 0, "", None
     if not problem:
         try:
-            notebook = parse(handed_in.content)
-            done = grade_notebook(notebook, assignment, settings, zygote)
+            with time_limit(JUDGING):
+                notebook = parse(handed_in.content)
+            done = grade_notebook(notebook, assignment, settings, zygote, seconds)
             result, kernels, fault = _result(handed_in, done), done.kernels, done.fault
             text = own_text(done.answers, assignment.exercise)
         except Unreadable as error:
             problem, human = str(error), True
+        except OutOfTime:
+            problem, human = f"the notebook could not be read within {JUDGING:g} s", True
     if problem:
         result = failed_result(handed_in, assignment, problem, human)
     return Graded(result, time.monotonic() - started, kernels, fault, text)
@@ -77,15 +88,21 @@ def _at_most(most, texts):
     return (*texts[: most - 1], f"and {len(texts) - most + 1} more of this kind")
 
 
-def grade_notebook(notebook, assignment, settings, zygote):
+def grade_notebook(notebook, assignment, settings, zygote, seconds=None):
     """Grade a parsed notebook; returns the Grading.
 
-    Raises: Unreadable if it is of another exercise set.
+    seconds: until its deadline, that of the settings unless told.
+    Raises: Unreadable if it is of another exercise set; OutOfTime if that is not found out in time.
     """
-    grading = Grading(notebook, assignment, settings, zygote)
-    grading.run_all()
-    grading.carry_forward()
-    grading.look_at_stages()  # of what is still wrong
+    seconds = settings.limits.deadline if seconds is None else seconds
+    with time_limit(JUDGING):
+        grading = Grading(notebook, assignment, settings, zygote, seconds)
+    try:
+        grading.run_all()
+        grading.carry_forward()
+        grading.look_at_stages()  # of what is still wrong
+    except OutOfTime:
+        grading.stop()
     return grading
 
 
@@ -96,7 +113,8 @@ class Grading:
     kernels: how many were started. fault: what the grader itself could not do, "" if nothing.
     """
 
-    def __init__(self, notebook, assignment, settings, zygote):
+    def __init__(self, notebook, assignment, settings, zygote, seconds):
+        self.started, self.seconds, self.waited = time.monotonic(), seconds, 0.0
         self.notebook, self.assignment, self.settings = notebook, assignment, settings
         self.zygote, self.kernels, self.fault = zygote, 0, ""
         self.plans = {name: self._plan(name) for name in assignment.tasks}
@@ -141,6 +159,10 @@ class Grading:
                 break
             run = self._run(assembled)
             self._take(run)
+            if run.why == "deadline":
+                if run.stopped is None:
+                    self.fault = "no kernel could be started in time"
+                raise OutOfTime()
             guilty = run.stopped or {}
             cell = guilty.get("answer") or guilty.get("task") or guilty.get("added")
             if not run.why:
@@ -154,9 +176,40 @@ class Grading:
             else:
                 self.ended[cell] = run.why
                 self.by_check |= {guilty["task"]} if "task" in guilty else set()
+                self.verdicts.pop(cell, None)
                 self._leave_out(cell, assembled)
-        for name in self.assignment.tasks:
-            self.verdicts[name], self.feedback[name] = self._judge(name)
+        self._judge_all(self.assignment.tasks)
+
+    def stop(self):
+        """End the grading where the deadline is over: what is judged by then stays."""
+        known = {*self.ended, *(n for n, s in self.status.items() if s in ("older", "missing"))}
+        self._judge_all(name for name in self.assignment.tasks if name in known)
+        late = [name for name in self.assignment.tasks if name not in self.verdicts]
+        limit = self.settings.limits.deadline
+        if 2 * self.waited > time.monotonic() - self.started:
+            self.fault = f"others kept the processors busy for the {limit:g} s that there were"
+        elif self.seconds < limit:
+            self.fault = f"an earlier try took most of the {limit:g} s that there were"
+        for name in late:
+            message = f"The whole notebook took more than {limit:g} s, and was stopped before this."
+            self.verdicts[name] = Verdict.TIMEOUT
+            self.feedback[name] = Feedback(name, "timeout", message)
+        listed = ", ".join(late)[:300] or "what is said of wrong answers"
+        self.human.append(f"it took more than {limit:g} s, and was stopped before {listed}")
+
+    def _judge_all(self, names):
+        for name in names:
+            if name not in self.verdicts:
+                self.verdicts[name], self.feedback[name] = self._judge(name)
+
+    def _in_time(self, work, *given):
+        """What comes of reading or judging what a kernel has sent; None if it takes too long."""
+        left = self.started + ALL * self.seconds - time.monotonic()
+        try:
+            with time_limit(min(JUDGING, max(left, 0.001))):
+                return work(*given)
+        except OutOfTime:
+            return None
 
     def _leave_out(self, cell, assembled):
         """Leave a cell out of further runs; others of the student's own if many end the kernel."""
@@ -277,9 +330,15 @@ class Grading:
         return assembled
 
     def _run(self, assembled):
+        """The Run of a notebook. Raises: OutOfTime if there is no time for it any more."""
+        until = self.started + RUNNING * self.seconds
+        if time.monotonic() > until:
+            raise OutOfTime()
         self.kernels += 1
-        modules = modules_of(self.assignment)
-        return run_notebook(assembled.notebook, modules, self.zygote, self.settings.limits)
+        modules, limits = modules_of(self.assignment), self.settings.limits
+        run = run_notebook(assembled.notebook, modules, self.zygote, limits, until)
+        self.waited += run.waited
+        return run
 
     def _take(self, run):
         for cell in run.cells:
@@ -289,6 +348,7 @@ class Grading:
             records = self._decoded(name, run, self.plans, tell=True)
             if records:
                 self.records[name] = records
+        self._judge_all(name for name in self.records if name not in self.ended)
 
     def _decoded(self, name, run, plans, tell=False):
         """The Records of a task in what came of a run, None if there are none that can be used."""
@@ -297,7 +357,10 @@ class Grading:
         problem = "something else wrote into the results of its check"
         if len(outputs) == 1:
             try:
-                return decode(outputs[0], plans[name])
+                records = self._in_time(decode, outputs[0], plans[name])
+                if records:
+                    return records
+                problem = "what its check sent takes too long to be read"
             except ValueError as error:
                 problem = f"what its check sent cannot be read: {error}"
         if outputs and tell:
@@ -328,7 +391,11 @@ class Grading:
 
     def _of_records(self, name, records):
         task = self.assignment.tasks[name]
-        feedback = judge(task, records, self._seed(name))
+        feedback = self._in_time(judge, task, records, self._seed(name))
+        if feedback is None:
+            self.human.append(f"{name}: what it returned takes too long to be judged")
+            message = f"What {task.name} returns takes too long to be compared."
+            return Verdict.TIMEOUT, Feedback(name, "timeout", message)
         if feedback.passed and set(records.outcomes) != self._planned(name):
             message = f"{task.name} did not come to the end of its check."
             feedback = Feedback(name, "raises", message)
@@ -350,7 +417,7 @@ class Grading:
         for name, word in self.verdicts.items():
             task = self.assignment.tasks[name]
             if name in self.records and word in (Verdict.WRONG, Verdict.ERROR):
-                cases = needs_stages(task, self.records[name], self._seed(name))
+                cases = self._in_time(needs_stages, task, self.records[name], self._seed(name))
                 if cases:
                     group = groups.setdefault(tuple(self.carried.get(name, ())), {})
                     group[name] = self._plan(name, cases)
@@ -361,7 +428,9 @@ class Grading:
                 records = self._decoded(name, run, plans)
                 if records:
                     task, whole = self.assignment.tasks[name], self.records[name]
-                    self.feedback[name] = judge(task, whole.with_stages(records), self._seed(name))
+                    whole = whole.with_stages(records)
+                    feedback = self._in_time(judge, task, whole, self._seed(name))
+                    self.feedback[name] = feedback or self.feedback[name]
 
 
 def task_result(assignment, name, verdict, feedback, carried=()):

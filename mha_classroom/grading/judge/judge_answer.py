@@ -14,6 +14,7 @@ from mha_classroom.checks.running import quiet_state
 __all__ = ["forbidden_name", "hidden", "judge", "needs_stages"]
 
 LONG, LONGER = 200, 500  # characters of what an exception says, and of other texts
+SEARCHED = 4_000  # characters of any text that are searched: some patterns take the square of it
 OWN_WORDS = ("raises", "type", "value", "nan", "strange", "not repeatable", "borrowed")
 SAID = ("mistake", "type", "shape", "dtype")  # kinds whose sentences hold no expected value
 WARNING = "It works, with a warning"
@@ -139,18 +140,20 @@ def hidden(feedback):
     their decimals are blanked.
     """
     own_words = feedback.kind in OWN_WORDS
-    message = feedback.message
+    message = feedback.message[:SEARCHED]
     message = message if feedback.kind in SAID else _without_expected(message)
     return dataclasses.replace(
         feedback,
         message=_blanked(message) if own_words else message,
         details=tuple(filter(None, map(_hidden_detail, feedback.details))),
-        remarks=tuple(_blanked(r) if r.startswith(WARNING) else r for r in feedback.remarks),
+        remarks=tuple(
+            _blanked(r) if r.startswith(WARNING) else r[:SEARCHED] for r in feedback.remarks
+        ),
     )
 
 
 def _hidden_detail(detail):
-    heading, text = detail
+    heading, text = (part[:SEARCHED] for part in detail)
     if heading.startswith("case: "):
         return "case", heading.removeprefix("case: ")
     if heading.startswith("at line "):
@@ -173,6 +176,7 @@ def _without_expected(text):
 def _blanked(text):
     """A text that the learner's code may have made, cut, without decimals and what differs from
     run to run."""
+    text = text[:SEARCHED]
     for pattern, blank in BLANKED:
         text = pattern.sub(blank, text)
     longest = LONG if RAISES.match(text) else LONGER

@@ -12,6 +12,7 @@ from mha_classroom.checks.outcome import Outcome
 from mha_classroom.checks.task import AnswerError
 from mha_classroom.checks.time_limit import OutOfTime
 from mha_classroom.grading.judge.decoding import Decoder, text_of
+from mha_classroom.grading.kernels.inside.probe import STOPS
 
 __all__ = ["Records", "decode", "rebuilt"]
 
@@ -72,13 +73,16 @@ def _records(data, plan):
     found.suspicious = tuple(text_of(note, 1000) for note in data["suspicious"][:100])
     if data["state"] == "broken":
         found.memory = data.get("error", {}).get("kind") == "memory"
-    decoder, planned = Decoder(), set(plan.runs)
+    decoder, planned, stopped = Decoder(), set(plan.runs), False
     for run in data["runs"]:
         place = text_of(run["way"]), run["index"]
         if type(run["index"]) is not int or place not in planned:
             raise ValueError("a run that was not planned, or came twice")
         planned.remove(place)
         _add(found, *place, run, decoder)
+        stopped = "error" in run and run["error"]["kind"] in STOPS
+    if planned and found.state == "run" and not stopped and data.get("late") is not True:
+        found.state = "broken"  # runs that nothing kept from being made are missing
     return found
 
 

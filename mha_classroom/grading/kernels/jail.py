@@ -144,12 +144,12 @@ class Jail:
 
 def drop_privileges():
     """Become the user of the notebook, give up every capability and the way to get any."""
+    for capability in range(64):  # first, since who is no longer root may not
+        _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     if os.getuid() != INSIDE_UID:
         os.setgroups([])
         os.setresgid(INSIDE_UID, INSIDE_UID, INSIDE_UID)
         os.setresuid(INSIDE_UID, INSIDE_UID, INSIDE_UID)
-    for capability in range(64):
-        _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     header = _Header(_CAPABILITY_VERSION, 0)
     _check(_libc.capset(ctypes.byref(header), (_Sets * 2)()), "capset")
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")

@@ -47,6 +47,7 @@ def run(wanted, ready):
     app.shell.ask_exit = lambda: None  # exit() in a cell ends nothing
     app.shell.system = lambda command: print("No other program runs while answers are graded.")
     _limit_printing()
+    _send_any_text(app.session)
     app.shell.history_manager.outputs = _KeepsNothing()
     _compile_nothing()
     importlib.import_module(AWAY)
@@ -76,6 +77,21 @@ def _limit_printing():
             flush(stream)
 
     OutStream.write, OutStream.flush = limited, if_written
+
+
+def _send_any_text(session):
+    """Let messages with half characters be sent, with "?" in their place: an exception that quotes
+    one would be lost, and with it that its cell has failed."""
+    pack = session.pack
+
+    def packed(content):
+        try:
+            return pack(content)
+        except UnicodeEncodeError:
+            text = json.dumps(content, ensure_ascii=False, default=str)
+            return text.encode("utf-8", "replace")
+
+    session.pack = packed
 
 
 class _KeepsNothing(dict):

@@ -20,9 +20,11 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty
 
 import nbformat
 
+from mha_classroom.checks.time_limit import SOON, waited
 from mha_classroom.grading.kernels import jail
 from mha_classroom.grading.kernels.inside.probe import MIME, PLAN
 
@@ -30,7 +32,6 @@ __all__ = ["CellRun", "Run", "run_notebook"]
 
 MOST_EVENTS = 64 << 20  # bytes that the runner may tell
 QUIET_SECONDS = 5  # nbval's own patience with a kernel that does not answer
-MORE = 5  # cells that may take all their time, besides the answers and their checks
 KERNEL = "mha-course-graded"
 MOST_OUTPUT = 20 << 20  # characters that a notebook may print and show, in all
 RUNNER_MEMORY = 512 << 20
@@ -67,21 +68,24 @@ class Run:
 
     cells: a CellRun for each cell that ended. stopped: the role of the cell that did not end, None
     if all did. why: what ended the kernel early: "crashed", "memory", "threads", "timeout",
-    "output", "start", "" if nothing did. text: more about it.
+    "output", "start", "deadline", "" if nothing did. text: more about it. waited: seconds that the
+    kernel could have run and others did.
     """
 
     cells: list[CellRun] = field(default_factory=list)
     stopped: dict | None = None
     why: str = ""
     text: str = ""
+    waited: float = 0.0
 
 
-def run_notebook(notebook, modules, zygote, limits):
+def run_notebook(notebook, modules, zygote, limits, until=None):
     """Run a notebook's code cells with nbval in a fresh kernel and return the Run.
 
     notebook: its cells may have the plan of a probe in their metadata, under probe.PLAN.
     modules: {name: source} of what the kernel can import of the course. zygote: the Zygote that
-        the kernel is forked from.
+        the kernel is forked from. until: when it is ended in any case, as time.monotonic tells it,
+        in `limits.deadline` seconds unless told.
     Properties: what is written lies in a folder that is gone afterwards. nbval runs in a fork of
         this process, which ends with the notebook: whatever comes from the kernel stays there, but
         for the events, and these are counted.
@@ -96,17 +100,16 @@ def run_notebook(notebook, modules, zygote, limits):
         spec = {"argv": ["fork"], "display_name": KERNEL, "language": "python"}
         spec["metadata"] = {"kernel_provisioner": {"provisioner_name": "mha-course-fork"}}
         (folder / "kernels" / KERNEL / "kernel.json").write_text(json.dumps(spec))
-        # So many may take all their time: a thousand cells of a student's own do not add up.
-        count = MORE + 2 * sum("task" in cell.metadata["mha_course"] for cell in notebook.cells)
+        until = until or time.monotonic() + limits.deadline
         wanted = {
             "zygote": zygote.socket,
             "folder": str(folder),
             "isolated": zygote.isolated,
             "modules": str(folder / "modules.json"),
             "memory": limits.memory,
-            "seconds": int(limits.seconds * (count + 1)) + 5,
+            "seconds": int(limits.deadline) + 5,
         }
-        return _listen(folder, wanted, limits, count)
+        return _listen(folder, wanted, limits, until)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -127,7 +130,7 @@ def _compiled(modules):
     return json.dumps(texts)
 
 
-def _listen(folder, wanted, limits, count):
+def _listen(folder, wanted, limits, until):
     """Fork the runner and collect what it tells."""
     readable, written = os.pipe()
     runner = os.fork()
@@ -138,25 +141,44 @@ def _listen(folder, wanted, limits, count):
         finally:
             os._exit(1)
     os.close(written)
-    deadline = time.monotonic() + START_SECONDS + (limits.seconds + 2 * QUIET_SECONDS) * count
-    told, open_ended, late = bytearray(), True, False
+    told, ended, process, seconds = bytearray(), "", None, 0.0
     try:
-        while open_ended and len(told) < MOST_EVENTS:
+        while not ended:
             # nbval waits for ever on a kernel that goes on talking about something else.
             patience = limits.seconds + 4 * QUIET_SECONDS if told else START_SECONDS
-            left = min(patience, deadline - time.monotonic())
-            late = left <= 0 or not select.select([readable], [], [], left)[0]
-            if late:
+            in_time = _readable(readable, patience, until, process)
+            seconds = max(seconds, waited(process))
+            if not in_time:
+                ended = "deadline" if time.monotonic() >= until else "timeout"
                 break
             piece = os.read(readable, 1 << 20)
             told += piece
-            open_ended = bool(piece)
+            if process is None and b"\n" in told:
+                process = json.loads(told[: told.index(b"\n")]).get("process")
+            ended = "output" if len(told) >= MOST_EVENTS else "" if piece else "crashed"
     finally:
         os.close(readable)
         os.kill(runner, signal.SIGKILL)
         os.waitpid(runner, 0)
-    flood = len(told) >= MOST_EVENTS
-    return _understood(told, "timeout" if late else "output" if flood else "crashed")
+    run = _understood(told, ended)
+    run.waited = seconds
+    return run
+
+
+def _readable(pipe, patience, until, process):
+    """Whether there is something to be read in time.
+
+    patience: seconds, without those that the kernel waits for a processor. until: by the clock.
+    """
+    started, before = time.monotonic(), waited(process)
+    while True:
+        now = time.monotonic()
+        spent = now - started - max(waited(process) - before, 0.0)
+        left = min(patience - spent, until - now)
+        if left <= 0:
+            return False
+        if select.select([pipe], [], [], left)[0]:
+            return True
 
 
 def _understood(told, otherwise):
@@ -216,6 +238,11 @@ def _become_runner(folder, wanted, limits, written):
     )
 
 
+def _text(value, length):
+    """The beginning of a text of a kernel's, without half characters."""
+    return str(value)[:length].encode("utf-8", "replace").decode()
+
+
 class _Teller:
     """A pytest plugin that tells what becomes of each cell, and stops what floods."""
 
@@ -231,7 +258,16 @@ class _Teller:
         get_message = nbval.kernel.RunningKernel.get_message
 
         def counted(kernel, stream, timeout=None):
-            message = get_message(kernel, stream, timeout)
+            process = kernel.km.provisioner.process
+            while True:
+                before = waited(process)
+                try:
+                    message = get_message(kernel, stream, timeout)
+                    break
+                except Empty:  # others may have had the processor in that time
+                    timeout = waited(process) - before
+                    if timeout < SOON:
+                        raise
             self.count(message["content"])
             return message
 
@@ -292,6 +328,8 @@ class _Teller:
 
     def pytest_runtest_call(self, item):
         """Before a cell runs; a kernel that does not start is no cell's fault."""
+        if self.item is None:
+            self.tell("kernel", process=item.parent.kernel.km.provisioner.process)
         self.item = item
         self.tell("start", role=item.cell.metadata.get("mha_course") or {})
 
@@ -305,7 +343,7 @@ class _Teller:
             self.stop("timeout")
         outputs = item.test_outputs or []
         errors = [out for out in outputs if out.output_type == "error"]  # of any types
-        errors = [[str(out.ename)[:200], str(out.evalue)[:2000]] for out in errors]
+        errors = [[_text(out.ename, 200), _text(out.evalue, 2000)] for out in errors]
         shown = [out.data for out in outputs if isinstance(out.get("data"), dict)]
         self.tell(
             "end",

@@ -34,6 +34,7 @@ class ForkProvisioner(KernelProvisionerBase):
 
     connection = None
     ended = None  # {"exit": code, "why": ...}
+    process = None  # the number of the kernel's process
     listeners = []  # called with that when a kernel has ended, in a thread
 
     @property
@@ -67,6 +68,7 @@ class ForkProvisioner(KernelProvisionerBase):
         if "ready" not in said:
             self.ended = said
             raise RuntimeError(f"the kernel did not start: {said.get('text') or said['why']}")
+        self.process = said["process"]
         threading.Thread(target=self._wait_for_end, args=(lines,), daemon=True).start()
         return self.connection_info
 

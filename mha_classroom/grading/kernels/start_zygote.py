@@ -48,7 +48,8 @@ def zygote(isolated=True):
 
         def revive():
             if processes[-1].poll() is not None:
-                processes.append(_start(listening.fileno(), alive, folder))
+                with contextlib.suppress(OSError):  # too few processes, perhaps no longer soon
+                    processes.append(_start(listening.fileno(), alive, folder))
 
         try:
             yield Zygote(str(folder / "socket"), str(folder), isolated, revive)

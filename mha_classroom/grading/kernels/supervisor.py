@@ -133,7 +133,7 @@ def _watch(connection, child, ready, memory):
                 if said == b"!":
                     process = _kernel_of(child)
                     base = _used(process)[0]
-                    _tell(connection, ready=True)
+                    _tell(connection, ready=True, process=process)
                 elif said:
                     _tell(connection, exit=1, why="start", text=said.decode("utf-8", "replace"))
         if why:

@@ -3,8 +3,9 @@
 `python -m mha_classroom.grading.kernels.zygote SOCKET ALIVE FOLDER` serves requests that arrive as
 connections on the listening Unix socket with that number, one connection a kernel, until the pipe
 ALIVE is closed; then it removes the folder. A request is one JSON line, see supervisor.py. The
-answers are JSON lines too: {"ready": true} when the kernel can be talked to, {"exit": ..., "why":
-...} when it has ended. A line "signal 2" sends a signal, closing the connection ends the kernel.
+answers are JSON lines too: {"ready": true, "process": its number} when the kernel can be talked
+to, {"exit": ..., "why": ...} when it has ended. A line "signal 2" sends a signal, closing the
+connection ends the kernel.
 """
 
 import contextlib

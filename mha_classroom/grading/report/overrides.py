@@ -49,7 +49,7 @@ def read_overrides(path, points, handed_in):
         understood. A line that fits no submission is a problem, no error; of two lines for the
         same the last counts.
     Raises: ValueError naming each line whose points are no number from 0 to the most there are,
-        and for a file that is no table with the columns student, lesson, task and points.
+        for what cannot be read, and for what is no table with student, lesson, task and points.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,12 +26,13 @@ from mha_classroom.checks.running import quiet_state, reversed_inputs
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.stages import Recorder
 from mha_classroom.checks.task import AnswerError
-from mha_classroom.checks.time_limit import OutOfTime, time_limit
+from mha_classroom.checks.time_limit import OutOfTime, time_limit, waited
 from mha_classroom.grading.kernels.inside.encoding import Encoder, shorten
 from mha_classroom.grading.kernels.inside.watch import running_threads, take_notes
 
-__all__ = ["MIME", "PLAN", "Plan", "probe", "probe_sent"]
+__all__ = ["MIME", "PLAN", "STOPS", "Plan", "probe", "probe_sent"]
 
+STOPS = ("timeout", "interrupted")  # what is told of a run after which no more are made
 MIME = "application/vnd.mha-course+json"
 PLAN = "mha_course_plan"  # in the metadata of a cell that probes, and of the request to run it
 CLOSELY = "first"  # the way in which a right answer has to be right without what is forbidden
@@ -121,18 +122,19 @@ def _try(plan, answer, report):
         examine=None,
     )
     encoder, inputs = Encoder(), [pickle.loads(given) for given in plan.inputs]
-    until = time.monotonic() + plan.seconds
+    until, before = time.monotonic() + plan.seconds, waited()
     with quiet_state(), given_back():
         seed_all(plan.seed)
         for way, index in plan.runs:
-            left = until - time.monotonic()
+            left = until - time.monotonic() + waited() - before
             if left <= 0:
+                report["late"] = True
                 return
             given = reversed_inputs(inputs[index]) if way == "reversed" else inputs[index]
             case, seconds = types.SimpleNamespace(inputs=given), min(left, plan.each)
             record = _run(task, answer, case, way, seconds, encoder)
             report["runs"].append({"way": way, "index": index, **record})
-            if record.get("error", {}).get("kind") in ("timeout", "interrupted"):
+            if record.get("error", {}).get("kind") in STOPS:
                 return
 
 

@@ -24,6 +24,7 @@ ANYHOW = {
     "os.system": "starts a process",
     "subprocess.Popen": "starts a process",
 }
+HOOK = "has IPython call code of its own around cells: {}"
 THREAD = "has a thread of its own running"
 CHANGED = "changes the code that tries the answers: {}"
 HARNESS = ("mha_classroom.checks", "mha_classroom.grading")
@@ -39,12 +40,13 @@ def start():
 
     Call it once the probe is imported and before any cell of a learner's has run.
     """
-    was = _fingerprints()
+    was, hooks = _fingerprints(), _hooks()
 
     def hook(event, args):
         if event == "mha_course.notes":
             now = _fingerprints()
             args[0].extend(CHANGED.format(name) for name in was if not _same(was, now, name))
+            args[0].extend(HOOK.format(place) for place, _ in _hooks() - hooks)
         elif event in DIRECTLY and _is_own(sys._getframe(1)):
             _note(DIRECTLY[event])
         elif event in ANYHOW and _comes_from_own(sys._getframe(1)):
@@ -101,6 +103,29 @@ def _fingerprints():
         if module.startswith(HARNESS) and content is not None
         for name, value in list(vars(content).items())
         if callable(value)
+    }
+
+
+def _hooks():
+    """(place, id) of what IPython calls around each cell and is of no library."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is None:
+        return set()
+    reads = vars(shell.input_transformer_manager).values()
+    places = shell.events.callbacks | {
+        "input transformers": [
+            *shell.input_transformers_post,
+            *(f for listed in reads if isinstance(listed, list) for f in listed),
+        ],
+        "ast transformers": shell.ast_transformers,
+    }
+    return {
+        (place, id(function))
+        for place, functions in places.items()
+        for function in functions
+        if "-packages" not in getattr(getattr(function, "__code__", None), "co_filename", "")
     }
 
 
