@@ -470,7 +470,7 @@ ATTENTION = {
         "A trained model's head h owns the columns h·d to (h+1)·d of each projection; dealt out "
         "otherwise its weights make no sense.",
         split=lambda X, H: X.unflatten(-1, (-1, H)).permute(0, 3, 1, 2),
-        merge=lambda X: X.permute(0, 2, 3, 1).flatten(2),
+        merge=lambda X: X.permute(0, 2, 3, 1).flatten(start_dim=2),
     ),
     "two-heads": known(
         "You cut each word into two halves, however many heads the config asks for.",

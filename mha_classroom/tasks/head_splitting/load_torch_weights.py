@@ -181,7 +181,7 @@ def _in_turn(packed, H):
 
 
 def _added(attention, reference):
-    before = {name: X.detach().clone() for name, X in attention.named_parameters()}
+    before = {name: X.clone().detach() for name, X in attention.named_parameters()}
     build_loading()(attention, reference)
     with torch.no_grad():
         for name, parameter in attention.named_parameters():
@@ -189,7 +189,7 @@ def _added(attention, reference):
 
 
 def _frozen_left_out(attention, reference):
-    kept = {n: X.detach().clone() for n, X in attention.named_parameters() if not X.requires_grad}
+    kept = {n: X.clone().detach() for n, X in attention.named_parameters() if not X.requires_grad}
     build_loading()(attention, reference)
     with torch.no_grad():
         for name, numbers in kept.items():
