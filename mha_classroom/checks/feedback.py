@@ -1,8 +1,12 @@
 """What a check tells the learner: the same words as plain text and as HTML."""
 
+import functools
 import html
+import json
 import re
 from dataclasses import dataclass
+
+from mha_classroom.clone import CourseError, find_root
 
 __all__ = ["Feedback"]
 
@@ -91,9 +95,23 @@ class Feedback:
         page = f"../notebooks/{self.lesson}.ipynb"
         links = []
         for section in self.sections:
-            anchor = html.escape(section.replace(" ", "-"), quote=True)
+            anchor = html.escape(_anchor(self.lesson, section), quote=True)
             links.append(f'<a href="{page}#{anchor}">{_escape(section)}</a>')
         return f"lesson {_escape(self.task_id[:2])}, {' and '.join(links)}"
+
+
+@functools.cache
+def _anchor(lesson, section):
+    """Where a section of a lesson is, for a link: JupyterLab finds a cell in a notebook that it is
+    just opening, and a heading only in one that is open already."""
+    try:
+        notebook = json.loads((find_root() / "notebooks" / f"{lesson}.ipynb").read_bytes())
+        for cell in notebook["cells"]:
+            if re.search(rf"^#+ {re.escape(section)}$", "".join(cell["source"]), re.MULTILINE):
+                return f"cell-id={cell['id']}"
+    except (CourseError, OSError, ValueError, KeyError, TypeError):
+        pass  # there is a page without the notebooks, too
+    return section.replace(" ", "-")
 
 
 def _block(heading, content, lines):

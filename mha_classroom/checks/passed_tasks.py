@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mha_classroom.checks.registry import lesson_of, tasks
+from mha_classroom.checks.shown_solution import TRIES, solution_of
 from mha_classroom.clone import CourseError, find_root
 
 __all__ = ["Progress", "progress", "record"]
@@ -15,20 +16,28 @@ __all__ = ["Progress", "progress", "record"]
 FILE = ".progress.jsonl"  # one line a check, only ever added to
 FORMAT = 1
 WIDTH = 10  # characters of a bar
+NOT_KEPT = (
+    "What you have passed is kept for the notebooks in work/, which `make lab` opens. "
+    "Run this cell there to see it."
+)
 
 
 def record(task_id, passed):
-    """Note the outcome of a check, if it was run under work/; never raises."""
+    """Note the outcome of a check, if it was run under work/; never raises.
+
+    Returns the course's Solution once the task has been tried, else None.
+    """
     try:
         work = _work()
         if work is None:
-            return
-        _passed_in(work)  # sets a broken file aside before anything is added to it
+            return None
+        tries = [line for line in _read(work) if line["task"] == task_id]
         line = json.dumps({"format": FORMAT, "task": task_id, "passed": bool(passed)})
         with open(work / FILE, "a", encoding="utf-8") as file:
             file.write(line + "\n")
     except OSError:
-        pass  # a full or read-only disk is no reason to fail a check
+        return None  # a full or read-only disk is no reason to fail a check
+    return solution_of(task_id, work.parent) if passed or len(tries) + 1 >= TRIES else None
 
 
 def progress():
@@ -37,7 +46,9 @@ def progress():
     Only checks run under work/ count. Outside of it there is nothing to show.
     """
     work = _work()
-    return Progress(frozenset(() if work is None else _passed_in(work)), work is not None)
+    lines = [] if work is None else _read(work)
+    passed = frozenset(line["task"] for line in lines if line.get("passed") is True)
+    return Progress(passed, work is not None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,6 +75,8 @@ class Progress:
         return next((task_id for task_id in tasks() if task_id not in self.passed), None)
 
     def __str__(self):
+        if not self.kept:
+            return NOT_KEPT
         lines = []
         for stem, done in self.sets.items():
             filled = round(WIDTH * sum(done.values()) / len(done))
@@ -74,6 +87,8 @@ class Progress:
     __repr__ = __str__
 
     def _repr_html_(self):
+        if not self.kept:
+            return f"<p>{html.escape(NOT_KEPT)}</p>"
         rows = []
         for stem, done in self.sets.items():
             count, marks = f"{sum(done.values())} of {len(done)}", []
@@ -91,8 +106,6 @@ class Progress:
         return f"<table>{''.join(rows)}</table><p>{html.escape(self._what_next())}</p>"
 
     def _what_next(self):
-        if not self.kept:
-            return "Nothing is kept here: progress counts in the notebooks under work/."
         if self.next is None:
             return "Every task is passed."
         return f"Next: {self.next}, in exercises/{lesson_of(self.next)}.ipynb."
@@ -108,16 +121,16 @@ def _work():
     return work if work.resolve() in (here, *here.parents) else None
 
 
-def _passed_in(work):
-    """The ids that were ever passed; a file that cannot be read is set aside, its good lines kept.
+def _read(work):
+    """What was recorded; of a file that cannot be read, which is set aside, the good lines.
 
     A file of another format is set aside too: it is the learner's, and nothing is deleted.
     """
-    path, passed, good, broken = work / FILE, set(), [], False
+    path, entries, good, broken = work / FILE, [], [], False
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
-        return passed
+        return entries
     for line in text.splitlines():
         try:
             entry = json.loads(line)
@@ -127,11 +140,10 @@ def _passed_in(work):
             broken = True
             continue
         good.append(line)
-        if entry.get("passed") is True:
-            passed.add(entry["task"])
+        entries.append(entry)
     if broken or (text and not text.endswith("\n")):
         _set_aside(path, good)
-    return passed
+    return entries
 
 
 def _set_aside(path, good):

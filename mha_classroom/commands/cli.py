@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from mha_classroom.clone import CourseError, find_root
-from mha_course.embedded import ModelError
+from mha_course import embedded
 
 __all__ = ["main"]
 
@@ -14,17 +14,21 @@ __all__ = ["main"]
 def main(argv=None):
     """Run one command and return its exit code; 2 with a plain sentence is a mistake of usage."""
     args, rest = _parser().parse_known_args(argv)
+    if args.command is None and not rest:
+        _parser().print_help()
+        return 0
     if rest and args.command not in (_lab, _explore):
         _parser().error(f"unrecognized arguments: {' '.join(rest)}")
     args.rest = rest
     try:
         return args.command(args) or 0
-    except (CourseError, ModelError) as error:
+    except (CourseError, embedded.ModelError) as error:
         message = str(error)
     except ModuleNotFoundError as error:
         if (error.name or "mha_").startswith("mha_"):
             raise
-        message = f"The package {error.name} is missing. `mha-course doctor` says how to fix it."
+        doctor = embedded.command("doctor")
+        message = f"The package {error.name} is missing. `{doctor}` says how to fix it."
     except KeyboardInterrupt:
         return 130
     print(message, file=sys.stderr)
@@ -32,8 +36,13 @@ def main(argv=None):
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="mha-course", description="The course at your fingertips")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser = argparse.ArgumentParser(
+        prog="mha-course",
+        description="The course at your fingertips. To learn, begin with `mha-course lab`.",
+    )
+    parser.set_defaults(command=None)
+    # The first five are for those who learn; after them come instructors' and authors'.
+    commands = parser.add_subparsers(metavar="COMMAND")
 
     def add(name, command, text):
         sub = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
@@ -49,16 +58,21 @@ def _parser():
     )
     explore.add_argument("--port", type=int, help="8501 by default; more goes to streamlit run")
     add("setup-model", _setup_model, "install the model that lessons 06, 07 and 12 use (91 MB)")
-    add("checks", _checks, "say what the checks name, reject and accept")
-    release = add("release", _release, "make exercises/ from solutions/, or yours from your own")
+    _add_grade(add("grade", _grade, "for instructors: grade a class (Linux)"))
+    release = add(
+        "release",
+        _release,
+        "make exercises/ and the links between notebooks, or, for instructors, what students get "
+        "of your own tasks",
+    )
     release.add_argument("folder", metavar="DIR", nargs="?", help="your own NAME.ipynb and NAME.py")
     release.add_argument("--out", metavar="DIR", help="where what students get is written")
-    _add_grade(add("grade", _grade, "grade a class (Linux)"))
-    run = add("run", _run, "execute lessons and their solutions in place")
+    add("checks", _checks, "for authors: say what the checks name, reject and accept")
+    run = add("run", _run, "for authors: execute lessons and their solutions in place")
     run.add_argument("nb", metavar="NB", nargs="+", help="a lesson, as 04, or a notebook file")
     for name, command, text in (
-        ("edit", _edit, "write a lesson and its solution as text into .edit/"),
-        ("save", _save, "write the edited text back into the notebooks and run them"),
+        ("edit", _edit, "for authors: write a lesson and its solution as text into .edit/"),
+        ("save", _save, "for authors: write the edited text back into the notebooks and run them"),
     ):
         sub = add(name, command, text)
         sub.add_argument("nb", metavar="NB", help="a lesson, as 04")
@@ -103,18 +117,24 @@ def _add_grade(grade):
 
 
 def _lab(args):
-    from mha_classroom.commands import lab
+    from mha_classroom.commands import copies, lab
 
     root = find_root()
-    for line in lab.prepare(root):
+    address = lab.running(root)
+    if address:
+        print(f"JupyterLab is running on {root / 'work'} already. Open it in your browser:")
+        print(f"\n    {address}\n\nTo stop it, press Ctrl-C twice in the terminal where it runs.")
+        return 0
+    lines, page = copies.prepare(root)
+    for line in lines:
         print(line, flush=True)
-    return lab.serve(root, args.rest)
+    return lab.serve(root, args.rest, page)
 
 
 def _reset(args):
-    from mha_classroom.commands import lab
+    from mha_classroom.commands import copies
 
-    print("\n".join(lab.reset(find_root(), args.nb)))
+    print("\n".join(copies.reset(find_root(), args.nb)))
 
 
 def _explore(args):
@@ -155,7 +175,7 @@ def _release(args):
         changed = release.main(find_root())
     except ValueError as error:
         raise CourseError(f"No exercise was written. {error}") from error
-    print("\n".join(map(str, changed)) or "exercises/ is up to date")
+    print("\n".join(map(str, changed)) or "All notebooks are up to date.")
 
 
 def _grade(args):

@@ -150,14 +150,14 @@ def _torchvision():
 def _model():
     problem = embedded.problem()
     if problem:
-        fix = f"{_quoted(sys.executable)} -m mha_classroom.commands.cli setup-model"
-        return Finding("model", "missing", problem.removesuffix(f" {embedded.FIX}"), fix)
+        said = problem.removesuffix(f" {embedded.fix()}")
+        return Finding("model", "missing", said, embedded.command("setup-model"))
     return Finding("model", "ok", f"{embedded.DEFAULT}, in {embedded.folder()}")
 
 
 def _kernel():
     inside = "--sys-prefix" if os.access(sys.prefix, os.W_OK) else "--user"
-    fix = f"{_quoted(sys.executable)} -m ipykernel install {inside} --name python3"
+    fix = f"{embedded.quoted(sys.executable)} -m ipykernel install {inside} --name python3"
     try:
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
     except ImportError as error:
@@ -212,13 +212,9 @@ def _install():
         root = find_root()
     except CourseError:
         return CLONE
-    pins = _quoted(str(root / "constraints.txt"))
-    return _pip(f"-c {pins} -e {_quoted(str(root))}")
+    pins = embedded.quoted(str(root / "constraints.txt"))
+    return _pip(f"-c {pins} -e {embedded.quoted(str(root))}")
 
 
 def _pip(what):
-    return f"{_quoted(sys.executable)} -m pip install {what}"
-
-
-def _quoted(text):
-    return f'"{text}"' if " " in text else text
+    return f"{embedded.quoted(sys.executable)} -m pip install {what}"

@@ -14,9 +14,10 @@ import jupytext
 import nbformat
 from jupytext.combine import combine_inputs_with_outputs
 
-from mha_classroom import exercises
+from mha_classroom import exercises, navigation
 from mha_classroom.clone import CourseError, choose, stems
 from mha_classroom.commands import run_notebooks as execute
+from mha_course.embedded import command
 
 __all__ = ["as_view", "edit", "from_view", "save"]
 
@@ -38,7 +39,8 @@ def edit(root, word, force=False):
             if view.exists() and not force and _text(view) not in (text, _text(base)):
                 raise CourseError(
                     f"{view} has edits that are not in {folder}/{stem}.ipynb. Save them with "
-                    f"`mha-course save {stem}`, or drop them with `mha-course edit {stem} --force`."
+                    f"`{command(f'save {stem}')}`, or drop them with "
+                    f"`{command(f'edit {stem} --force')}`."
                 )
             _put(text, view, base)
             print(view)
@@ -52,7 +54,7 @@ def save(root, word, force=False):
     view was written, unless `force`.
     """
     views = tuple(f".edit/{folder}" for folder in FOLDERS)
-    saved = []
+    saved, known = [], navigation.lessons(root)
     for stem in choose(word, stems(root, views, ".py")):
         for folder in FOLDERS:
             notebook, view, base = _files(root, folder, stem)
@@ -62,11 +64,12 @@ def save(root, word, force=False):
             if old and not force and as_view(old) not in (_text(base), _text(view)):
                 raise CourseError(
                     f"{folder}/{stem}.ipynb has changed since {view} was written from it. Look at "
-                    f"both; `mha-course save {stem} --force` takes the view."
+                    f"both; `{command(f'save {stem} --force')}` takes the view."
                 )
             new = from_view(_text(view), old)
             if folder == "solutions":
                 new = _completed(new, stem)
+            navigation.lead(new, folder, stem, known)
             execute.write(notebook, new)
             _put(as_view(new), view, base)
             saved.append(str(notebook))

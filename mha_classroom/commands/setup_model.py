@@ -46,7 +46,7 @@ def setup(say=print):
     if subprocess.run([sys.executable, *words]).returncode:
         raise CourseError(
             f"pip could not install {PACKAGE}; what it says above is why. Without a "
-            "network it cannot. Then run `mha-course setup-model` again."
+            f"network it cannot. Then run `{embedded.command('setup-model')}` again."
         )
     importlib.invalidate_caches()
     say(f"{embedded.DEFAULT} is in {embedded.check()}, its sha256 is the published one.")

@@ -2,6 +2,9 @@
 
 import json
 import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -43,7 +46,76 @@ def test_nothing_is_kept_outside_of_work(work, tmp_path, monkeypatch, capsys):
     assert not (work / passed_tasks.FILE).exists()
     found = progress()
     assert not found.kept and found.passed == frozenset()
-    assert "Nothing is kept here" in str(found)
+    # The same text for as long as the course lasts: it is stored in notebooks.
+    assert str(found) == passed_tasks.NOT_KEPT and "work/" in found._repr_html_()
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What a notebook displays."""
+    found = []
+    monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(user_ns={}))
+    monkeypatch.setattr("IPython.display.display", found.append)
+    return found
+
+
+@pytest.fixture
+def solutions(tmp_path):
+    folder = tmp_path / "solutions"
+    folder.mkdir()
+    shutil.copy(Path(__file__).parents[2] / "solutions" / "04_head_splitting.ipynb", folder)
+    return folder
+
+
+def try_wrong(times):
+    for _ in range(times):
+        with pytest.raises(AssertionError):
+            check("04-transpose_qkv", lambda X, num_heads: X)
+
+
+def test_a_right_answer_shows_the_solution_at_once(work, solutions, shown):
+    check("04-transpose_qkv", split)
+    feedback, solution = shown
+    assert feedback.passed
+    page = solution._repr_markdown_()
+    assert page.startswith("<details><summary>") and page.endswith("</details>")
+    assert "X.permute(0, 2, 1, 3)" in page and "### " not in page
+    assert "permute" not in repr(solution)
+
+
+def test_a_wrong_answer_shows_it_with_the_third_try_of_this_task(work, solutions, shown):
+    try_wrong(2)
+    assert len(shown) == 2
+    try_wrong(1)
+    assert "X.permute(0, 2, 1, 3)" in shown[3]._repr_markdown_()
+
+
+def test_what_is_not_written_has_not_been_tried(work, solutions, shown):
+    def transpose_qkv(X, num_heads):
+        raise NotImplementedError()
+
+    for _ in range(4):
+        with pytest.raises(AssertionError):
+            check("04-transpose_qkv", transpose_qkv)
+    try_wrong(2)
+    assert len(shown) == 6 and not any(hasattr(one, "source") for one in shown)
+
+
+@pytest.mark.parametrize("text", [None, "{", '{"cells": []}'])
+def test_without_solutions_there_is_only_the_feedback(work, solutions, shown, text):
+    path = solutions / "04_head_splitting.ipynb"
+    path.unlink()
+    if text:
+        path.write_text(text)
+    check("04-transpose_qkv", split)
+    try_wrong(3)
+    assert len(shown) == 4
+
+
+def test_outside_of_work_there_is_only_the_feedback(work, solutions, shown, monkeypatch):
+    monkeypatch.chdir(solutions)
+    check("04-transpose_qkv", split)
+    assert len(shown) == 1
 
 
 def test_a_folder_that_is_only_called_work_does_not_count(work, tmp_path, monkeypatch, capsys):

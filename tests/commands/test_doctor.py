@@ -1,6 +1,7 @@
 """What `mha-course doctor` finds, and that it runs where nothing is installed."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -107,7 +108,7 @@ def test_a_model_that_is_not_installed(monkeypatch):
         "missing",
         "The model all-MiniLM-L6-v2 is not installed.",
     )
-    assert found.fix.endswith("-m mha_classroom.commands.cli setup-model")
+    assert found.fix == embedded.command("setup-model")
 
 
 def test_a_model_with_other_weights(monkeypatch, tmp_path):
@@ -115,7 +116,27 @@ def test_a_model_with_other_weights(monkeypatch, tmp_path):
     monkeypatch.setattr(embedded, "folder", lambda: tmp_path)
     found = finding("model")
     assert found.status == "missing" and embedded.SHA256 in found.message
-    assert found.fix.endswith("-m mha_classroom.commands.cli setup-model")
+    assert found.fix == embedded.command("setup-model")
+
+
+def test_the_command_is_said_as_it_can_be_typed(monkeypatch, tmp_path):
+    scripts = tmp_path / "my env"
+    scripts.mkdir()
+    monkeypatch.setattr(embedded.sysconfig, "get_path", lambda name: str(scripts))
+    monkeypatch.setattr(embedded.sys, "executable", "/opt/python")
+    monkeypatch.setenv("PATH", str(tmp_path / "elsewhere"))
+    assert embedded.command("doctor") == "/opt/python -m mha_classroom.commands.cli doctor"
+    program = scripts / ("mha-course.exe" if os.name == "nt" else "mha-course")
+    program.write_text("")
+    program.chmod(0o755)
+    assert embedded.command("doctor") == f'"{scripts / "mha-course"}" doctor'
+    monkeypatch.setenv("PATH", str(scripts))
+    assert embedded.command("doctor") == "mha-course doctor"
+    assert embedded.fix() == "`mha-course setup-model` brings it (91 MB)."
+    other = tmp_path / "other"  # a command of the same name in another environment
+    shutil.copytree(scripts, other)
+    monkeypatch.setenv("PATH", str(other))
+    assert embedded.command("doctor") == f'"{scripts / "mha-course"}" doctor'
 
 
 def kernel(tmp_path, monkeypatch, text):

@@ -192,6 +192,24 @@ def test_with_a_chinese_font_labels_are_as_they_are(chinese_font, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_font_that_was_installed_after_matplotlib_made_its_list_is_found(
+    chinese_font, tmp_path, monkeypatch
+):
+    fonts = font_manager.fontManager
+    monkeypatch.setattr(fonts, "ttflist", [f for f in fonts.ttflist if f.name != chinese_font])
+    (tmp_path / "no font.ttf").write_text("")
+    installed = [str(tmp_path / name) for name in ("no font.ttf", "test-cjk.ttf")]
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: installed)
+    plots.find_new_fonts.cache_clear()
+    assert plots.missing_in("猫 cat 狗") == ["狗"]
+    assert chinese_font in plots.fonts()
+
+
+def test_common_chinese_fonts_are_known():
+    for name in ("WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Noto Sans CJK SC", "SimHei"):
+        assert name in plots.CHINESE_FONTS
+
+
 def test_without_a_chinese_font_labels_are_told_apart_and_one_sentence_says_why(capsys):
     ax = attention_heatmap(weights(L, S), CHINESE, TOKENS, title="the weights of 注意力")
     assert tick_labels(ax.yaxis) == ["#0", "#1", "[CLS]"]

@@ -15,6 +15,7 @@ FLOORS = (
     "mha_classroom.clone",
     "mha_classroom.checks",
     "mha_classroom.tasks",
+    "mha_classroom.navigation",
     "mha_classroom.exercises",
     "mha_classroom.grading",
     "mha_classroom.commands",

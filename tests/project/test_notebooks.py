@@ -11,6 +11,7 @@ from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 
 from mha_classroom import exercises as release
+from mha_classroom import navigation
 from mha_classroom.checks import tasks
 
 ROOT = Path(__file__).parents[2]
@@ -40,8 +41,13 @@ def grading(cell):
     return cell.metadata.get("nbgrader", {})
 
 
+def own_cells(path):
+    """Without the links from notebook to notebook, which are made."""
+    return [cell for cell in read(path).cells if not navigation.is_made(cell)]
+
+
 def sentences(path):
-    return [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]
+    return [cell.source for cell in own_cells(path) if cell.cell_type == "markdown"]
 
 
 def count_lines(cell):
@@ -85,7 +91,7 @@ def test_the_notebook_is_in_canonical_form(path):
 
 @every_notebook
 def test_links_between_notebooks_lead_somewhere(path):
-    text = "\n".join(sentences(path))
+    text = "\n".join(c.source for c in read(path).cells if c.cell_type == "markdown")
     links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
     assert links
     for link in links:
@@ -95,7 +101,7 @@ def test_links_between_notebooks_lead_somewhere(path):
 
 @lessons
 def test_a_lesson_keeps_the_limits_of_the_house_style(path):
-    cells, code = read(path).cells, code_cells(path)
+    cells, code = own_cells(path), code_cells(path)
     lines = [count_lines(cell) for cell in code]
     # Of a heading or a table the signs are no words.
     words = [len(re.findall(r"\S*\w\S*", text)) for text in sentences(path)]
@@ -149,11 +155,51 @@ def test_a_lesson_opens_with_a_drawing_of_its_own_sizes(path):
             assert size in sizes.get(symbol, []), f"{pair} is not in the table of notation"
 
 
+@pytest.fixture(scope="module")
+def made():
+    return release.make(ROOT)
+
+
+@every_notebook
+def test_the_notebooks_are_what_the_release_command_makes(path, made):
+    assert made[path] == path.read_text(encoding="utf-8")
+
+
+def links_of(path, place):
+    links = re.findall(r"\[([^]]+)\]\(([^)]+)\)", read(path).cells[place].source)
+    return {text: (path.parent / link).resolve() for text, link in links}
+
+
+def test_links_lead_through_the_whole_course_and_back():
+    """From the start page on, each notebook names the next, and all name the start page."""
+    start = LESSONS[0]
+    assert LESSONS[1] in links_of(start, -1).values()
+    for number, (lesson, exercise) in enumerate(zip(LESSONS[1:], EXERCISES, strict=True), 1):
+        solution, more = SOLUTIONS[number - 1], number < len(EXERCISES)
+        for path in (lesson, exercise, solution):
+            assert links_of(path, 1) == links_of(path, -1), "at the top and at the end"
+            assert links_of(path, 1)["Start page"] == start
+        assert links_of(lesson, 1)[f"Exercises {number}"] == exercise
+        assert lesson in links_of(exercise, 1).values()
+        assert {lesson, exercise} < set(links_of(solution, 1).values())
+        for path, folder in ((lesson, LESSONS[1:]), (exercise, LESSONS[1:])):
+            arrows = [p for text, p in links_of(path, 1).items() if text.endswith("→")]
+            assert arrows == ([folder[number]] if more else [])
+        back = [p for text, p in links_of(lesson, 1).items() if text.startswith("←")]
+        assert back == ([LESSONS[number - 1]] if number > 1 else [])
+
+
 @exercises
-def test_exercises_are_what_the_release_command_makes(path):
-    solution = read(ROOT / "solutions" / path.name)
-    made = release.release_notebook(solution, release.exercise_set(path.stem))
-    assert nbformat.writes(made) + "\n" == path.read_text(encoding="utf-8")
+def test_only_the_links_of_a_solution_lead_to_solutions(path):
+    """They are not in work/, and an instructor may leave them out."""
+    for folder in ("notebooks", "exercises"):
+        assert "](../solutions/" not in str(read(ROOT / folder / path.name).cells)
+
+
+@exercises
+def test_an_exercise_ends_with_progress(path):
+    cell = read(path).cells[-2]
+    assert cell.cell_type == "code" and cell.source.endswith("\nprogress()")
 
 
 @exercises
@@ -223,6 +269,16 @@ def minutes_of(path):
 def test_start_page_and_readme_list_the_lessons():
     start, readme = "\n".join(sentences(LESSONS[0])), (ROOT / "README.md").read_text("utf-8")
     for lesson, exercise in zip(LESSONS[1:], EXERCISES, strict=True):
-        times = f"{minutes_of(lesson)} + {minutes_of(exercise)}"
-        assert re.search(rf"\({lesson.name}\) .*\| {re.escape(times)} \|", start), times
-        assert re.search(rf"\(notebooks/{lesson.name}\) .*\| {re.escape(times)} \|", readme), times
+        minutes = minutes_of(lesson), minutes_of(exercise)
+        row = rf"\({lesson.name}\), {minutes[0]} min .*/{exercise.name}\), {minutes[1]} min \|"
+        assert re.search(row, start), lesson
+        times = re.escape(" + ".join(minutes))
+        assert re.search(rf"\(notebooks/{lesson.name}\) .*\| {times} \|", readme), times
+
+
+def test_the_start_page_says_what_to_do_first_and_where_help_is():
+    first, cells = read(LESSONS[0]).cells[0].source, read(LESSONS[0]).cells
+    assert re.search(r"^1\. .*Shift \+ Enter", first, re.MULTILINE)
+    assert LESSONS[1].name in first and f"../exercises/{EXERCISES[0].name}" in first
+    ids = [cell.id for cell in cells]
+    assert ids.index("map") < ids.index("progress") < ids.index("help") < 10
