@@ -22,9 +22,20 @@ function inNotebook({ model, el }) {
   const watched = [["change:content", show], ["change:layer change:head", move],
     ["change:text change:pair", write]];
   for (const [names, does] of watched) model.on(names, does);
+  // Or JupyterLab takes keys for its own: arrows to move to another cell, B to add one. What goes
+  // with Ctrl is left to it, such as saving. It listens to the document, so this has to be earlier.
+  const own = ({ target, ctrlKey, metaKey }) => {
+    if (el.contains(target)) {
+      target.toggleAttribute("data-lm-suppress-shortcuts", !(ctrlKey || metaKey));
+    }
+  };
+  window.addEventListener("keydown", own, true);
   write();
   show();
-  return () => watched.forEach(([names, does]) => model.off(names, does));
+  return () => {
+    window.removeEventListener("keydown", own, true);
+    for (const [names, does] of watched) model.off(names, does);
+  };
 }
 
 const inPlace = new WeakMap(); // Streamlit calls again for the same place whenever the page is run
@@ -51,7 +62,7 @@ function explorer(el, tell) {
   const error = make("p", { class: "error", role: "alert", hidden: "" });
   const notes = make("div", { role: "status" });
   const results = make("div", { hidden: "" });
-  const asked = tell.read && form(tell.read, () => { notes.textContent = "Reading …"; });
+  const asked = tell.read && asking(tell.read, () => { notes.textContent = "Reading …"; });
   const slider = tell.from && range("Drawn from token", tell.from);
   const grid = make("div", { class: "scrolled" });
   const title = make("h3");
@@ -73,9 +84,8 @@ function explorer(el, tell) {
     make("details", {}, make("summary", {}, "What each head of this layer does"), kinds),
     make("details", {}, make("summary", {}, "How to read this"), reading),
   );
-  // JupyterLab must not take the arrow keys for its own.
-  const root = make("div", { class: "mha-explorer", "data-lm-suppress-shortcuts": "true" },
-    ...(asked ? [asked.form] : []), error, notes, results);
+  const root = make("div", { class: "mha-explorer" },
+    ...(asked ? [asked.whole] : []), error, notes, results);
   el.append(root);
   let buttons, tokens, cells, svg, selects, products;
 
@@ -104,8 +114,9 @@ function explorer(el, tell) {
   function choose(newLayer, newHead) { // null: the head to open on
     if (!content || content.error) return;
     const [first, second] = content.opening;
-    newLayer = newLayer < content.layers ? newLayer ?? first : first;
-    newHead = newHead < content.heads ? newHead ?? second : second;
+    const there = (chosen, size) => chosen !== null && chosen >= 0 && chosen < size;
+    newLayer = there(newLayer, content.layers) ? newLayer : first;
+    newHead = there(newHead, content.heads) ? newHead : second;
     if (newLayer === layer && newHead === head) return;
     [layer, head] = [newLayer, newHead];
     for (const [place, button] of buttons.entries()) {
@@ -280,7 +291,7 @@ function explorer(el, tell) {
   // The product of one query and one key, feature by feature.
   function drawChoice() {
     const choice = (name, chosen) => {
-      const select = make("select", {}, ...content.tokens.map((token, place) =>
+      const select = make("select", { "aria-label": name }, ...content.tokens.map((token, place) =>
         make("option", { value: place }, `${content.start + place} ${token}`)));
       select.addEventListener("change", () => chosen(Number(select.value)));
       return [make("label", {}, `${name} `, select), select];
@@ -361,27 +372,31 @@ function explorer(el, tell) {
 
 // ---------------------------------------------------------------- parts
 
-function form(read, wait) {
+function asking(read, wait) {
   const [text, pair] = ["Text", "Second text, for a sentence pair (optional)"].map((name) => {
     const input = make("input", { type: "text", autocomplete: "off" });
     return { input, label: make("label", {}, name, input) };
   });
-  const sent = make("button", { type: "submit" }, "Read");
-  const whole = make("form", {}, text.label, pair.label, sent);
+  const button = make("button", { type: "button" }, "Read");
+  const whole = make("div", { class: "asked" }, text.label, pair.label, button);
   let last = [];
-  const now = () => [text.input.value, pair.input.value];
-  whole.addEventListener("submit", (event) => {
-    event.preventDefault();
-    if (String(now()) === String(last)) return;
-    last = now();
+  const send = () => {
+    const now = [text.input.value, pair.input.value];
+    if (String(now) === String(last)) return;
+    last = now;
     wait();
-    read(...last);
+    read(...now);
+  };
+  button.addEventListener("click", send);
+  // Not a form: in a cell of JupyterLab, Enter sends none. With Chinese, Enter also ends a word.
+  whole.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.isComposing && event.target !== button) send();
   });
   const write = (...values) => {
     last = values;
     [text.input.value, pair.input.value] = values;
   };
-  return { form: whole, write };
+  return { whole, write };
 }
 
 function range(name, changed) {

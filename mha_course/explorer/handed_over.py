@@ -8,7 +8,7 @@ from mha_course.explorer import words
 from mha_course.explorer.heads import describe_head, head_figures, most_attended, opening_head
 from mha_course.explorer.pictures import DRAWN
 
-__all__ = ["handed_over"]
+__all__ = ["handed_over", "head_shown"]
 
 
 def handed_over(found, start=0):
@@ -51,6 +51,15 @@ def handed_over(found, start=0):
             "logsums": _packed(torch.logsumexp(scores, dim=-1)),
         }
     return content
+
+
+def head_shown(content, layer=None, head=None):
+    """The (layer, head) that the component shows: the chosen ones, if there are such."""
+    first, second = content["opening"]
+    return (
+        layer if layer is not None and 0 <= layer < content["layers"] else first,
+        head if head is not None and 0 <= head < content["heads"] else second,
+    )
 
 
 def _figures(weights, tokens):

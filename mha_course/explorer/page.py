@@ -10,7 +10,7 @@ from mha_course import plots
 from mha_course.embedded import DEFAULT
 from mha_course.explorer import attention_of_text as attention
 from mha_course.explorer import export, heads, pictures, words
-from mha_course.explorer.handed_over import handed_over
+from mha_course.explorer.handed_over import handed_over, head_shown
 
 __all__ = ["main"]
 
@@ -56,9 +56,9 @@ def main():
         st.stop()
     source = text, pair, name
     found = read(*source)
-    chosen = show(found, source)
+    layer, head, start = show(found, source)
     more = {"model": name or DEFAULT, "text": text, "pair": pair}
-    offer(found, *chosen, more)
+    offer(found, layer, head, start, more)
     with st.expander("The code that made it"):
         for function in SHOWN:
             st.code(inspect.getsource(function))
@@ -116,8 +116,7 @@ def show(found, source):
         key=COMPONENT,
         on_chosen_change=choose,
     )
-    fits = all(number is not None and number < size for number, size in zip(chosen, found.weights.shape, strict=False))
-    return *(chosen if fits else content["opening"]), start
+    return *head_shown(content, *chosen), start
 
 
 def choose():
@@ -129,7 +128,9 @@ def choose():
 def component():
     """The component, made known to Streamlit once."""
     js, css = (Path(pictures.__file__).with_name(f"component.{kind}") for kind in ("js", "css"))
-    return st.components.v2.component(COMPONENT, js=js.read_text("utf-8"), css=css.read_text("utf-8"))
+    return st.components.v2.component(
+        COMPONENT, js=js.read_text("utf-8"), css=css.read_text("utf-8")
+    )
 
 
 @st.cache_data(max_entries=8, show_spinner=False)

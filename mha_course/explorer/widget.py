@@ -10,7 +10,7 @@ from IPython.display import display, update_display
 
 from mha_course.explorer import words
 from mha_course.explorer.attention_of_text import attention_map
-from mha_course.explorer.handed_over import handed_over
+from mha_course.explorer.handed_over import handed_over, head_shown
 from mha_course.explorer.heads import describe_head
 from mha_course.explorer.pictures import head_svg, image_tag
 
@@ -65,11 +65,10 @@ class Explorer(anywidget.AnyWidget):
     def _read(self, _=None):
         try:
             self.found = attention_map(self.text, self.pair.strip() or None, **self._reader)
+            self._show()
         except Exception as error:  # whatever a model of one's own raises is for its author to read
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
             self.found, self.content = None, {"turn": next(self._turns), "error": f"{kind}{error}"}
-        else:
-            self._show()
         if self._pictured:
             update_display(self._picture(), raw=True, display_id=self.model_id)
 
@@ -86,15 +85,7 @@ class Explorer(anywidget.AnyWidget):
         """What stays when the kernel is gone: the head as a picture, and how to get more."""
         if self.found is None:
             return {"text/plain": self.content["error"]}
-        place = [
-            chosen if chosen is not None and chosen < number else opening
-            for chosen, number, opening in zip(
-                (self.layer, self.head),
-                self.found.weights.shape,
-                self.content["opening"],
-                strict=False,
-            )
-        ]
+        place = head_shown(self.content, self.layer, self.head)
         told = words.picture_text(self.found, *place)
         kind = describe_head(self.found.weights[*place], self.found.tokens)
         note = (
