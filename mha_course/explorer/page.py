@@ -80,7 +80,7 @@ def choose_model():
         name = MODELS[label]
         if label == OTHER:
             name = st.text_input("Name on the Hugging Face Hub, or folder", key="name").strip()
-        st.caption(ABOUT.get(label, ""))
+        st.markdown(ABOUT.get(label, ""))
         st.header("How to use it")
         st.markdown(USAGE)
     return name
