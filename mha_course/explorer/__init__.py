@@ -30,10 +30,10 @@ __all__ = [
 def explore(text, pair=None, model=None, tokenizer=None):
     """The attention of a text to play with: change the text, move through layers and heads.
 
-    Model and tokenizer as in `attention_map`. Errors are shown in the widget. Where ipywidgets is
+    Model and tokenizer as in `attention_map`. Errors are shown in the widget. Where anywidget is
     missing, says how to install it and returns None.
 
-    Shapes: returns an ipywidgets box, shown where it is last in a cell.
+    Shapes: returns a widget, shown where it is last in a cell.
     Raises: TypeError unless text and pair are str.
     Lesson: notebooks/07_seeing_attention.ipynb.
     """
@@ -42,10 +42,10 @@ def explore(text, pair=None, model=None, tokenizer=None):
     for name, given in (("text", text), ("pair", "" if pair is None else pair)):
         if not isinstance(given, str):
             raise TypeError(f"{name} must be a str, got {type(given).__name__}")
-    if find_spec("ipywidgets") is None:
+    if find_spec("anywidget") is None:
         print(
-            "The explorer needs the package ipywidgets, which is not installed here. Run\n"
-            "    %pip install ipywidgets\n"
+            "The explorer needs the package anywidget, which is not installed here. Run\n"
+            "    %pip install anywidget\n"
             "restart the kernel and reload the page."
         )
         return None

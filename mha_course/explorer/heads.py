@@ -12,6 +12,7 @@ __all__ = [
     "head_figures",
     "most_attended",
     "offset_score",
+    "opening_head",
     "separator_score",
     "token_score",
 ]
@@ -112,6 +113,23 @@ def find_head(weights, offset):
     """
     _check_weights(weights, "(layers, H, L, L)", rank=4, square=True)
     place = offset_score(weights, offset).flatten().argmax().item()
+    return divmod(place, weights.shape[1])
+
+
+def opening_head(weights, tokens):
+    """The layer and the head, counted from 0, whose words look most at other words.
+
+    What a word gives to itself, to [CLS] and to [SEP] does not count, nor what these two give.
+
+    Shapes: weights (layers, H, L, L); L tokens; returns (layer, head), of equal ones the first.
+    Raises: TypeError and ValueError as `token_score`, and if weights have not four dimensions.
+    Lesson: notebooks/07_seeing_attention.ipynb.
+    """
+    _check_weights(weights, "(layers, H, L, L)", rank=4, square=True)
+    _check_tokens(weights, tokens)
+    words = torch.tensor([token not in SPECIAL for token in tokens])
+    counted = words[:, None] & words & ~torch.eye(len(tokens), dtype=torch.bool)
+    place = (weights * counted).sum(dim=(-2, -1)).flatten().argmax().item()
     return divmod(place, weights.shape[1])
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from pathlib import Path
 
 import streamlit as st
 
@@ -9,9 +10,11 @@ from mha_course import plots
 from mha_course.embedded import DEFAULT
 from mha_course.explorer import attention_of_text as attention
 from mha_course.explorer import export, heads, pictures, words
+from mha_course.explorer.handed_over import handed_over, head_shown
 
 __all__ = ["main"]
 
+COMPONENT = "explorer"
 TEXT = "The children played in the garden until it got dark and their mother called them in."
 OTHER = "another one"
 MODELS = {
@@ -27,15 +30,17 @@ ABOUT = {
 }
 USAGE = """
 1. Change the text and leave the field (or press Ctrl+Enter). A second text makes a sentence pair.
-2. Move the sliders to another layer and another head.
-3. Look at the heat map, and at what the head attends to most.
-4. Tick *Compare all heads* to see a whole layer at once.
+2. Click one of the small pictures, or go there with Tab and the arrow keys: it is shown large.
+3. Point at a token to see what it attends to, and what attends to it.
+4. Click a token or a cell to see how a weight comes from a query and a key.
 5. Take the picture and the numbers with you.
 
 In a notebook, `from mha_course.explorer import explore` and `explore("your text")` show the same.
 """
-SHOWN = (attention.attention_map, heads.most_attended, heads.head_figures, heads.describe_head)
-DRAWING = (pictures.head_picture, plots.attention_heatmap, plots.head_grid)
+SHOWN = (
+    *(attention.attention_map, heads.opening_head, heads.most_attended, heads.head_figures),
+    *(heads.describe_head, pictures.head_picture, plots.attention_heatmap),
+)
 
 
 def main():
@@ -51,18 +56,11 @@ def main():
         st.stop()
     source = text, pair, name
     found = read(*source)
-    layer, head, start = place(found)
-    for note in words.notes(found, start):
-        st.info(plain(note))
-    picture = show_head(source, layer, head, start)
-    if st.checkbox("Compare all heads of this layer", key="compare"):
-        show_grid(source, layer, start)
+    layer, head, start = show(found, source)
     more = {"model": name or DEFAULT, "text": text, "pair": pair}
-    offer(found, layer, head, picture, more)
-    with st.expander("How to read it", expanded=True):
-        st.markdown("\n".join(f"- {line}" for line in (*words.READING, words.KINDS)))
+    offer(found, layer, head, start, more)
     with st.expander("The code that made it"):
-        for function in (*SHOWN, *DRAWING):
+        for function in SHOWN:
             st.code(inspect.getsource(function))
 
 
@@ -70,7 +68,8 @@ def keep():
     """Keep what is set on the page; Streamlit forgets a slider while an error takes its place."""
     st.session_state.setdefault("text", TEXT)
     for key in st.session_state:
-        st.session_state[key] = st.session_state[key]
+        if key != COMPONENT:  # its state is kept in "chosen"
+            st.session_state[key] = st.session_state[key]
 
 
 def choose_model():
@@ -81,7 +80,7 @@ def choose_model():
         name = MODELS[label]
         if label == OTHER:
             name = st.text_input("Name on the Hugging Face Hub, or folder", key="name").strip()
-        st.caption(ABOUT.get(label, ""))
+        st.markdown(ABOUT.get(label, ""))
         st.header("How to use it")
         st.markdown(USAGE)
     return name
@@ -106,68 +105,43 @@ def attend(text, pair, name):
     return attention.attention_map(text, pair, *attention.load(name))
 
 
-def place(found):
-    """The layer, the head and the first token drawn, as set by sliders; 0 where there is one."""
-    counts = {"Layer": len(found.weights), "Head": found.weights.shape[1]}
-    counts["Drawn from token"] = words.windows(found) + 1
-    several = {label: count for label, count in counts.items() if count > 1}
-    chosen = dict.fromkeys(counts, 0)
-    for column, (label, count) in zip(st.columns(len(several) or 1), several.items(), strict=False):
-        # A model with another number of heads gets another slider, whose value is in its range.
-        chosen[label] = column.slider(label, 0, count - 1, key=f"{label}/{count}")
-    return chosen.values()
+def show(found, source):
+    """The component that a notebook shows, too; returns (layer, head, first token drawn)."""
+    last = words.windows(found)
+    start = st.slider("Drawn from token", 0, last, key=f"start/{last}") if last else 0
+    chosen = st.session_state.get("chosen", (None, None))
+    content = hand_over(source, start)
+    component()(
+        data={"turn": repr((source, start)), "chosen": chosen, **content},
+        key=COMPONENT,
+        on_chosen_change=choose,
+    )
+    return *head_shown(content, *chosen), start
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def draw(source, layer, head, start):
-    """The PNG of one head, or of the whole layer if there is no head."""
-    if head is None:
-        return pictures.grid_picture(attend(*source), layer, start)
-    return pictures.head_picture(attend(*source), layer, head, start)
+def choose():
+    """Keep the head that was chosen in the component, so that an error cannot take it away."""
+    st.session_state["chosen"] = tuple(st.session_state[COMPONENT].chosen)
 
 
-def show_head(source, layer, head, start):
-    """The heat map of one head beside its figures; returns the PNG."""
-    found, picture = attend(*source), draw(source, layer, head, start)
-    left, right = st.columns([3, 2], gap="large")
-    left.image(picture, alt=words.picture_text(found, layer, head))
-    weights = found.weights[layer, head]
-    with right:
-        st.subheader(f"Layer {layer}, head {head}")
-        st.markdown(f"This head **{plain(heads.describe_head(weights, found.tokens))}**.")
-        st.markdown("It attends most to")
-        table(("token", "mean weight"), heads.most_attended(weights, found.tokens, 5))
-        st.markdown("Where its attention goes")
-        table(("what", "share"), words.shares(found, layer, head))
-    return picture
+@st.cache_resource
+def component():
+    """The component, made known to Streamlit once."""
+    js, css = (Path(pictures.__file__).with_name(f"component.{kind}") for kind in ("js", "css"))
+    return st.components.v2.component(
+        COMPONENT, js=js.read_text("utf-8"), css=css.read_text("utf-8")
+    )
 
 
-def show_grid(source, layer, start):
-    """The heat maps of all heads of a layer, and what kind of head each is."""
-    found = attend(*source)
-    try:
-        with st.spinner("Drawing …"):
-            picture = draw(source, layer, None, start)
-    except ValueError as error:  # more heads than can be drawn
-        st.error(plain(str(error)))
-        return
-    st.image(picture, alt=words.picture_text(found, layer))
-    table(("head", "what it does"), words.kinds(found, layer), width="content")
+@st.cache_data(max_entries=8, show_spinner=False)
+def hand_over(source, start):
+    """What the component shows of the texts."""
+    return handed_over(attend(*source), start)
 
 
-def table(names, rows, width="stretch"):
-    """A table whose first column is as it is, and whose numbers in the second have a bar."""
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    config = {names[0]: st.column_config.Column(width="small")}
-    if isinstance(rows[0][1], float):
-        settings = {"format": "%.4f", "min_value": 0.0, "max_value": 1.0}
-        config[names[1]] = st.column_config.ProgressColumn(**settings)
-    columns = {name: list(values) for name, values in columns.items()}
-    st.dataframe(columns, hide_index=True, column_config=config, height="content", width=width)
-
-
-def offer(found, layer, head, picture, more):
+def offer(found, layer, head, start, more):
     """Buttons that download the picture and the numbers of this head."""
+    st.markdown(f"Take layer {layer}, head {head} along:")
     stem = f"attention-layer{layer}-head{head}"
     # Excel takes a CSV for UTF-8 only if it begins with this mark.
     numbers = export.to_csv(found, layer, head).encode("utf-8-sig")
@@ -175,7 +149,12 @@ def offer(found, layer, head, picture, more):
     for column, (label, data, ending, kind) in zip(
         st.columns(3),
         (
-            ("Download the picture (PNG)", picture, "png", "image/png"),
+            # Drawn when it is asked for: drawing takes longer than all the rest.
+            (
+                "Download the picture (PNG)",
+                lambda: pictures.head_picture(found, layer, head, start),
+                *("png", "image/png"),
+            ),
             ("Download the numbers (CSV)", numbers, "csv", "text/csv"),
             ("Download the numbers (JSON)", content, "json", "application/json"),
         ),

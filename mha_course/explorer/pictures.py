@@ -1,17 +1,23 @@
-"""The pictures of the explorer, as PNG: one head, all heads of a layer. pyplot is not involved."""
+"""Pictures of a head: as PNG to take along, as SVG for a notebook that is not running."""
 
 import base64
 import html
 import io
+import re
 import threading
+import unicodedata
 
 from mha_course import plots
 from mha_course.explorer.heads import describe_head
+from mha_course.style import COLOURS
 
-__all__ = ["DRAWN", "grid_picture", "head_picture", "image_tag"]
+__all__ = ["DRAWN", "head_picture", "head_svg", "image_tag"]
 
 DRAWN = 48  # tokens a side; with more, labels could no longer be read
 DPI = 144  # 1.5 pixels for each of a usual screen, so that letters stay sharp when magnified
+SVG = "http://www.w3.org/2000/svg"
+CELL = 18  # pixels a side, in an SVG
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LOCK = threading.Lock()  # matplotlib's fonts are not made for threads, and a web server has several
 
 
@@ -33,30 +39,44 @@ def head_picture(found, layer, head, start=0):
         return _png(figure)
 
 
-def grid_picture(found, layer, start=0):
-    """The heat maps of all heads of a layer, on one colour scale; see `head_picture`.
+def head_svg(found, layer, head, start=0):
+    """The heat map of one head as the text of an SVG, lettered in the fonts of whoever looks.
 
-    Shapes: found an AttentionMap of up to 64 heads; returns PNG bytes.
-    Raises: IndexError if there is no such layer; ValueError if there are more heads.
+    Shapes: found an AttentionMap; DRAWN tokens at most, from token `start` on.
+    Raises: IndexError if there is no such layer or head.
     Lesson: notebooks/07_seeing_attention.ipynb.
     """
-    shown, labels = _window(found, start)
-    weights = found.weights[layer][:, shown, shown]
-    with LOCK:
-        figure = _figure()
-        title = f"layer {layer}, all heads"
-        plots.head_grid(weights, labels, labels, title, figure=figure)
-        for ax in figure.axes[: len(weights)]:
-            _separate(ax, found, shown)
-        return _png(figure)
+    shown = slice(start, start + DRAWN)
+    weights, tokens = found.weights[layer, head, shown, shown].tolist(), found.tokens[shown]
+    wide = [2 if unicodedata.east_asian_width(c) in "WF" else 1 for token in tokens for c in token]
+    label = 10 + 7 * max(map(len, tokens)) * max(wide)
+    side = label + CELL * len(tokens)
+    parts = [
+        f'<svg xmlns="{SVG}" width="{side}" height="{side}" font-family="sans-serif" '
+        f'font-size="12"><rect width="100%" height="100%" fill="white"/>'
+    ]
+    for i, token in enumerate(html.escape(NOT_IN_XML.sub("�", token)) for token in tokens):
+        middle = label + CELL * i + CELL // 2
+        parts.append(
+            f'<text x="{label - 5}" y="{middle + 4}" text-anchor="end">{token}</text>'
+            f'<text transform="translate({middle + 4} {label - 5}) rotate(-90)">{token}</text>'
+        )
+        parts += [
+            f'<rect x="{label + CELL * j}" y="{label + CELL * i}" width="{CELL}" height="{CELL}" '
+            f'fill="{COLOURS["queries"]}" fill-opacity="{weight:.2f}"/>'
+            for j, weight in enumerate(weights[i])
+            if weight >= 0.005
+        ]
+    cells = CELL * len(tokens)
+    frame = f'<rect x="{label}" y="{label}" width="{cells}" height="{cells}" fill="none"'
+    return "".join([*parts, f'{frame} stroke="#717581"/></svg>'])
 
 
-def image_tag(png, text):
-    """An `<img>` of a PNG, with `text` for those who cannot see it."""
-    width = int.from_bytes(png[16:20], "big") * 96 // DPI  # the header of a PNG says its size
+def image_tag(svg, text):
+    """An `<img>` of an SVG, with `text` for those who cannot see it."""
     return (
-        f'<img alt="{html.escape(text)}" width="{width}" style="max-width: 100%; height: auto" '
-        f'src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+        f'<img alt="{html.escape(text)}" style="max-width: 100%" '
+        f'src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
     )
 
 

@@ -1,20 +1,26 @@
-"""What the widget and the page say: how to read them, what is left out, the tables."""
+"""What the widget and the page say: how to read them, what is left out, what a picture shows."""
 
-from mha_course.explorer.heads import describe_head, head_figures, most_attended
+from mha_course.explorer.heads import SPECIAL, describe_head, most_attended
 from mha_course.explorer.pictures import DRAWN
 
-__all__ = ["KINDS", "READING", "kinds", "notes", "picture_text", "shares", "windows"]
+__all__ = ["KINDS", "OPENING", "READING", "notes", "picture_text", "windows"]
+
+UNKNOWN = "[UNK]"
 
 READING = (
     "A row is a query, the word that looks; a column is a key, a word that is looked at.",
-    "The brighter a cell, the more of its attention that query gives to that key. Each row of the "
-    "whole text sums to 1.",
+    "The thicker a line and the bluer a cell, the more of its attention that query gives to that "
+    "key. Each row of the whole text sums to 1.",
     "A diagonal line: every word looks at a fixed distance, below the main diagonal at words "
-    "before. A bright column: every word looks at the same token, often [CLS], which gives a head "
+    "before. A strong column: every word looks at the same token, often [CLS], which gives a head "
     "a place to park when it has nothing to say.",
     "Most attended: the mean of a column, so [CLS] wins easily. What kind of head it is says more.",
     "Layers and heads are counted from 0. A head's kind holds for this text; look at others before "
     "you believe it, and remember that weights alone do not explain what the model answers.",
+)
+OPENING = (
+    "Until you choose a head, you see the one whose words give most of their weight to other "
+    "words: not to themselves, to [CLS] or to [SEP]."
 )
 KINDS = (
     "A head looks at or parks on what gets more than half of its attention; it is broad if its "
@@ -38,6 +44,12 @@ def notes(found, start=0):
             f"Tokens {start} to {last} of {length} are drawn, counted from 0. "
             "All figures and tables are of the whole text."
         )
+    words = [token for token in found.tokens if token not in SPECIAL]
+    if words.count(UNKNOWN) > len(words) / 2:
+        lines.append(
+            f"Most tokens are {UNKNOWN}, unknown: the model has no tokens for this text. "
+            "The model of the course reads English."
+        )
     return lines
 
 
@@ -46,28 +58,12 @@ def windows(found):
     return max(0, len(found.tokens) - DRAWN)
 
 
-def picture_text(found, layer, head=None):
-    """The picture in a sentence, for those who cannot see it."""
-    of = f"of {len(found.tokens)} tokens"
-    if head is None:
-        return f"Heat maps of the attention weights {of}, all heads of layer {layer}"
+def picture_text(found, layer, head):
+    """The picture of a head in a sentence, for those who cannot see it."""
     weights = found.weights[layer, head]
     best = ", ".join(f"{token} {mean:.2f}" for token, mean in most_attended(weights, found.tokens))
     kind = describe_head(weights, found.tokens)
     return (
-        f"Heat map of the attention weights {of}, layer {layer}, head {head}, which {kind}. "
-        f"Most attended: {best}."
+        f"Heat map of the attention weights of {len(found.tokens)} tokens, layer {layer}, "
+        f"head {head}, which {kind}. Most attended: {best}."
     )
-
-
-def shares(found, layer, head):
-    """The rows (name, figure) of the table that says where a head's attention goes."""
-    return list(head_figures(found.weights[layer, head], found.tokens).items())
-
-
-def kinds(found, layer):
-    """The rows (head, kind) of the table that says what each head of a layer does."""
-    return [
-        (f"head {head}", describe_head(weights, found.tokens))
-        for head, weights in enumerate(found.weights[layer])
-    ]

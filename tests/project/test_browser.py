@@ -11,12 +11,14 @@ import sys
 import time
 import urllib.request
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
 pytestmark = pytest.mark.prove
 TOKEN = "explorer"
 TEXT = "The children played in the garden until it got dark."
+NUM_CELLS = 3
 NOTEBOOK = {
     "nbformat": 4,
     "nbformat_minor": 5,
@@ -26,14 +28,18 @@ NOTEBOOK = {
             **{"cell_type": "code", "id": "explore", "metadata": {}, "outputs": []},
             "execution_count": None,
             "source": f'from mha_course.explorer import explore\n\nexplore("{TEXT}")',
-        }
+        },
+        *(
+            {"cell_type": "markdown", "id": f"text{place}", "metadata": {}, "source": "A text."}
+            for place in range(1, NUM_CELLS)
+        ),
     ],
 }
 OPTIONS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 ).split()
-SECONDS = 120
+SECONDS = 30
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +60,15 @@ def browser():
 
 @pytest.fixture
 def tab(browser):
-    """A new tab, and the errors of the page in `tab.errors`."""
+    """A new tab; `tab.errors` are the errors of its pages, `tab.hosts` whom they asked."""
     context = browser.new_context(viewport={"width": 1280, "height": 2000})
     page = context.new_page()
     page.set_default_timeout(SECONDS * 1000)
     page.errors = []
     page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.hosts = set()
+    page.on("request", lambda request: page.hosts.add(urlsplit(request.url).hostname))
+    page.on("request", lambda request: page.hosts.discard(None))  # data: and blob: ask nobody
     yield page
     context.close()
 
@@ -121,91 +130,230 @@ def call(address, path, content, method="POST"):
     urllib.request.urlopen(request, timeout=60).close()
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_the_widget_in_jupyterlab(lab, tab, tmp_path, theme):
-    themes = "/lab/api/settings/@jupyterlab/apputils-extension:themes"
-    call(lab, themes, {"raw": json.dumps({"theme": theme})}, "PUT")
+def ask(address, path):
+    with urllib.request.urlopen(f"{address}{path}?token={TOKEN}", timeout=60) as answer:
+        return json.load(answer)
+
+
+def open_notebook(lab, tab):
     kernel = {"path": "try.ipynb", "type": "notebook", "name": "", "kernel": {"name": "python3"}}
     call(lab, "/api/sessions", kernel)  # or about one start in three waits for ever
     tab.goto(f"{lab}/lab/tree/try.ipynb?token={TOKEN}")
     tab.wait_for_selector(".jp-Notebook")
     tab.wait_for_selector("#jp-main-statusbar >> text=Idle")
-    tab.wait_for_timeout(2000)
-    if tab.locator(".jp-Dialog button.jp-mod-reject").count():
-        tab.click(".jp-Dialog button.jp-mod-reject")
+
+
+def pressed(tab):
+    """The name of the head that is shown large."""
+    return tab.locator(".heads button[aria-pressed=true]").get_attribute("aria-label")
+
+
+def expect(tab, selector, words):
+    tab.wait_for_selector(f"{selector}:has-text({json.dumps(words, ensure_ascii=False)})")
+
+
+def numbers(tab, side):
+    """The numbers beside the queries or the keys."""
+    return [float(text) for text in tab.locator(f".{side} .number").all_inner_texts()]
+
+
+# The smallest contrast of a number with its cell, over all weights (WCAG 2, relative luminance).
+CONTRAST = """
+cell => {
+  const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const luminance = (colour) => {
+    paint.fillStyle = colour;
+    paint.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...paint.getImageData(0, 0, 1, 1).data].map((part) => part / 255)
+      .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  let smallest = 21;
+  for (let share = 0; share <= 100; share++) {
+    cell.style.setProperty("--share", `${share}%`);
+    const style = getComputedStyle(cell);
+    const both = [luminance(style.color), luminance(style.backgroundColor)].sort((a, b) => a - b);
+    smallest = Math.min(smallest, (both[1] + 0.05) / (both[0] + 0.05));
+  }
+  return [smallest, luminance(getComputedStyle(cell.closest(".mha-explorer")).backgroundColor)];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def found():
+    """What the model attends to in TEXT, to compare with what the browser says."""
+    from mha_course.explorer import attention_map
+
+    return attention_map(TEXT)
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_the_widget_in_jupyterlab(lab, tab, found, tmp_path, theme):
+    themes = "/lab/api/settings/@jupyterlab/apputils-extension:themes"
+    call(lab, themes, {"raw": json.dumps({"theme": theme})}, "PUT")
+    reject = tab.locator(".jp-Dialog button.jp-mod-reject")
+    tab.add_locator_handler(reject, lambda: reject.click())
+    open_notebook(lab, tab)
     tab.click("#jp-MainMenu .lm-MenuBar-item:has-text('Run')")
     tab.click("li[data-command='runmenu:run-all']")
-    tab.wait_for_selector(".jp-OutputArea img[alt^='Heat maps']")
-    expect_picture(tab, "layer 0, head 0, which is broad")
+    tab.wait_for_selector(".mha-explorer .heads button")
 
-    head, layer = (tab.locator(".widget-slider [role=slider]").nth(place) for place in (1, 0))
-    head.focus()
-    tab.keyboard.press("ArrowRight")
-    tab.keyboard.press("ArrowRight")
-    expect_picture(tab, "layer 0, head 2, which looks at the token before: 1.00")
-    grid = tab.get_attribute("img[alt^='Heat maps']", "src")
-    layer.focus()
-    tab.keyboard.press("ArrowRight")
-    expect_picture(tab, "layer 1, head 2, which ")
-    tab.wait_for_selector("img[alt$='all heads of layer 1']")
-    assert tab.get_attribute("img[alt^='Heat maps']", "src") != grid
+    # It opens on the head that looks most at other words; the saved picture is not in the way.
+    assert pressed(tab) == "layer 0, head 2, looks at the token before: 1.00 of its attention"
+    assert tab.locator(".mha-picture").count() == 1 and not tab.is_visible(".mha-picture")
     tab.screenshot(path=tmp_path / "widget.png")
 
-    text = tab.locator(".jp-OutputArea .widget-text input").nth(0)
+    # Click a small head, then move on with the keys; JupyterLab does not take them.
+    tab.get_by_role("button", name="layer 1, head 4,").click()
+    expect(tab, "h3", "Layer 1, head 4")
+    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("ArrowLeft")
+    tab.keyboard.press("b")  # would add a cell
+    expect(tab, "h3", "Layer 2, head 4")
+    assert tab.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
+    assert tab.locator(".jp-Notebook .jp-Cell").count() == NUM_CELLS
+    weights = found.weights[2, 4]
+
+    # Point at a query, then at a key: lines and numbers are those of the model.
+    tab.locator(".queries button").nth(3).hover()
+    expect(tab, ".told", "The query “played” attends to: ")
+    assert numbers(tab, "keys") == pytest.approx(weights[3].tolist(), abs=6e-4)
+    for line in tab.locator(".lines path").all():
+        query, key = map(int, line.get_attribute("data-pair").split())
+        width = float(line.get_attribute("stroke-width"))
+        assert query == 3 and width == pytest.approx(max(0.3, 7 * weights[3, key].item()), abs=1e-3)
+    tab.locator(".keys button").nth(5).hover()
+    expect(tab, ".told", "To the key “the” attend: ")
+    assert numbers(tab, "queries") == pytest.approx(weights[:, 5].tolist(), abs=6e-4)
+    tab.locator(".mha-explorer .asked").hover()
+    expect(tab, ".told", "Point at a token")
+    assert tab.locator(".lines path").count() == (weights >= 0.02).sum().item()
+
+    # The same with the keyboard alone, and on to one weight step by step.
+    tab.locator(".queries button").first.focus()
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("ArrowDown")
+    expect(tab, ".told", "The query “children” attends to: ")
+    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("ArrowDown")
+    expect(tab, ".told", "To the key “played” attend: ")
+    tab.keyboard.press("Enter")
+    tab.get_by_label("Query", exact=True).select_option("6")
+    score = (found.queries[2, 4, 6] @ found.keys[2, 4, 3]).item()
+    expect(tab, ".sums", f"q · k = {score:.3f}")
+    expect(tab, ".sums", f"the score is {score / 32**0.5:.3f}")
+    expect(tab, ".sums", f"the weight: {weights[6, 3].item():.4f}")
+    tab.get_by_text("All 32 products as a table").focus()
+    tab.keyboard.press("Enter")
+    products = tab.locator("details[open] td:nth-child(4)").all_inner_texts()
+    assert len(products) == 32
+    assert sum(map(float, products)) == pytest.approx(score, abs=0.02)
+    tab.locator(".weights tbody tr").nth(9).locator("td").nth(2).click()
+    expect(tab, ".sums", f"the weight: {weights[9, 2].item():.4f}")
+    cells = tab.locator(".weights tbody td").all_inner_texts()
+    assert list(map(float, cells)) == pytest.approx(weights.flatten().tolist(), abs=6e-3)
+    smallest, ground = tab.locator(".weights tbody td").first.evaluate(CONTRAST)
+    assert smallest >= 4.5 and (ground > 0.8 if theme.endswith("Light") else ground < 0.1)
+
+    # Other texts; the chosen head stays.
+    text = tab.get_by_label("Text", exact=True)
     text.fill("Cats <b>sleep</b> all day.")
     text.press("Enter")
-    expect_picture(tab, "of 14 tokens")
-    assert tab.locator(".jp-OutputArea b >> text=sleep").count() == 0
-    text.fill("")
-    text.press("Enter")
-    tab.wait_for_selector(".jp-OutputArea [role=alert] >> text=text is empty")
+    expect(tab, ".queries", "sleep")
+    assert tab.locator(".queries button").count() == 14
+    assert pressed(tab).startswith("layer 2, head 4,")
+    assert tab.locator(".mha-explorer b >> text=sleep").count() == 0
+    text.press("ControlOrMeta+A")  # the field is still the one with the focus
+    tab.keyboard.type(" ")
+    tab.keyboard.press("Enter")
+    expect(tab, ".mha-explorer [role=alert]", "text is empty")
     text.fill("word " * 600)
     text.press("Enter")
-    tab.wait_for_selector("text=the model reads the first 512")
-    expect_picture(tab, "of 512 tokens")
+    expect(tab, ".mha-explorer [role=status]", "the model reads the first 512")
+    tab.get_by_label("Drawn from token").press("ArrowRight")
+    expect(tab, ".mha-explorer [role=status]", "Tokens 1 to 48 of 512 are drawn")
+    text.fill("注意力机制是什么？我喜欢猫。")
+    text.press("Enter")
+    expect(tab, ".mha-explorer [role=status]", "The model of the course reads English.")
+
+    # The next day: the kernel is gone, the notebook was saved, from within the explorer.
+    tab.locator(".heads button[aria-pressed=true]").focus()
+    tab.keyboard.press("ControlOrMeta+s")
+    file = tmp_path / "work" / "try.ipynb"
+    tab.wait_for_function("() => !document.querySelector('.lm-TabBar-tab.jp-mod-dirty')")
+    assert "[UNK]" in file.read_text("utf-8")
+    tab.goto("about:blank")
+    for session in ask(lab, "/api/sessions"):
+        call(lab, f"/api/sessions/{session['id']}", {}, "DELETE")
+    open_notebook(lab, tab)
+    gone = tab.locator("text=model not found")
+    gone.wait_for(state="attached")
+    assert tab.locator(".mha-picture img").is_visible() and not gone.is_visible()
+    expect(tab, ".mha-picture", "Layer 2, head 4 ")
+    tab.screenshot(path=tmp_path / "next-day.png")
     assert tab.errors == []
-
-
-def expect_picture(tab, words):
-    """Wait for the heat map of one head whose description holds the words."""
-    tab.wait_for_selector(f"img[alt^='Heat map of'][alt*='{words}']")
+    assert tab.hosts == {"localhost"}
 
 
 def test_the_page(tab, tmp_path):
     words = ["mha_classroom.commands.cli", "explore", "--server.headless=true"]
     with served(tmp_path, words, {}, "/_stcore/health") as address:
         tab.goto(address)
-        expect_picture(tab, "layer 0, head 0, which is broad")
-        first = tab.get_attribute("img[alt^='Heat map of']", "src")
-        head = tab.locator("[data-testid=stSlider] input[type=range]").nth(1)
-        head.focus()
+        tab.wait_for_selector(".mha-explorer .heads button")
+        assert pressed(tab).startswith("layer 0, head 2, looks at the token before")
+        tab.wait_for_selector("text=Take layer 0, head 2 along:")
+        tab.get_by_role("button", name="layer 3, head 4,").click()
+        expect(tab, "h3", "Layer 3, head 4")
+        tab.wait_for_selector("text=Take layer 3, head 4 along:")
         tab.keyboard.press("ArrowRight")
-        tab.keyboard.press("ArrowRight")
-        expect_picture(tab, "layer 0, head 2, which looks at the token before: 1.00")
-        assert tab.get_attribute("img[alt^='Heat map of']", "src") != first
+        tab.wait_for_selector("text=Take layer 3, head 5 along:")
+        assert pressed(tab).startswith("layer 3, head 5,")
+        tab.locator(".queries button").nth(3).hover()
+        expect(tab, ".told", "The query “played” attends to: ")
+        assert sum(numbers(tab, "keys")) == pytest.approx(1, abs=0.01)
+        tab.locator(".queries button").first.focus()
+        tab.keyboard.press("ArrowDown")
+        tab.keyboard.press("Enter")
+        expect(tab, ".queries button[aria-pressed=true]", "the")
+        expect(tab, ".mha-explorer", "How much “the” attends to")
+        tab.screenshot(path=tmp_path / "page.png")
+        for scheme in ("light", "dark"):
+            tab.emulate_media(color_scheme=scheme)
+            tab.reload()
+            smallest, ground = tab.locator(".weights tbody td").first.evaluate(CONTRAST)
+            assert smallest >= 4.5 and (ground > 0.8 if scheme == "light" else ground < 0.1)
+        tab.get_by_role("button", name="layer 3, head 5,").click()
+        tab.wait_for_selector("text=Take layer 3, head 5 along:")
 
         text = tab.get_by_label("Text", exact=True)
         text.fill("Cats <b>sleep</b> all $day$ and **night**.")
         text.press("Control+Enter")
-        expect_picture(tab, "of 22 tokens, layer 0, head 2")
+        expect(tab, ".queries", "sleep")
+        assert tab.locator(".queries button").count() == 22
         assert tab.locator("b >> text=sleep").count() == 0
         other = tab.get_by_label(re.compile("Second text"))
         other.fill("Dogs do not.")
         other.press("Enter")
-        expect_picture(tab, "of 27 tokens")
-        tab.get_by_text("Compare all heads of this layer").click()
-        tab.wait_for_selector("img[alt^='Heat maps']")
-        tab.screenshot(path=tmp_path / "page.png")
+        expect(tab, ".queries", "dogs")
+        assert pressed(tab).startswith("layer 3, head 5,")
         with tab.expect_download() as download:
             tab.get_by_text("(CSV)").click()
         assert b"'-" not in download.value.path().read_bytes()
+        assert download.value.suggested_filename == "attention-layer3-head5.csv"
         lines = download.value.path().read_text("utf-8-sig").splitlines()
         assert len(lines) == 28 and lines[0].startswith('"query","[CLS]","cats","<","b",">"')
+        with tab.expect_download() as download:
+            tab.get_by_text("(PNG)").click()
+        assert download.value.path().read_bytes().startswith(b"\x89PNG")
 
         text.fill("")
         text.press("Control+Enter")
         tab.wait_for_selector("[data-testid=stAlert] >> text=text is empty")
         text.fill("word " * 20_000)
         text.press("Control+Enter")
-        tab.wait_for_selector("text=The texts have 20,007 tokens; the model reads 512")
+        expect(tab, ".mha-explorer", "The texts have 20,007 tokens; the model reads 512")
+        assert pressed(tab).startswith("layer 3, head 5,")
         assert tab.errors == []
+        assert tab.hosts == {"localhost"}

@@ -25,6 +25,29 @@ def test_a_map_holds_what_the_model_attends_to(reader):
         torch.testing.assert_close(found.weights[layer], expected[layer][0], rtol=0, atol=0)
 
 
+def test_a_map_keeps_queries_and_keys_that_give_its_weights(reader):
+    found = attention_map("a cat and a dog", **reader)
+    assert found.queries.shape == found.keys.shape == (LAYERS, H, 7, 2)
+    scores = torch.einsum("lhid,lhjd->lhij", found.queries, found.keys) / 2**0.5
+    torch.testing.assert_close(torch.softmax(scores, dim=-1), found.weights)
+    projection = reader["model"].encoder.layers[0].self_attention.W_q
+    assert not projection._forward_hooks  # the model is as it was
+
+
+def test_queries_and_keys_that_do_not_give_the_weights_are_not_kept(reader):
+    attention = reader["model"].encoder.layers[1].self_attention
+    attention.register_forward_hook(lambda *call: (call[2][0], call[2][1].flip(-1)))
+    found = attention_map("a cat and a dog", **reader)
+    assert found.queries is None and found.keys is None
+    assert found.weights.shape == (LAYERS, H, 7, 7)
+
+
+def test_a_layer_whose_projections_have_other_shapes_is_read_all_the_same(reader):
+    attention = reader["model"].encoder.layers[1].self_attention
+    attention.W_v.W_q, attention.W_v.W_k = attention.W_q, attention.W_k  # each is heard twice
+    assert attention_map("a cat", **reader).queries is None
+
+
 def test_a_pair_says_where_the_second_text_begins(reader):
     found = attention_map("a cat", "a dog barks", **reader)
     assert found.tokens == ["[CLS]", "a", "cat", "[SEP]", "a", "dog", "barks", "[SEP]"]

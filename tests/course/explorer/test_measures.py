@@ -20,6 +20,7 @@ from mha_course.explorer import (
     separator_score,
     token_score,
 )
+from mha_course.explorer.heads import opening_head
 
 TOKENS = ["[CLS]", "the", "cat", "the", "[SEP]"]
 HEADS = (0, 2), (1, 8), (4, 5), (0, 0)
@@ -95,6 +96,26 @@ def test_token_score_by_loops():
     torch.testing.assert_close(token_score(given, TOKENS, "the"), expected)
     torch.testing.assert_close(separator_score(given, TOKENS), given[..., 4].mean(-1))
     assert token_score(given, TOKENS, "dog").tolist() == torch.zeros(LAYERS, H).tolist()
+
+
+def test_the_opening_head_is_the_one_whose_words_look_at_other_words():
+    bored = torch.zeros(L, L)
+    bored[:, 0] = 1  # all to [CLS]
+    itself = torch.eye(L)
+    before = pointing(L, -1)
+    one_word = bored.clone()
+    one_word[2] = torch.tensor([0, 0.5, 0, 0.5, 0])
+    of_specials = torch.eye(L)
+    of_specials[[0, 4]] = torch.tensor([0, 1.0, 0, 0, 0])  # what [CLS] and [SEP] give: no word's
+    given = torch.stack([bored, itself, before.float(), one_word, of_specials, bored]).unflatten(
+        0, (2, 3)
+    )
+    assert opening_head(given, TOKENS) == (0, 2)  # two words look at a word before
+    given[0, 2] = bored
+    assert opening_head(given, TOKENS) == (1, 0)
+    given[1, 0] = itself
+    assert opening_head(given, TOKENS) == (0, 0)  # none does: the first
+    assert opening_head(given[:, :, :2, :2], ["[CLS]", "[SEP]"]) == (0, 0)
 
 
 def test_find_head_counts_from_0_and_takes_the_first_of_equal_ones():

@@ -8,10 +8,10 @@ import json
 import re
 import sys
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pytest
 import torch
-from small_reader import Words, small_model
 
 from mha_course import plots
 from mha_course.explorer import (
@@ -32,17 +32,16 @@ TOKENS = ["[CLS]", "the", "cat", "the", "[SEP]"]
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What is given to the two functions that draw, in order, without drawing grids."""
+    """What is given to the function that draws, in order."""
     calls = []
-    for name in ("attention_heatmap", "head_grid"):
-        draw = getattr(plots, name)
+    draw = plots.attention_heatmap
 
-        def spy(weights, labels, keys, title, figure, draw=draw):
-            assert labels == keys
-            calls.append(SimpleNamespace(weights=weights, labels=labels, title=title))
-            return draw(weights, labels, keys, title, figure=figure)
+    def spy(weights, labels, keys, title, figure):
+        assert labels == keys
+        calls.append(SimpleNamespace(weights=weights, labels=labels, title=title))
+        return draw(weights, labels, keys, title, figure=figure)
 
-        monkeypatch.setattr(plots, name, spy)
+    monkeypatch.setattr(plots, "attention_heatmap", spy)
     return calls
 
 
@@ -51,15 +50,13 @@ def size(png):
     return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
 
 
-def test_the_pictures_show_the_head_and_the_layer_asked_for(reader, drawn):
+def test_the_picture_shows_the_head_asked_for(reader, drawn):
     found = attention_map("a cat", "a dog", **reader)
     width, height = size(pictures.head_picture(found, 1, 2))
     assert 300 < width < 1500 and 300 < height < 1500
-    size(pictures.grid_picture(found, 1))
-    one, grid = drawn
+    (one,) = drawn
     torch.testing.assert_close(one.weights, found.weights[1, 2])
-    torch.testing.assert_close(grid.weights, found.weights[1])
-    assert one.labels == grid.labels == found.tokens
+    assert one.labels == found.tokens
     kind = describe_head(found.weights[1, 2], found.tokens).replace(": ", "\n")
     assert one.title == f"layer 1, head 2 {kind}"
     assert (
@@ -85,11 +82,15 @@ def test_long_texts_are_drawn_in_part(reader, drawn):
     )
 
 
-@pytest.mark.parametrize("num_heads", [1, 5, 16])
-def test_a_grid_of_any_number_of_heads(num_heads):
-    found = attention_map("cat", model=small_model(1, num_heads), tokenizer=Words())
-    size(pictures.grid_picture(found, 0))
-    assert len(words.kinds(found, 0)) == num_heads
+def test_a_text_that_is_mostly_unknown_is_said_to_be(reader):
+    def note(text):
+        return words.notes(attention_map(text, **reader))
+
+    assert note("[UNK] [UNK] 力") == [
+        "Most tokens are [UNK], unknown: the model has no tokens for this text. "
+        "The model of the course reads English."
+    ]
+    assert note("[UNK] cat") == note("[UNK] a cat") == []
 
 
 STRANGE = (
@@ -120,10 +121,27 @@ def test_a_picture_is_told_in_words_and_nothing_of_them_is_markup(reader):
     assert told.startswith("Heat map of the attention weights of 4 tokens, layer 1, head 0, which ")
     best = most_attended(found.weights[1, 0], found.tokens)
     assert all(f"{token} {mean:.2f}" in told for token, mean in best)
-    tag = pictures.image_tag(pictures.head_picture(found, 1, 0), told)
-    assert tag.count("<") == 1 and tag.count('"') == 8
+    tag = pictures.image_tag(pictures.head_svg(found, 1, 0), told)
+    assert tag.count("<") == 1 and tag.count('"') == 6
     assert html.unescape(re.search('alt="(.*?)"', tag)[1]) == told
-    assert base64.b64decode(re.search('base64,(.*?)"', tag)[1]).startswith(b"\x89PNG")
+    assert base64.b64decode(re.search('base64,(.*?)"', tag)[1]).startswith(b"<svg")
+
+
+def test_the_svg_has_a_square_for_each_weight_and_its_letters_as_text(reader, capsys):
+    found = attention_map("注意力 <b>&", **reader)
+    root = ElementTree.fromstring(pictures.head_svg(found, 1, 2))
+    names = [text.text for text in root.findall(f"{{{pictures.SVG}}}text")]
+    assert names == [token for token in found.tokens for _ in range(2)]
+    squares = root.findall(f"{{{pictures.SVG}}}rect[@fill-opacity]")
+    shown = found.weights[1, 2][found.weights[1, 2] >= 0.005].tolist()
+    assert [float(square.get("fill-opacity")) for square in squares] == [round(w, 2) for w in shown]
+    assert capsys.readouterr().out == ""  # nothing is said of fonts: the browser has them
+
+
+def test_the_svg_of_strange_characters_and_of_a_long_text_is_one(reader):
+    for text in (STRANGE, "\x07 \ufffe " + "word " * 100):
+        root = ElementTree.fromstring(pictures.head_svg(attention_map(text, **reader), 0, 0, 3))
+        assert len(root.findall(f"{{{pictures.SVG}}}text")) <= 2 * pictures.DRAWN
 
 
 # Numbers to take along
