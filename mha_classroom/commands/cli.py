@@ -50,6 +50,7 @@ def _parser():
     explore.add_argument("--port", type=int, help="8501 by default; more goes to streamlit run")
     add("setup-model", _setup_model, "install the model that lessons 06, 07 and 12 use (91 MB)")
     add("checks", _checks, "say what the checks name, reject and accept")
+    add("site", _site, "make the site of the lessons, to be read without running them")
     add("release", _release, "make exercises/ from solutions/")
     _add_grade(add("grade", _grade, "grade a class (Linux)"))
     run = add("run", _run, "execute lessons and their solutions in place")
@@ -127,6 +128,12 @@ def _checks(args):
     from mha_classroom.commands import kill_matrix as matrix
 
     return matrix.main(find_root())
+
+
+def _site(args):
+    from mha_classroom.commands import site
+
+    print(f"Open {site.build(find_root())}")
 
 
 def _release(args):
