@@ -231,7 +231,8 @@ def test_the_workflow_publishes_what_make_site_makes():
 # In a browser.
 
 SERIOUS = """async () => {
-    const found = await axe.run(document, {resultTypes: ["violations"]});
+    // preload would ask for the style sheets again, some of them at addresses of axe's own making
+    const found = await axe.run(document, {resultTypes: ["violations"], preload: false});
     const bad = found.violations.filter(rule => ["serious", "critical"].includes(rule.impact));
     return bad.map(rule => [rule.id, rule.nodes.map(node => node.html)]);
 }"""
