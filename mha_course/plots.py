@@ -4,6 +4,7 @@ In a notebook a call gives exactly one picture, last in its cell or assigned: an
 pyplot figure, which is shown as the cell ends; a Figure leaves pyplot when it is first shown.
 A Figure given as `figure` is filled and given the size that it needs, and pyplot never sees it.
 Words and tokens are drawn as they are, a `$` too; titles and axis labels may hold mathtext.
+A notebook keeps with each picture what it shows in words: the alternative text of web pages.
 """
 
 import logging
@@ -54,7 +55,7 @@ def attention_heatmap(
     Raises: ValueError quoting the sizes if weights are not (L, S) or the labels do not fit.
     Lesson: notebooks/07_seeing_attention.ipynb; used from 01 on.
     """
-    title = wrapped(title)
+    words, title = title, wrapped(title)
     cells = array(weights, "weights", "(L, S)")
     queries = labels(query_labels, len(cells), "query_labels", "rows")
     keys = labels(key_labels, cells.shape[1], "key_labels", "columns")
@@ -63,6 +64,8 @@ def attention_heatmap(
     if ax is None:
         width, height = panel(cells.shape, limit=9, cell=0.55 if annotate else 0.25)
         ax = new_axes(width, height, queries=queries, keys=keys, title=title, figure=figure)
+        size = "{} by {}".format(*cells.shape)
+        describe(ax.figure, f"Heat map, {size}", words, largest(cells, queries, keys))
     else:
         width, height = ax.get_window_extent().size / ax.figure.dpi
     image = draw_cells(ax, cells, *colour_range(cells, vmax))
@@ -97,7 +100,7 @@ def head_grid(
         fit, H is above 64 or `columns` below 1.
     Lesson: notebooks/07_seeing_attention.ipynb.
     """
-    title = wrapped(title)
+    words, title = title, wrapped(title)
     heads = array(weights, "weights", "(H, L, S)")
     count, num_queries, num_keys = heads.shape
     if count > 64 or columns < 1:
@@ -124,6 +127,8 @@ def head_grid(
     figure.supxlabel("keys", fontsize=10)
     figure.supylabel("queries", fontsize=10)
     figure.suptitle(with_boxes(title), fontfamily=fonts())
+    size = f"{num_queries} by {num_keys}"
+    describe(figure, f"Heat maps, {size}", words, f"One each for {'; '.join(names)}")
     return figure
 
 
@@ -160,7 +165,10 @@ def split_heads_picture(num_words, num_hiddens, num_heads, words=None):
     numbers = (
         "here the same numbers" if torch.equal(split, alone) else "numbers in different places"
     )
-    figure.suptitle(f"The same shape {tuple(split.shape)}, {numbers}")
+    title = f"The same shape {tuple(split.shape)}, {numbers}"
+    figure.suptitle(title)
+    firsts = f"transpose {contents(split[0, 0])}; with reshape alone {contents(alone[0, 0])}"
+    describe(figure, "Three tables of numbers", title, f"Head 0 holds with the {firsts}")
     return figure
 
 
@@ -183,8 +191,10 @@ def lines(x, series, xlabel, ylabel, title, ax=None, logx=False, logy=False, lev
         for name, numbers, log in (("x", x, logx), (label, values, logy)):
             if log and np.nanmin(numbers) <= 0:
                 raise ValueError(f"a logarithmic axis needs {name} > 0, got {np.nanmin(numbers)}")
-    title = wrapped(title)
-    ax = new_axes(5, 3, title=title) if ax is None else ax
+    if ax is None:
+        ax = new_axes(5, 3, title=wrapped(title))
+        drawn = f": {'; '.join(curves)}" if len(curves) > 1 else ""
+        describe(ax.figure, "Line plot", title, f"{ylabel} over {xlabel}{drawn}")
     for place, (label, values) in enumerate(curves.items()):
         ax.plot(x, values, marker="osD^v<>"[place % 7] if len(x) <= 20 else "", label=label)
     ax.set(xlabel=xlabel, ylabel=ylabel)
@@ -192,7 +202,7 @@ def lines(x, series, xlabel, ylabel, title, ax=None, logx=False, logy=False, lev
     draw_levels(ax, level)
     if not logy and all(np.nanmin(values) >= 0 for values in curves.values()):
         ax.set_ylim(0, ax.get_ylim()[1])
-    ax.set_title(with_boxes(title), fontfamily=fonts())
+    ax.set_title(with_boxes(wrapped(title)), fontfamily=fonts())
     if logx and len(x) <= 10:  # the sizes of the lesson rather than powers of ten
         ax.set_xticks(x, [f"{number:g}" for number in x])
         ax.minorticks_off()
@@ -213,23 +223,44 @@ def bars(values, ylabel, title, ax=None, level=None):
     heights = array(list(values.values()), "values", "(n,)")
     if not np.isfinite(heights).all():
         raise ValueError(f"bars need finite numbers, got {heights.tolist()}")
-    title, names = wrapped(title), labels(list(values), len(heights), "values", "bars")
+    names = labels(list(values), len(heights), "values", "bars")
+    written = [f"{n:,.0f}" if n == int(n) else f"{n:.3g}" for n in heights]
     if ax is None:
         width = min(max(4, len(names) * max(0.9, longest(names) * LETTER + 0.1)), 9)
-        ax = new_axes(width, 2.5, keys=names, title=title)
+        ax = new_axes(width, 2.5, keys=names, title=wrapped(title))
+        pairs = "; ".join(map(" ".join, zip(names, written, strict=True)))
+        describe(ax.figure, "Bar chart", title, f"{ylabel}: {pairs}")
     else:
         width = ax.get_window_extent().width / ax.figure.dpi
     drawn = ax.bar(range(len(names)), heights, color=COLOURS["queries"])
-    ax.bar_label(drawn, [f"{n:,.0f}" if n == int(n) else f"{n:.3g}" for n in heights], padding=2)
+    ax.bar_label(drawn, written, padding=2)
     ax.margins(y=0.12)
     draw_levels(ax, level)
     label_axis(ax.xaxis, names, width)
     ax.set_ylabel(ylabel)
-    ax.set_title(with_boxes(title), fontfamily=fonts())
+    ax.set_title(with_boxes(wrapped(title)), fontfamily=fonts())
     return ax
 
 
-# What the pictures are made of: cells, labels that fit, figures, fonts.
+# What the pictures are made of: words, cells, labels that fit, figures, fonts.
+
+
+def describe(figure, kind, title, contents):
+    """Keep in words what the figure shows; a notebook stores them with the picture."""
+    parts = [f"{kind}: {title}" if title else kind, contents]
+    words = " ".join(f"{part.rstrip('.')}." for part in parts if part)
+    words = " ".join(words.split())  # a title may have line breaks
+    figure._repr_mimebundle_ = lambda **_asked: ({}, {"image/png": {"alt": words}})
+
+
+def largest(cells, queries, keys):
+    """Of each row of (rows, columns) the largest number and its place, in words; not of many."""
+    if len(cells) > 16:
+        return ""
+    found = []
+    for row, query in zip(np.nan_to_num(cells, nan=-np.inf), queries, strict=True):
+        found.append(f"{query}: {keys[row.argmax()]} {row.max():.3g}")
+    return f"The largest of each row: {'; '.join(found)}"
 
 
 def array(values, name, shape):

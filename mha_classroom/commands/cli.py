@@ -68,6 +68,7 @@ def _parser():
     release.add_argument("folder", metavar="DIR", nargs="?", help="your own NAME.ipynb and NAME.py")
     release.add_argument("--out", metavar="DIR", help="where what students get is written")
     add("checks", _checks, "for authors: say what the checks name, reject and accept")
+    add("site", _site, "for authors: make the site of the lessons, to be read without running them")
     run = add("run", _run, "for authors: execute lessons and their solutions in place")
     run.add_argument("nb", metavar="NB", nargs="+", help="a lesson, as 04, or a notebook file")
     for name, command, text in (
@@ -159,6 +160,12 @@ def _checks(args):
     from mha_classroom.commands import kill_matrix as matrix
 
     return matrix.main(find_root())
+
+
+def _site(args):
+    from mha_classroom.commands import site
+
+    print(f"Open {site.build(find_root())}")
 
 
 def _release(args):

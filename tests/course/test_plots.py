@@ -51,6 +51,53 @@ def tick_labels(axis):
     return [label.get_text() for label in axis.get_ticklabels()]
 
 
+# What a picture says for those who cannot see it.
+
+
+def said(picture):
+    """What a notebook keeps with the picture: no data of its own, the words as metadata."""
+    figure = picture if isinstance(picture, Figure) else picture.figure
+    data, metadata = figure._repr_mimebundle_(include=None, exclude=None)
+    assert data == {} and set(metadata) == {"image/png"}
+    return metadata["image/png"]["alt"]
+
+
+def test_pictures_say_what_they_show():
+    table = [[0.25, 0.75], [0.9, 0.1]]
+    assert said(attention_heatmap(table, ["a", "b"], ["x", "y"], "Who looks\nwhere")) == (
+        "Heat map, 2 by 2: Who looks where. The largest of each row: a: y 0.75; b: x 0.9."
+    )
+    assert said(attention_heatmap([[math.nan, 2.0]])) == (
+        "Heat map, 1 by 2. The largest of each row: 0: 1 2."
+    )
+    assert said(attention_heatmap(torch.eye(17), title="Itself.")) == (
+        "Heat map, 17 by 17: Itself."
+    )
+    assert said(head_grid([table, table], head_titles=["first", "last"], title="Two")) == (
+        "Heat maps, 2 by 2: Two. One each for first; last."
+    )
+    curves = {"one": [1, 2], "two": [2, 1]}
+    assert said(lines([0, 1], curves, "time", "height", "Up and down")) == (
+        "Line plot: Up and down. height over time: one; two."
+    )
+    assert said(lines([0, 1], {"one": [1, 2]}, "time", "height", "Up")) == (
+        "Line plot: Up. height over time."
+    )
+    assert said(bars({"a": 1200, "b": 0.123456}, "size", "Sizes")) == (
+        "Bar chart: Sizes. size: a 1,200; b 0.123."
+    )
+    assert said(split_heads_picture(3, 4, 2)) == (
+        "Three tables of numbers: The same shape (1, 2, 3, 2), numbers in different places. "
+        "Head 0 holds with the transpose features 0, 1; with reshape alone only words 0, 1."
+    )
+
+
+def test_an_axes_of_the_readers_own_gets_no_words():
+    figure, ax = plt.subplots()
+    lines([0, 1], {"one": [1, 2]}, "time", "height", "Up", ax=ax)
+    assert not hasattr(figure, "_repr_mimebundle_")
+
+
 # attention_heatmap
 
 
@@ -544,6 +591,13 @@ def test_a_notebook_shows_each_picture_once(notebook):
         for name, cell in zip(CELLS, notebook.cells, strict=True)
     }
     assert shown == {name: count for name, (_, count) in CELLS.items()}
+
+
+def test_a_notebook_keeps_the_words_with_each_picture(notebook):
+    ours = [c for name, c in zip(CELLS, notebook.cells, strict=True) if name != "Axes given"]
+    outputs = [output for cell in ours for output in cell.outputs]
+    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
+    assert pictures and all(len(p.metadata["image/png"]["alt"]) > 10 for p in pictures)
 
 
 def test_no_output_holds_an_address_or_a_warning(notebook):

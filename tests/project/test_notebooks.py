@@ -89,6 +89,13 @@ def test_the_notebook_is_in_canonical_form(path):
     assert all("execution" not in cell.metadata for cell in notebook.cells)
 
 
+@executed
+def test_pictures_say_what_they_show(path):
+    for output in (output for cell in code_cells(path) for output in cell.outputs):
+        if "image/png" in output.get("data", {}):
+            assert len(output.metadata["image/png"]["alt"]) > 30, "run the notebook again"
+
+
 @every_notebook
 def test_links_between_notebooks_lead_somewhere(path):
     text = "\n".join(c.source for c in read(path).cells if c.cell_type == "markdown")

@@ -23,8 +23,8 @@ EXTRAS = {
 DEV = EXTRAS["dev"]
 CONDA_NAMES = {"pytorch": "torch", "matplotlib-base": "matplotlib"}
 FILES = (
-    "Makefile .ci/run .gitattributes .github/workflows/ci.yml .pre-commit-config.yaml conftest.py "
-    "constraints.txt environment.yml postBuild pyproject.toml"
+    "Makefile .ci/run .gitattributes .github/workflows/ci.yml .github/workflows/site.yml "
+    ".pre-commit-config.yaml conftest.py constraints.txt environment.yml postBuild pyproject.toml"
 ).split()
 HAS_MAKE = shutil.which("make") is not None
 
@@ -95,7 +95,7 @@ def makefile():
 
 def test_make_lists_all_targets():
     targets = {line.split(":")[0] for line in makefile() if re.match(r"[a-z]+:( |$)", line)}
-    wanted = "help lab test run edit save exercises lint bench study prove doctor".split()
+    wanted = "help lab test run edit save exercises lint bench study prove site doctor".split()
     assert targets == set(wanted)
     phony = " ".join(line for line in makefile() if line.startswith(".PHONY:"))
     assert targets <= set(phony.split())
