@@ -15,6 +15,7 @@ __all__ = ["build", "read_notebook"]
 
 ROOMS = ("notebooks", "exercises")
 LINK = re.compile(r'(<a href="[^":]+)\.ipynb(?:#([^"]*))?"')  # to a notebook, in what a cell gave
+LESSON = re.compile(r"\]\((?=\d)")  # a link to a lesson, from its own folder
 LINE = re.compile(r"^\| *\d+ \|.*$", re.MULTILINE)  # a lesson of the map on the first page
 WAYS = {
     True: "git clone {address} mha-course && cd mha-course\nmake lab",
@@ -58,6 +59,8 @@ def read_notebook(text):
     import nbformat
 
     notebook = nbformat.reads(text, as_version=4)
+    # The pages have links of their own to what comes before and after.
+    notebook.cells = [c for c in notebook.cells if "navigation" not in c.metadata.get("tags", ())]
     for cell in notebook.cells:
         outputs = [output for output in cell.get("outputs", ()) if "data" in output]
         for output in outputs:
@@ -92,7 +95,7 @@ def _first_page(root):
     address = os.environ.get("SITE_REPOSITORY", "")
     text = (root / "docs" / "site" / "index.md").read_text("utf-8")
     for word, filling in {
-        "lessons": "\n".join(lines).replace("](", "](notebooks/"),
+        "lessons": LESSON.sub("](notebooks/", "\n".join(lines)).replace("](../", "]("),
         "pages": "\n".join(pages),
         "ways": WAYS[bool(address)].format(address=address),
     }.items():

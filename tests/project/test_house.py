@@ -89,7 +89,7 @@ def test_the_course_is_small():
     own = {name: path for name, path in MODULES.items() if name.startswith("mha_course")}
     own = {name: path for name, path in own.items() if "explorer" not in name}
     lines = {name: path.read_text("utf-8").count("\n") for name, path in own.items()}
-    assert sum(lines.values()) < 4300, lines
+    assert sum(lines.values()) < 4350, lines  # with what pictures say to those who cannot see
     assert len(lines) <= 24, sorted(lines)
 
 
