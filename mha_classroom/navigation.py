@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-__all__ = ["Lesson", "is_made", "lead", "lessons"]
+__all__ = ["PROGRESS", "Lesson", "is_made", "lead", "lessons"]
 
 TAG = "navigation"
 START = "00_start_here"

@@ -79,6 +79,15 @@ MEANINGS = [
         "their names: `dim=1`.",
     ),
     (
+        r"(reshape|view|expand|permute|flatten|zeros|ones)\(\) takes 1 positional argument but",
+        "One of the sizes is no whole number. `/` gives a float, `//` a whole number.",
+    ),
+    (
+        r"mask must be a boolean tensor[^,]*, got (?:a )?float",
+        "A float stands in the place of `mask`. Is it meant to be the dropout? Write its name: "
+        "`dropout=…`.",
+    ),
+    (
         r"(\w+)\(\) takes (?:from \d+ to )?(\d+) positional arguments? but (\d+) (?:was|were) "
         r"given",
         "`{0}` is called with {2} arguments and its definition names {1}. Compare your `def` line "

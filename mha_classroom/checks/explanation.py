@@ -87,8 +87,9 @@ def with_remark(failed, remark):
 
 def of_changes(task, case, names):
     """The feedback on an answer that changes its inputs."""
+    inputs = listed([f"`{name}`" for name in names])
     message = (
-        f"{task.name} changes the caller's {listed(names)}. Whoever calls it still "
+        f"{task.name} changes the caller's {inputs}. Whoever calls it still "
         "needs what was there before: work on a copy. (Functions whose names end in _, += and its "
         "like, assignments to X[...], and sort, pop or append of a list change what is given.)"
     )

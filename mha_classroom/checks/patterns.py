@@ -16,15 +16,15 @@ NUMBERS = re.compile(r"half|a (third|quarter) of|[-+.\de]+ times|large|small|\d[
 
 
 def common_pattern(differences, failing):
-    """What is seen in the failing one of all cases' differences, if it is seen in others too.
+    """What is seen in the failing one of the cases' differences, if it is seen in others too.
 
     Another number in its place is no other pattern. What most of the others do not show is chance.
     """
-    here = differences[failing]
+    here = differences.get(failing)
     said = here.pattern() if here else ""
     if not said:
         return ""
-    others = [d.pattern() for i, d in enumerate(differences) if d and i != failing]
+    others = [d.pattern() for i, d in differences.items() if d and i != failing]
     alike = [other for other in others if NUMBERS.sub("", other) == NUMBERS.sub("", said)]
     return said if 2 * len(alike) >= len(others) else ""
 

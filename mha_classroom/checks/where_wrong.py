@@ -28,7 +28,7 @@ def _by_argument(right, wrong):
         return ""  # one case differs from the others in many ways
     names = dict.fromkeys(name for case in (*right, *wrong) for name in case.inputs)
     names = [name for name in names if name.isidentifier()]  # others are entries of a dict
-    for kind in (_given, _type, _axes, _value):
+    for kind in (_given, _type, _axes, _value, _sign):
         for name in names:
             good, bad = (
                 {kind(case.inputs.get(name, LEFT_OUT)) for case in group}
@@ -55,6 +55,12 @@ def _axes(X):
 
 def _value(X):
     return f"is {X!r}" if isinstance(X, PLAIN) else ""
+
+
+def _sign(X):
+    if not isinstance(X, (int, float)) or isinstance(X, bool):
+        return ""
+    return "is 0" if X == 0 else f"is {'above' if X > 0 else 'below'} 0"
 
 
 def _by_name(right, wrong):

@@ -18,6 +18,7 @@ from mha_classroom.checks.recognition import wrong_answer
 from mha_classroom.checks.stages import first_wrong_stage
 from mha_classroom.checks.task import Case, Task
 from mha_classroom.checks.time_limit import OutOfTime, time_limit
+from mha_course.attention import scaled_dot_product_attention
 
 
 def split(X, num_heads):
@@ -79,6 +80,8 @@ RAISING = {
     "tuple without": (lambda: (X,).shape, "A tuple stands where"),
     "several": (lambda: X.item(), "A single number is asked for"),
     "too many": (lambda: X[0, 0, 0, 0], "more axes of a tensor"),
+    "size": (lambda: X.reshape(2 / 1, 3, 5), "`/` gives a float"),
+    "mask": (lambda: scaled_dot_product_attention(X, X, X, None, 0.5), "`dropout=…`"),
     "negative": (lambda: X.new_zeros(-2), "a size of -2"),
     "pieces": (lambda: X.split(1)[2], "fewer pieces than you ask for"),
     "bounds": (lambda: X[0, 3], "has 3 entries, counted from 0, and you ask for number 3"),

@@ -127,7 +127,7 @@ def test_a_pair_is_not_named_if_one_takes_back_what_the_other_adds():
     assert named(task, lambda n: n + 4 * n + 7 - n) == ["four", "late"]
 
 
-def test_a_wrong_answer_is_run_on_other_cases_only_if_a_known_mistake_may_be_it():
+def test_a_wrong_answer_is_run_on_other_cases_until_it_takes_long(monkeypatch):
     task, ran = made_task(two=lambda n: 2), []
     register("made", [task])  # the conftest forgets it
 
@@ -135,8 +135,10 @@ def test_a_wrong_answer_is_run_on_other_cases_only_if_a_known_mistake_may_be_it(
         ran.clear()
         return diagnose_task(task, lambda n: ran.append(n) or n + amount).mistake
 
-    assert (wrong_by(1), ran) == (None, [3, 3])
+    assert (wrong_by(1), ran) == (None, [3, 3, 7, 11])
     assert (wrong_by(2), ran) == ("two", [3, 3, 7, 11])
+    monkeypatch.setattr("mha_classroom.checks.diagnosis.SECONDS", -1.0)
+    assert (wrong_by(1), ran) == (None, [3, 3])
 
 
 def hidden_with_a_million(scores, valid_lens=None):

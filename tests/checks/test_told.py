@@ -870,7 +870,7 @@ class Accumulates(find("06-BertFeedForward").build()):
     ],
 )
 def test_what_changes_its_input_is_not_told_of_dropout(task_id, answer, changed):
-    assert f"changes the caller's {changed}." in told(task_id, answer).message
+    assert f"changes the caller's `{changed}`." in told(task_id, answer).message
 
 
 @pytest.mark.parametrize(
@@ -1223,7 +1223,7 @@ def test_changing_the_callers_tensors_is_all_that_is_said_of_it(which):
 
     feedback = told("12-search", search)
     assert feedback.mistake is None
-    assert f"changes the caller's {which}" in feedback.message
+    assert f"changes the caller's `{which}`" in feedback.message
 
 
 def test_a_stage_counts_though_one_of_its_pieces_equals_an_input():
@@ -1365,7 +1365,7 @@ def test_a_cell_that_failed_is_not_judged_by_the_one_before(tmp_path, monkeypatc
     shell = InteractiveShell()
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     said = []
-    monkeypatch.setattr("mha_classroom.checks._show", said.append)
+    monkeypatch.setattr("mha_classroom.checks._show", lambda feedback, _: said.append(feedback))
 
     def run(cell):
         return shell.run_cell(cell, store_history=True, silent=False).success

@@ -77,7 +77,7 @@ def test_who_changes_an_input_is_told_only_that():
 
 def pattern(wants, haves):
     differences = [compare(want, have, ("it",), 0.0)[0] for want, have in zip(wants, haves)]  # noqa: B905
-    return common_pattern(differences, 0)
+    return common_pattern(dict(enumerate(differences)), 0)
 
 
 def test_what_one_case_shows_by_chance_is_not_said():

@@ -109,7 +109,8 @@ def test_an_interrupt_keeps_what_was_learned(capsys):
 
 def test_a_bar_is_shown(capsys):
     train(model(), draw, loss_of, 3)
-    assert "steps of training" in capsys.readouterr().err
+    printed = capsys.readouterr()  # tqdm writes elsewhere where IPython has been started
+    assert "steps of training" in printed.err + printed.out
 
 
 @pytest.mark.parametrize("wrong", [{"steps": 0}, {"every": 0}])

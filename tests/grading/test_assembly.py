@@ -28,6 +28,7 @@ from handed_notebooks import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mha_classroom.clone import find_root
 from mha_classroom.grading.fit.assembly import assemble
 from mha_classroom.grading.fit.assignment import assignments, load_assignment
 from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
@@ -39,6 +40,13 @@ def course():
 
 
 # --- honest submissions ---
+
+
+def test_what_an_exercise_ends_with_is_no_cell_of_the_students_own(course):
+    path = find_root() / "exercises" / f"{STEM}.ipynb"
+    notebook = nbformat.read(path, 4)
+    assert "progress()" in notebook.cells[-2].source
+    assert not any("put in" in note for note in put_together(notebook, course).notes)
 
 
 def test_a_solution_is_put_in_between_the_probes(course):

@@ -4,6 +4,7 @@ import difflib
 from dataclasses import dataclass, field
 
 from mha_classroom.grading.fit.cell_sources import defined, is_setup, tidy
+from mha_classroom.navigation import PROGRESS
 
 __all__ = ["FrameCell", "Written", "frame_of", "is_stub", "is_written", "match"]
 
@@ -72,6 +73,7 @@ def match(notebook, frame, names):
     written = [
         Written(number, cell.id, cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
         for number, cell in enumerate(cells, 1)
+        if tidy(cell.source) != tidy(PROGRESS)  # the exercise's own, and not graded
     ]
     _by(written, frame, lambda cell: cell.grade_id, "")
     _by(written, frame, lambda cell: cell.cell_id, "its cell id")

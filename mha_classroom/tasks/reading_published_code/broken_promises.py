@@ -24,6 +24,7 @@ SAID = {
     "rows_moved": "its rows one place too late",
     "softmax_over_queries": "a softmax over the queries",
     "padding_cut_off": "padding cut off before it is used",
+    "padded_rows_zeroed": "zeros for queries past the length",
 }
 ABOUT = 100.0  # values of this size: a tolerance that grows with them is too large
 
@@ -141,8 +142,18 @@ def key_order_counts(
 
 
 def query_order_counts(
-    attention, queries, keys, values, lens, back=True, axis=1, once=False, differ=differ
+    attention,
+    queries,
+    keys,
+    values,
+    lens,
+    back=True,
+    axis=1,
+    once=False,
+    never=False,
+    differ=differ,
 ):
+    lens = None if never else lens
     other = attention(queries.flip(axis), keys, values, None if once else lens)
     before = attention(queries, keys, values, lens)
     return differ(other.flip(axis) if back else other, before)
@@ -326,6 +337,12 @@ PROMISES = {
         "passed in one of them only, or the keys are turned around, too.",
         "Then any attention gives other numbers. Turn the queries, and nothing else.",
         queries=only(query_order_counts, once=True),
+    ),
+    "queries-without-lengths-only": known(
+        "You test the order of queries only without lengths.",
+        "The promise holds with lengths as well: they say which keys are real, and no query's row "
+        "may depend on its place.",
+        queries=only(query_order_counts, never=True),
     ),
     "alone-without-its-length": known(
         "A sequence alone is called without its length.",

@@ -133,7 +133,7 @@ MODULE = {
         "The heads are in a Python list, as in the found class, or in a tuple or a dict.",
         "A module looks for its parameters in attributes that are modules, and a list is none. "
         "Print the names of the parameters: whatever is missing there, no optimiser sees, and no "
-        "file of weights holds. And look for a second defect behind this one.",
+        "file of weights holds.",
         section="Text B: the shape is right",
         keep=list,
     ),

@@ -237,7 +237,7 @@ ATTENDED = {
         shows=_means_of_rows,
     ),
     "added-not-averaged": known(
-        "You add the weights that a key gets up, and your numbers go above 1.",
+        "You add up the weights that a key gets, and your numbers go above 1.",
         "The order is right. The task asks for the mean over the queries, so that a long sentence "
         "and a short one can be compared.",
         strength=lambda weights: weights.sum(dim=0),
