@@ -83,7 +83,7 @@ MEANINGS = [
         "One of the sizes is no whole number. `/` gives a float, `//` a whole number.",
     ),
     (
-        r"mask must be a boolean tensor[^,]*, got (?:a )?float",
+        r"mask must be a boolean tensor.*, got float$",
         "A float stands in the place of `mask`. Is it meant to be the dropout? Write its name: "
         "`dropout=…`.",
     ),
