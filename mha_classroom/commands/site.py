@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mha_classroom.clone import CourseError, stems
+from mha_classroom.clone import CourseError, find_root, stems
 
 __all__ = ["build", "read_notebook"]
 
@@ -80,7 +80,20 @@ def read_notebook(text):
 def _page_link(link):
     from docutils.nodes import make_id
 
-    return f'{link[1]}.html{"#" + make_id(link[2]) if link[2] else ""}"'
+    section = link[2] or ""
+    if section.startswith("cell-id="):  # as a check names it, for JupyterLab
+        section = _heading(link[1].rpartition("/")[2], section.removeprefix("cell-id="))
+    return f'{link[1]}.html{"#" + make_id(section) if section else ""}"'
+
+
+def _heading(lesson, cell_id):
+    """The heading of the cell of a lesson that has this id, "" if there is none."""
+    import nbformat
+
+    cells = nbformat.read(find_root() / "notebooks" / f"{lesson}.ipynb", as_version=4).cells
+    found = next((cell.source for cell in cells if cell.id == cell_id), "")
+    heading = re.search(r"^#+ (.*)$", found, re.MULTILINE)
+    return heading[1] if heading else ""
 
 
 def _first_page(root):
