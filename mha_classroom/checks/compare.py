@@ -189,7 +189,7 @@ def _difference(name, want, have, close):
 def _have(name):
     """The name and the right one of "has" and "have"."""
     subject = name.partition(" of ")[0].partition(" in ")[0]
-    plural = re.search(r"[^su]s$", subject) and "." not in subject
+    plural = re.search(r"[^su]s$", subject) and not re.search(r"\.|bias$", subject)
     return f"{name} {'have' if plural else 'has'}"
 
 

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import types
-import weakref
 from contextlib import contextmanager
 
 from mha_classroom.checks.feedback import Feedback
@@ -12,7 +11,7 @@ from mha_classroom.checks.registry import find
 
 __all__ = ["blame_earlier"]
 
-_passed = weakref.WeakKeyDictionary()  # of functions and classes: the tasks and seeds they passed
+_passed = {}  # {(task id, seed): all functions and classes of the notebook with which it passed}
 
 
 def blame_earlier(task, answer, failed, try_again, seed, diagnose):
@@ -52,25 +51,27 @@ def blame_earlier(task, answer, failed, try_again, seed, diagnose):
 def _guilty(task, answer, names, seed, diagnose):
     """The earlier tasks whose functions are wrong here, other than through yet earlier ones."""
     guilty = []
+    kinds = (types.FunctionType, type)
+    around = [f for f in names.values() if isinstance(f, kinds) and f is not answer]
     for earlier in map(find, task.uses):
         theirs = names.get(earlier.name)
         library = isinstance(theirs, types.BuiltinFunctionType) or str(
             getattr(theirs, "__module__", "")
         ).startswith("torch.")
         if callable(theirs) and theirs is not answer and not library:
-            passed = _passed.setdefault(theirs, set()) if _keeps(theirs) else set()
-            if (earlier.id, seed) in passed:
+            if _unchanged(_passed.get((earlier.id, seed)), around):
                 continue
             if diagnose(earlier, theirs, seed).kind in ("passed", "earlier"):
-                passed.add((earlier.id, seed))
+                _passed[earlier.id, seed] = around
             else:
                 guilty.append(earlier)
     return guilty
 
 
-def _keeps(function):
-    """Whether what it passed can be kept: a cell that is run again makes a new one."""
-    return isinstance(function, (types.FunctionType, type))
+def _unchanged(before, now):
+    """Whether these are the same functions: one that is defined again is another one."""
+    same_number = before is not None and len(before) == len(now)
+    return same_number and all(one is other for one, other in zip(before, now, strict=True))
 
 
 def _namespace(answer):

@@ -36,7 +36,7 @@ def _is_still(given, X):
     if isinstance(X, list):
         return len(given) == len(X) and all(map(_is_still, given, X))
     if isinstance(X, (int, float, str)):
-        return type(given) is type(X) and (given == X or given != given)  # within a list
+        return type(given) is type(X) and (given == X or (given != given and X != X))  # in a list
     if not torch.is_tensor(X):
         return True
     if not torch.is_tensor(given) or (given.shape, given.dtype) != (X.shape, X.dtype):

@@ -31,9 +31,9 @@ What these lean on, each where it is called:
   provisioner.py it is asked for a kernel, and forks supervisor.py; that builds the walls (jail.py,
   seccomp.py) and becomes kernel.py; inside/watch.py notes what no answer needs
 - values on their way out of it: kernels/inside/encoding.py, judge/decoding.py
-- judge/own_texts.py: what is told of a run that had the course's answers in it
+- judge/without_quotes.py: what is told of a run that had the course's answers in it
 - judge/self_check.py: refuses to grade where grading would go wrong
-- report/: feedback_page.py, overrides.py (what humans decide), deadline.py (who was late), tally.py
+- report/: feedback_page.py, overrides.py (what humans decide), due.py (who was late), tally.py
   with summary.py and class_page.py (for the instructor), platform_files.py (for Moodle and Canvas),
   safe_text.py
 - dask_pool.py, dask_worker.py: the same as local_pool.py on a cluster

@@ -14,7 +14,7 @@ from mha_classroom.grading.fit.assignment import assignments, load_assignment
 from mha_classroom.grading.handed_in.find_submissions import find_submissions
 from mha_classroom.grading.register import Asked, Register
 from mha_classroom.grading.report.class_page import class_page
-from mha_classroom.grading.report.deadline import PENALTY, Settling
+from mha_classroom.grading.report.due import PENALTY, Settling
 from mha_classroom.grading.report.feedback_page import heading
 from mha_classroom.grading.report.overrides import read_overrides
 from mha_classroom.grading.report.platform_files import ClassList, write_platform_files

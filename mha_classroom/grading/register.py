@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mha_classroom.grading.handed_in.arrival import Arrival, arrival_of
 from mha_classroom.grading.handed_in.students import match_students, read_students
-from mha_classroom.grading.report.deadline import Deadline
+from mha_classroom.grading.report.due import Due
 from mha_classroom.grading.report.write_reports import write_json
 
 __all__ = ["Asked", "Register"]
@@ -30,7 +30,7 @@ class Asked:
 class Register:
     """What is known of the class beside its notebooks.
 
-    students: of students.csv, [] without one. deadlines: {lesson: Deadline}. arrivals: {(student,
+    students: of students.csv, [] without one. deadlines: {lesson: Due}. arrivals: {(student,
     lesson): Arrival}. numbers: {student: (platform, the number that it gave)}.
     """
 
@@ -43,7 +43,7 @@ class Register:
         self.students = read_students(self.list) if known else []
         kept = json.loads(self.path.read_text("utf-8")) if resume and self.path.exists() else {}
         self.deadlines = {
-            lesson: Deadline(datetime.fromisoformat(due), percent)
+            lesson: Due(datetime.fromisoformat(due), percent)
             for lesson, (due, percent) in kept.get("due", {}).items()
         }
         self.arrivals = {
@@ -56,7 +56,7 @@ class Register:
         """Take in what was handed in now, HandedIns. Raises: ValueError for a time in students.csv
         that is none."""
         if self.asked.due:
-            one = Deadline(self.asked.due, self.asked.percent)
+            one = Due(self.asked.due, self.asked.percent)
             self.deadlines |= {handed_in.lesson: one for handed_in in found}
         self.numbers |= {one.student: (one.platform, one.number) for one in found}
         matched, _ = self.match()

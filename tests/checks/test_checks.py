@@ -21,6 +21,7 @@ from mha_classroom.checks import CheckFailed, check, diagnose, find, tasks
 from mha_classroom.checks.compare import compare
 from mha_classroom.checks.diagnosis import diagnose_task
 from mha_classroom.checks.registry import forget, register
+from mha_classroom.checks.running import changed_inputs
 from mha_classroom.checks.task import Case, Task
 
 RIGHT, WRONG = all_answers()
@@ -304,6 +305,26 @@ def test_a_list_is_as_good_as_a_tuple():
 def test_nan_is_called_nan():
     feedback = diagnose("04-transpose_qkv", lambda X, H: split(X * torch.nan, H))
     assert feedback.kind == "nan"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("the table of weights", "the table of weights has shape (3,), expected (2,)"),
+        ("the scores of all pairs", "the scores of all pairs have shape (3,), expected (2,)"),
+        ("the bias of W_o", "the bias of W_o has shape (3,), expected (2,)"),
+        ("W_o.bias", "W_o.bias has shape (3,), expected (2,)"),
+    ],
+)
+def test_one_has_and_many_have(name, sentence):
+    difference, _ = compare(torch.zeros(2), torch.zeros(3), (name,), 1e-6)
+    assert difference.message == sentence
+
+
+def test_nan_in_a_list_stays_nan():
+    given = {"losses": [torch.nan, 2.0], "norms": [torch.nan, 2.0]}
+    before = {"losses": [torch.nan, 2.0], "norms": [1.0, 2.0]}
+    assert changed_inputs(given, before) == ["norms"]
 
 
 def test_a_float32_answer_passes_with_a_remark():

@@ -248,6 +248,7 @@ class MultiHeadAttention(nn.Module):
         return {finish}(transpose_output(self.drop(weights) @ v, self.num_heads))
 """
 WRONG_SPLIT = "return X.reshape(X.shape[0] * num_heads, X.shape[1], -1)"
+RIGHT_SPLIT = "return X.unflatten(2, (num_heads, -1)).transpose(1, 2).flatten(0, 1)"
 
 
 @pytest.mark.parametrize("split", ["raise NotImplementedError()", WRONG_SPLIT])
@@ -258,6 +259,20 @@ def test_a_right_answer_that_fails_because_of_an_earlier_one_names_that(split):
     assert "itself is right" in feedback.message
     assert "transpose_qkv (04-transpose_qkv)" in feedback.message
     assert "transpose_output" not in feedback.message
+
+
+def test_an_earlier_one_that_passed_is_tried_again_once_its_helper_is_another():
+    names = notebook(
+        f"def split(X, num_heads):\n    {RIGHT_SPLIT}\n"
+        + EARLIER.format(split="return split(X, num_heads)", finish="(lambda output: output)")
+    )
+
+    def remarks():
+        return " ".join(diagnose("04-MultiHeadAttention", names["MultiHeadAttention"]).remarks)
+
+    assert "04-transpose_qkv" not in remarks()
+    exec(f"def split(X, num_heads):\n    {WRONG_SPLIT}", names)
+    assert "04-transpose_qkv" in remarks()
 
 
 def test_its_own_mistake_is_named_beside_the_earlier_one():

@@ -25,7 +25,7 @@ from results_made_up import (
 )
 
 from mha_classroom.grading.report import write_reports as reports
-from mha_classroom.grading.report.deadline import Settling
+from mha_classroom.grading.report.due import Settling
 from mha_classroom.grading.report.overrides import (
     Overrides,
 )

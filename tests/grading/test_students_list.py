@@ -9,7 +9,7 @@ from results_made_up import FIVE, FOUR, MERGE, POINTS, SPLIT, good, result, runs
 
 from mha_classroom.grading.handed_in.arrival import Arrival
 from mha_classroom.grading.handed_in.students import Student, match_students, read_students
-from mha_classroom.grading.report.deadline import Deadline, apply_deadline
+from mha_classroom.grading.report.due import Due, apply_due
 from mha_classroom.grading.report.platform_files import ClassList, write_platform_files
 
 CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Old homework (77)
@@ -148,8 +148,8 @@ def test_two_hand_ins_of_one_student_are_told_and_not_added(tmp_path):
 
 def test_the_penalty_is_taken_off_and_large_marks_are_told(tmp_path):
     arrival = Arrival("2026-11-23 11:00:00+00:00", "the file's time")
-    due = Deadline(datetime(2026, 11, 22, 12, tzinfo=UTC), 10.0)
-    late = apply_deadline(good("Ann Example"), due, arrival)
+    due = Due(datetime(2026, 11, 22, 12, tzinfo=UTC), 10.0)
+    late = apply_due(good("Ann Example"), due, arrival)
     canvas, _, _ = listed(tmp_path, late)
     assert canvas[2][5:] == ["1.5", "0", "1.5"]
     much = [task(SPLIT, "passed", 120.0, 120.0), task(MERGE, "passed", 3.0, 3.0)]

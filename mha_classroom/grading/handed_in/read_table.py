@@ -11,7 +11,7 @@ def rows_of(path, needed=(), columns=()):
 
     path: a Path; UTF-8, with commas or semicolons. needed: columns that there have to be,
     of those that a whole first line has.
-    Raises: ValueError naming the file, the line and what is wrong there; OSError.
+    Raises: ValueError naming the file, the line and what is wrong there, or why it cannot be read.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")

@@ -67,7 +67,7 @@ def read_students(path):
     """Return the Students of a CSV file: Canvas's export of the gradebook, Moodle's of the grades
     or its grading worksheet, as they are, or an own list with a name and an id or mail.
 
-    Raises: ValueError naming the file, and the line or the columns that are wrong; OSError.
+    Raises: ValueError naming the file, and the line or the columns that are wrong.
     """
     path, students, seen = Path(path), [], {}
     for line, row in rows_of(path):

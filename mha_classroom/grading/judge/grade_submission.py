@@ -15,8 +15,8 @@ from mha_classroom.grading.fit.own_text import own_text
 from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
 from mha_classroom.grading.judge.judge_answer import forbidden_name, hidden, judge, needs_stages
 from mha_classroom.grading.judge.make_plan import PROBE, blob_of, modules_of, plan_for
-from mha_classroom.grading.judge.own_texts import Allowed
 from mha_classroom.grading.judge.records import decode
+from mha_classroom.grading.judge.without_quotes import Allowed
 from mha_classroom.grading.kernels.inside.probe import PLAN
 from mha_classroom.grading.kernels.nbval_run import run_notebook
 from mha_classroom.grading.results import Graded, Result, TaskResult, Verdict, of_end, of_feedback

@@ -32,7 +32,7 @@ OPEN = 15  # lines of a list that are shown unfolded
 def class_page(tally, titles, deadlines=None):
     """Return the HTML of the page for the instructor.
 
-    tally: a Tally. titles: {lesson: title of the exercise set}. deadlines: {lesson: Deadline}.
+    tally: a Tally. titles: {lesson: title of the exercise set}. deadlines: {lesson: Due}.
     Properties: everything that others chose is escaped; no script, nothing is loaded; links lead to
         the students' pages beside it.
     """

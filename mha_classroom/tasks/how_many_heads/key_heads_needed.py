@@ -58,15 +58,6 @@ def build_needed(
     return key_heads_needed
 
 
-def _in_equal_parts(used, needed):
-    return torch.arange(len(used)) * len(needed) // len(used)
-
-
-def _by_old_size(kept, num_heads, num_kv_heads):
-    places = by_group(torch.arange(len(kept)), num_heads, num_kv_heads)
-    return by_group(kept, num_heads, num_kv_heads).unique(), places
-
-
 NEEDED = {
     "heads-dealt-in-turn": known(
         "You deal the key heads out in turn: query head h uses key head h modulo their number.",

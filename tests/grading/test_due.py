@@ -10,7 +10,7 @@ from results_made_up import FOUR, MERGE, POINTS, SPLIT, good, overrides, plain, 
 
 from mha_classroom.grading.handed_in.arrival import Arrival, arrival_of, days_late, read_due
 from mha_classroom.grading.handed_in.find_submissions import find_submissions
-from mha_classroom.grading.report.deadline import PENALTY, Deadline, Settling
+from mha_classroom.grading.report.due import PENALTY, Due, Settling
 from mha_classroom.grading.report.feedback_page import page
 from mha_classroom.grading.report.overrides import read_overrides
 from mha_classroom.grading.report.summary import summary
@@ -123,7 +123,7 @@ def settled(tmp_path, days, percent, decided="", one=None):
     (tmp_path / "overrides.csv").write_text(lines)
     made = read_overrides(tmp_path / "overrides.csv", points, [KEY])
     at = (DUE + timedelta(days=days)).isoformat(" ") if days is not None else ""
-    settle = Settling(made, {FOUR: Deadline(DUE, percent)}, {KEY: Arrival(at, "the file's time")})
+    settle = Settling(made, {FOUR: Due(DUE, percent)}, {KEY: Arrival(at, "the file's time")})
     return settle(one or good())
 
 
@@ -175,7 +175,7 @@ def test_the_summary_says_who_says_so(tmp_path):
     assert "A penalty for being late: 1." in text
     unknown = Settling(
         overrides(tmp_path, "student,lesson,task,points\n"),
-        {FOUR: Deadline(DUE, 10)},
+        {FOUR: Due(DUE, 10)},
         {KEY: Arrival("", "Moodle's folders do not say when")},
     )
     text = summary(tally_of([unknown(good())]))
@@ -184,6 +184,6 @@ def test_the_summary_says_who_says_so(tmp_path):
 
 def test_a_late_file_of_canvass_costs_a_day_and_that_is_said():
     arrival = Arrival("", "Canvas's name of the file", True)
-    one = Settling(deadlines={FOUR: Deadline(DUE, 10)}, arrivals={KEY: arrival})(good())
+    one = Settling(deadlines={FOUR: Due(DUE, 10)}, arrivals={KEY: arrival})(good())
     assert (one.late.days, one.late.penalty) == (1, 0.5)
     assert "1 late by nobody knows how much: one day is counted." in summary(tally_of([one]))

@@ -7,20 +7,20 @@ from mha_classroom.grading.handed_in.arrival import days_late
 from mha_classroom.grading.report.overrides import Overrides, apply_overrides
 from mha_classroom.grading.results import Late
 
-__all__ = ["PENALTY", "Deadline", "Settling", "apply_deadline"]
+__all__ = ["PENALTY", "Due", "Settling", "apply_due"]
 
 PENALTY = "penalty"  # stands in the column `task` of overrides.csv
 
 
 @dataclass(frozen=True)
-class Deadline:
+class Due:
     """When a lesson is due. percent: of its points, taken off for each day begun since then."""
 
     due: datetime
     percent: float = 0.0
 
 
-def apply_deadline(result, deadline, arrival, decision=None):
+def apply_due(result, deadline, arrival, decision=None):
     """Return a Result that says how late it is, and how many points that takes off.
 
     result: with decisions applied. deadline: of its lesson, None if there is none. arrival: None if
@@ -45,7 +45,7 @@ def apply_deadline(result, deadline, arrival, decision=None):
 class Settling:
     """Makes of what the machine found what counts: with what humans decided, and with deadlines.
 
-    deadlines: {lesson: Deadline}. arrivals: {(student, lesson): Arrival}.
+    deadlines: {lesson: Due}. arrivals: {(student, lesson): Arrival}.
     """
 
     overrides: Overrides = field(default_factory=Overrides)
@@ -58,4 +58,4 @@ class Settling:
         decision = self.overrides.decisions.get(key, {}).get(PENALTY)
         settled = apply_overrides(result, self.overrides)
         deadline = self.deadlines.get(result.lesson)
-        return apply_deadline(settled, deadline, self.arrivals.get(key), decision)
+        return apply_due(settled, deadline, self.arrivals.get(key), decision)
