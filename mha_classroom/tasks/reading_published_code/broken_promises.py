@@ -55,6 +55,8 @@ def suspect_cases(draw):
         case("padding_cut_off", around=1e5, also=", and large values"),
         case("padding_cut_off", B=1, also=", one sequence"),
         case("padding_cut_off", d=1, d_v=1, also=", one feature"),
+        # A sum of two is the same either way around, to its last digit.
+        case("not_scaled", S=2, lens=(2, 1, 2), also=", two keys"),
     ]
 
 

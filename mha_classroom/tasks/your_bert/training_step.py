@@ -29,9 +29,16 @@ def step_cases(draw):
         case("as many texts as classes and features", 5, 5, 5, rate=2.0),
         case("classes without a text", 5, 3, 7, targets=[2, 5, 2, 0, 2], rate=0.3),
         case("all texts of one class", 3, 7, 2, targets=[1, 1, 1], rate=0.7),
-        case("logits in the thousands", 5, 11, 3, scale=1000.0, rate=100.0),
+        _wrong_by_far(case("logits in the thousands", 5, 11, 3, scale=1000.0, rate=100.0)),
         case("a class with two texts more than another", 13, 3, 5, rate=1.5),
     ]
+
+
+def _wrong_by_far(case):
+    """Its first text belongs to the class with the lowest logit, so that the loss is large."""
+    W, b, vectors, targets = (case.inputs[name] for name in ("W", "b", "vectors", "targets"))
+    targets[0] = _logits(W, b, vectors)[0].argmin()
+    return case
 
 
 def _logits(W, b, vectors):
