@@ -6,8 +6,8 @@ PY := $(VENV)/bin/python
 COURSE := $(PY) -m mha_classroom.commands.cli
 PYTEST := $(PY) -m pytest
 # The cells of a notebook share one kernel, so that a file must stay with one worker. Some tests
-# wait: three workers keep two cores busy.
-NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=60 --dist loadfile --no-loadscope-reorder
+# wait: three workers keep two cores busy. A cell may train for seconds, on a busy machine for minutes.
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=240 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help lab test run edit save exercises lint bench study prove site doctor
 

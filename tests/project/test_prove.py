@@ -112,7 +112,7 @@ def test_make_test_is_green_and_starts_at_once_the_second_time(clone):
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_notebooks_give_the_same_result_every_time(clone, tmp_path, threads):
     report = tmp_path / "report.xml"
-    words = f"-m pytest -q --nbval --nbval-current-env --nbval-cell-timeout=60 --junitxml={report}"
+    words = f"-m pytest -q --nbval --nbval-current-env --nbval-cell-timeout=240 --junitxml={report}"
     make(clone, ".venv/.ready-dev")
     results = []
     for _ in range(5):
