@@ -6,9 +6,9 @@ import sys
 from collections import deque
 
 from mha_classroom.clone import CourseError
-from mha_classroom.grading.dask_worker import Refused, files_of, grade_here
+from mha_classroom.grading.dask_worker import Late, Refused, files_of, grade_here
 from mha_classroom.grading.judge.self_check import check_course
-from mha_classroom.grading.local_pool import TRIES, could_not
+from mha_classroom.grading.local_pool import LATE, TRIES, could_not
 from mha_course.embedded import quoted
 
 __all__ = ["cluster_pool"]
@@ -82,13 +82,15 @@ def _grade(client, all_handed_in, work, loaded):
                 again.append((handed_in, tries))
             else:
                 yield graded
-        elif tries < TRIES:
-            _check_worker(future)
-            again.append((handed_in, tries))
         else:
             _check_worker(future)
-            problem = f"the cluster could not grade it: {future.exception()}"
-            yield could_not(handed_in, loaded, problem)
+            error = future.exception()
+            if isinstance(error, Late):
+                yield could_not(handed_in, loaded, LATE.format(work[0].limits.deadline))
+            elif tries < TRIES:
+                again.append((handed_in, tries))
+            else:
+                yield could_not(handed_in, loaded, f"the cluster could not grade it: {error}")
         send()
 
 

@@ -14,13 +14,17 @@ import tempfile
 import threading
 from pathlib import Path
 
-__all__ = ["Refused", "Remote", "files_of", "grade_here"]
+__all__ = ["Late", "Refused", "Remote", "files_of", "grade_here"]
 
 _here = threading.local()  # the process of each thread
 
 
 class Refused(RuntimeError):
     """Raised where this machine cannot grade as the one that asks; says why."""
+
+
+class Late(RuntimeError):
+    """Raised where a submission was not graded within its deadline; its process is ended."""
 
 
 def files_of(folder):
@@ -51,8 +55,26 @@ class Remote:
             raise
 
     def grade(self, handed_in):
-        """A pickled Graded for a pickled HandedIn. Raises: RuntimeError if the process ended."""
-        return self._ask(handed_in)
+        """A pickled Graded for a pickled HandedIn.
+
+        Raises: Late; RuntimeError if the process ended otherwise.
+        """
+        late = threading.Event()
+
+        def end():
+            late.set()
+            self.process.kill()
+
+        timer = threading.Timer(self.made_for[0].limits.deadline, end)
+        timer.start()
+        try:
+            return self._ask(handed_in)
+        except RuntimeError as error:
+            if late.is_set():
+                raise Late("over its deadline") from error
+            raise
+        finally:
+            timer.cancel()
 
     def _ask(self, what):
         try:
@@ -78,7 +100,7 @@ def grade_here(handed_in, work):
 
     handed_in: a pickled HandedIn; returns a pickled Graded. work: the settings, the files of the
         assignment, and {name of an assignment: its key}.
-    Raises: Refused, see Remote; RuntimeError if the process ends.
+    Raises: Refused and Late, see Remote; RuntimeError if the process ends otherwise.
     """
     settings, files, keys = work
     remote = getattr(_here, "remote", None)

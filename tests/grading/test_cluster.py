@@ -126,10 +126,12 @@ tried = Counter()
 
 
 def grade_or_end(pickled, work):
-    """In place of grading: one submission fails once, one always."""
+    """In place of grading: one submission fails once, one always, one is over its deadline."""
     one = pickle.loads(pickled)
     student = one.student
     tried[student] += 1
+    if student == "late":
+        raise remote.Late("over its deadline")
     if student == "never" or (student == "once" and tried[student] == 1):
         raise RuntimeError("the process that grades has ended")
     return pickle.dumps(Graded(Result(student, one.lesson, "", "", (), (), ()), 0.0, 1))
@@ -143,7 +145,7 @@ def test_every_submission_comes_back_whatever_becomes_of_its_worker(monkeypatch)
     monkeypatch.setattr(cluster, "grade_here", grade_or_end)
     monkeypatch.setattr(cluster, "check_course", lambda *_: None)
     loaded = {LESSON: load_assignment(LESSON)}
-    students = [*map(str, range(9)), "once", "never"]
+    students = [*map(str, range(9)), "once", "never", "late"]
     own = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
     with Client(processes=False, **own) as client:
         address = client.cluster.scheduler_address
@@ -152,8 +154,10 @@ def test_every_submission_comes_back_whatever_becomes_of_its_worker(monkeypatch)
     problems = {one.result.student: one.result.problem for one in came}
     assert len(came) == len(students) and problems.keys() == set(students)
     assert "could not grade it" in problems.pop("never")
+    assert problems.pop("late").startswith("it was not graded within")
     assert not any(problems.values())
-    assert (tried["never"], tried["once"], tried["0"]) == (cluster.TRIES, 2, 1)
+    times = {student: tried[student] for student in ("never", "once", "late", "0")}
+    assert times == {"never": cluster.TRIES, "once": 2, "late": 1, "0": 1}
 
 
 @pytest.mark.prove
@@ -269,6 +273,20 @@ def test_what_fails_for_all_stops_the_run(error, said):
     with pytest.raises(CourseError, match=f"{said}.*--resume"):
         cluster._check_worker(Failed(error))
     assert cluster._check_worker(Failed(RuntimeError("the process that grades has ended"))) is None
+
+
+def test_a_remote_process_that_is_held_ends_at_the_deadline():
+    settings = replace(SETTINGS, limits=replace(SETTINGS.limits, deadline=2.0))
+    one = remote.Remote(settings, None, {LESSON: load_assignment(LESSON).key})
+    there = below(one.process.pid)
+    os.kill(one.process.pid, signal.SIGSTOP)
+    with pytest.raises(remote.Late):
+        one.grade(pickle.dumps(handed_one_in()))
+    one.close()
+    end = time.monotonic() + 20
+    while there & processes().keys() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert there and not there & processes().keys()
 
 
 def test_a_remote_process_grades_and_ends_with_the_pipe():
