@@ -1,10 +1,16 @@
-"""Where the clone of the course is, and which lesson a number means. Standard library only."""
+"""Where the clone of the course is, what installs it, and which lesson a number means.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-__all__ = ["CourseError", "choose", "find_root", "stems"]
+from mha_course.embedded import quoted
+
+__all__ = ["CourseError", "choose", "find_root", "install_command", "stems"]
 
 
 class CourseError(Exception):
@@ -28,6 +34,17 @@ def find_root(start=None):
         "The notebooks of the course are not here: the package is installed without them. "
         "Clone the course with git and run this command inside the clone."
     )
+
+
+def install_command(extra=""):
+    """What installs the course of this clone into this environment, with one of its extras.
+
+    Raises: CourseError as `find_root` does.
+    """
+    root = find_root()
+    pins = quoted(str(root / "constraints.txt"))
+    course = f'"{root}[{extra}]"' if extra else quoted(str(root))
+    return f"{quoted(sys.executable)} -m pip install -c {pins} -e {course}"
 
 
 def stems(root, folders=("notebooks", "exercises"), suffix=".ipynb"):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 
-from mha_classroom.clone import CourseError, find_root
+from mha_classroom.clone import CourseError, find_root, install_command
 from mha_course import embedded
 
 __all__ = ["Finding", "main", "packages", "report"]
@@ -107,7 +107,8 @@ def _package(name):
     if name == "torch":
         broken = _import_error(name)
         if broken:
-            again = _pip(f"--force-reinstall --no-deps {name}=={version.split('+')[0]}")
+            pip = f"{embedded.quoted(sys.executable)} -m pip install --force-reinstall --no-deps"
+            again = f"{pip} {name}=={version.split('+')[0]}"
             return Finding(name, "missing", f"{version} does not import: {broken}", again)
     return Finding(name, "ok", version or "installed")
 
@@ -209,12 +210,6 @@ def _work(root):
 
 def _install():
     try:
-        root = find_root()
+        return install_command()
     except CourseError:
         return CLONE
-    pins = embedded.quoted(str(root / "constraints.txt"))
-    return _pip(f"-c {pins} -e {embedded.quoted(str(root))}")
-
-
-def _pip(what):
-    return f"{embedded.quoted(sys.executable)} -m pip install {what}"

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import mha_course
-from mha_classroom.clone import CourseError
+from mha_classroom.clone import CourseError, install_command
 
 __all__ = ["serve"]
 
@@ -24,8 +24,8 @@ def serve(args=(), port=None):
     """
     if find_spec("streamlit") is None:
         raise CourseError(
-            "The page of the explorer needs Streamlit, which is not installed. In the folder of "
-            'the course, run: pip install -c constraints.txt -e ".[app]"'
+            "The page of the explorer needs Streamlit, which is not installed. This installs it:\n"
+            + install_command("app")
         )
     from click import ClickException
     from streamlit.web.cli import main

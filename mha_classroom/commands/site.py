@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mha_classroom.clone import CourseError, find_root, stems
+from mha_classroom.clone import CourseError, find_root, install_command, stems
 
 __all__ = ["build", "read_notebook"]
 
@@ -30,7 +30,7 @@ def build(root, out=None):
     Raises: CourseError if Sphinx is missing, or something is wrong with a notebook.
     """
     if None in map(find_spec, ("myst_nb", "sphinx_book_theme", "latex2mathml")):
-        raise CourseError('The site needs more: pip install -c constraints.txt -e ".[site]"')
+        raise CourseError(f"The site needs more. This installs it:\n{install_command('site')}")
     from sphinx.cmd.build import main
 
     out = out or root / "build" / "site"

@@ -2,14 +2,12 @@
 
 import contextlib
 import pickle
-import sys
 from collections import deque
 
-from mha_classroom.clone import CourseError
+from mha_classroom.clone import CourseError, install_command
 from mha_classroom.grading.dask_worker import Late, Refused, files_of, grade_here
 from mha_classroom.grading.judge.self_check import check_course
 from mha_classroom.grading.local_pool import LATE, TRIES, could_not
-from mha_course.embedded import quoted
 
 __all__ = ["cluster_pool"]
 
@@ -41,8 +39,8 @@ def _connected(address):
     try:
         from distributed import Client
     except ModuleNotFoundError:
-        pip = f"{quoted(sys.executable)} -m pip"
-        raise CourseError(f'--dask needs Dask: {pip} install -e ".[cluster]"') from None
+        command = install_command("cluster")
+        raise CourseError(f"--dask needs Dask. This installs it:\n{command}") from None
     try:
         client = Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TypeError) as error:

@@ -1,5 +1,6 @@
 """`mha-course explore` serves the page on this machine only, and says plainly why it cannot."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,4 +41,5 @@ def test_the_command_without_streamlit_says_how_to_install_it(monkeypatch, capsy
 
     monkeypatch.setattr(server, "find_spec", lambda name: None)
     assert cli.main(["explore"]) == 2
-    assert '-e ".[app]"' in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"{sys.executable} -m pip install" in said and '[app]"' in said
