@@ -20,7 +20,8 @@ MEANINGS = [
     (
         r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)",
         "A product of ({0}, {1}) with ({2}, {3}) needs the two inner sizes to agree: {1} is not "
-        "{2}. Is one of them transposed, or do they stand in the wrong order?",
+        "{2}. Is one of them transposed, or a part of what it should be, or do they stand in the "
+        "wrong order?",
     ),
     (
         r"Expected size for first two dimensions of batch2 tensor to be: \[(\d+), (\d+)\] "
@@ -201,6 +202,20 @@ MEANINGS = [
     (
         r"negative dimension (-\d+)",
         "A tensor is to be made with a size of {0}. What is subtracted from what there?",
+    ),
+    (
+        r"needed for gradient computation has been modified by an inplace operation",
+        "The output is right, and no gradient can be taken through it: += or its like changed a "
+        "tensor that an earlier step still needs for its gradient. Y = Y + ... makes a new one.",
+    ),
+    (
+        r"linalg\.\S+: A must be batches of square matrices",
+        "Only a square matrix can be inverted, or solved for exactly: it has as many rows as "
+        "columns. This one has more, or fewer.",
+    ),
+    (
+        r"Class values must be (?:non-negative|smaller than num_classes)",
+        "one_hot takes numbers from 0 to num_classes - 1. Which of yours is another one?",
     ),
     (r"maximum recursion depth", "The function calls itself again and again, without an end."),
 ]

@@ -116,7 +116,7 @@ def plain_number(value):
 def number_text(x, digits=6):
     """A number in up to so many digits, also one that Python refuses to write out."""
     if isinstance(x, float):
-        return f"{x:.{digits}g}"
+        return f"{x + 0.0:.{digits}g}"  # without the sign of zero
     if isinstance(x, Fraction) and x.denominator != 1:
         try:
             return number_text(float(x), digits)

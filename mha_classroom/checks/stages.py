@@ -24,7 +24,7 @@ def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
     A stage counts as reached if the answer computes a tensor of the same numbers, whatever the
     order of its axes (heads in front, transposed), or pieces that make it up (a loop over heads or
     words), in the failing case and in others. What happens to equal an input or an earlier stage
-    is left out of account.
+    is left out of account. Of a stage that is there in the failing case it is said where it is not.
     computed: gives the tensors that the answer computes on a case, by index and case, or None if
     they are not known. Unless told the answer is run for them.
     """
@@ -51,6 +51,10 @@ def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
             right, wrong = listed(reached), next(iter(missing), None)
         elif wrong is None:
             wrong = next(iter(missing), None)
+    if wrong and here[wrong]:
+        others = zip(chosen[1:], elsewhere, strict=True)
+        where = [cases[index].name for index, stages in others if not stages.get(wrong, True)]
+        wrong += f', in "{where[0]}"' if where else ""
     return (right, wrong) if right or wrong else None
 
 

@@ -47,6 +47,15 @@ def endless(n=0):
 
 
 X = torch.ones(2, 3, 5)
+
+
+def gradient_of_what_is_gone():
+    x = torch.ones(3, requires_grad=True)
+    powers = x.exp()
+    powers += 1
+    powers.sum().backward()
+
+
 RAISING = {
     "view size": (lambda: X.transpose(1, 2).view(-1), "reshape"),
     "mat1": (lambda: torch.ones(2, 3) @ torch.ones(5, 7), "3 is not 5"),
@@ -87,6 +96,12 @@ RAISING = {
     "bounds": (lambda: X[0, 3], "has 3 entries, counted from 0, and you ask for number 3"),
     "callable": (lambda: str(X)(X), "it is a `str`"),
     "super": (NoSuper, "`super().__init__()`"),
+    "gradient": (gradient_of_what_is_gone, "Y = Y + ..."),
+    "square": (lambda: torch.linalg.solve(X[0], X[0, 0]), "as many rows as columns"),
+    "one_hot": (
+        lambda: nn.functional.one_hot(torch.tensor([-1])),
+        "numbers from 0 to num_classes - 1",
+    ),
 }
 
 
@@ -346,7 +361,8 @@ def test_steps_side_by_side_are_named_together():
 
 def staged(stages, answer, *inputs):
     """What is said of the stages of an answer that is wrong on each of the inputs."""
-    cases = [Case("", {"x": torch.as_tensor(x, dtype=torch.float64)}) for x in inputs]
+    tensors = [torch.as_tensor(x, dtype=torch.float64) for x in inputs]
+    cases = [Case(f"{len(x)} numbers", {"x": x}) for x in tensors]
     task = Task("00-made", lambda x: 2 * x, lambda draw: cases, stages=lambda i: stages(i["x"]))
     outcomes = [outcome.observe(task, answer, case) for case in cases]
     return first_wrong_stage(task, answer, cases, outcomes, 0)
@@ -374,7 +390,8 @@ def test_a_number_that_comes_up_by_accident_is_not_taken_for_a_stage():
         return {"the square": x * x, "the end": x * x + 1}
 
     # 2 · 2 = 2 + 2: with the other inputs it shows that nothing is squared.
-    assert staged(stages, lambda x: 2 * x + 5, [2.0], *LARGE) == (None, "the square")
+    seen = staged(stages, lambda x: 2 * x + 5, [2.0], *LARGE)
+    assert seen == (None, 'the square, in "4 numbers"')
     assert staged(stages, lambda x: x * x + 5, [2.0], *LARGE) == ("the square", "the end")
 
 
