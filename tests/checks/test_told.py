@@ -873,6 +873,39 @@ def test_what_changes_its_input_is_not_told_of_dropout(task_id, answer, changed)
     assert f"changes the caller's `{changed}`." in told(task_id, answer).message
 
 
+def factor_of_head_0(outputs, head_mask):
+    return outputs * head_mask.reshape(-1, head_mask.shape[-1])[:, 0, None, None, None]
+
+
+def used_once_for_each(kept, num_heads, num_kv_heads):
+    used = sorted((kept // (num_heads // num_kv_heads)).tolist())
+    group = num_heads // num_kv_heads
+    return torch.tensor(used), torch.tensor([used.index(h // group) for h in kept.tolist()])
+
+
+def none_is_0(num_heads, accuracies, goal, least_runs):
+    for count in sorted(set(num_heads.tolist())):
+        shares = accuracies[num_heads == count]
+        if len(shares) >= least_runs and bool((shares >= goal).all()):
+            return count
+    return 0
+
+
+class AddedToItself(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.W_1 = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.W_2 = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.activation = config.activation
+
+    def forward(self, X):
+        X = self.activation(self.W_1(X))
+        X = self.W_2(X)
+        return self.norm(self.dropout(X) + X)
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -1053,6 +1086,10 @@ def test_what_changes_its_input_is_not_told_of_dropout(task_id, answer, changed)
         ("06-map_weights", names_behind_bert, "prefix-split-off"),
         ("06-fold_biases", key_bias_alone, "value-bias-left"),
         ("06-from_tensorflow", names_cut_with_lstrip, "prefix-by-lstrip"),
+        ("06-BertFeedForward", AddedToItself, "itself-added"),
+        ("08-mask_heads", factor_of_head_0, "one-head-for-all"),
+        ("08-key_heads_needed", used_once_for_each, "repeated"),
+        ("08-smallest_enough", none_is_0, "zero-not-none"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

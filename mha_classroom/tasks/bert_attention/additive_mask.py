@@ -289,8 +289,8 @@ MASK = {
     ),
     "some-low-number": known(
         "You fill with a negative number that is not the lowest of the dtype.",
-        "It hides padding as long as no score is large enough to make up for it. Below the lowest "
-        "number of a dtype there is no score at all.",
+        "A score that is large enough makes up for it, and if the number is near 0, any score is. "
+        "`torch.finfo(dtype).tiny` is the smallest number above 0. Which one is the lowest of all?",
         write=_filled(lambda dtype: -1000.0),
         shows=_one_number(-1),
     ),

@@ -248,6 +248,13 @@ FEED_FORWARD = {
         section=JOINED,
         finish=lambda self, Y, X: self.norm(Y),
     ),
+    "itself-added": known(
+        "You add the result of W_2 to itself. Does X still hold what went in, where you add it?",
+        "If each step is kept under the name X, what went in is gone by then.",
+        section=JOINED,
+        drop=lambda self, Y: drop(self, Y) + Y,
+        finish=lambda self, Y, X: self.norm(Y),
+    ),
     "residual-after-norm": known(
         "You add X after the norm.",
         "BERT normalises the sum (post-norm): what leaves the module is what the norm returns.",

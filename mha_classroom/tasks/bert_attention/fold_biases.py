@@ -81,7 +81,8 @@ BIASES = {
     ),
     "nothing-moved": known(
         "You set W_v.bias to 0, and W_o.bias stays as it was.",
-        "Unlike the key's, the value's bias does reach the output. Where does it arrive?",
+        "Unlike the key's, the value's bias does reach the output. Where does it arrive? (If you "
+        "carry it there: is it still what it was, or have you set it to 0 before?)",
         moved=lambda w: torch.zeros_like(w["W_o.bias"]),
     ),
     "not-through-W_o": known(

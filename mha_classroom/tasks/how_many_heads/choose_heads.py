@@ -134,6 +134,11 @@ def _ranks_in_layers(scores):
     return scores.argsort(dim=1).argsort(dim=1)
 
 
+def _dealt(num_off, layers):
+    """How many go from each layer if they are dealt out in turn: (layers, 1)."""
+    return num_off // layers + (torch.arange(layers) < num_off % layers)[:, None].long()
+
+
 def _best_of_each_column(importance):
     return importance == importance.amax(dim=0)
 
@@ -147,7 +152,7 @@ def _places_among_the_others(importance, num_off):
 
 CHOSEN = {
     "layer-left-empty": known(
-        "You can take all heads of a layer.",
+        "Your function may take all heads of a layer.",
         "Each layer has to keep one.",
         protect=_nothing,
     ),
@@ -169,6 +174,7 @@ CHOSEN = {
             lambda X, n: _ranks_in_layers(X) >= n // len(X),
             lambda X, n: _ranks_in_layers(X) >= round(n / len(X)),
             lambda X, n: _ranks_in_layers(X) >= -(-n // len(X)),
+            lambda X, n: _ranks_in_layers(X) >= _dealt(n, len(X)),
         ),
     ),
     "most-important-off": known(

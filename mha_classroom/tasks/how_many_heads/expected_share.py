@@ -2,7 +2,7 @@
 
 import itertools
 
-from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again
 
 TASK_OF_LESSON = "A task for several heads"
@@ -131,9 +131,16 @@ SHARES = {
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
     "blind-guess": known(
-        "You let the model guess among all values, or give one value always.",
+        "You let the model guess among all values, or give one value always, perhaps only where a "
+        "head brings several.",
         "It does not know the order, but it knows which values a head brought.",
         wrong=lambda groups, num_values: 1 / num_values,
+        shows=like(
+            lambda groups, num_values: 1 / num_values,
+            lambda groups, num_values: (
+                sum(1 if size == 1 else size / num_values for size in groups) / sum(groups)
+            ),
+        ),
     ),
     "eight-values": known(
         "You count with 8 values, as in the lesson.",

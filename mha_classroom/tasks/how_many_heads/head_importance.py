@@ -106,7 +106,8 @@ NORMALISED = {
         norm=lambda X: X.norm(),
     ),
     "norm-over-layers": known(
-        "You divide by norms that are taken over the layers, one for each number of a head.",
+        "You divide by norms that are taken over the layers: one for head 0 of all of them, one "
+        "for head 1, and so on.",
         "Head 3 of one layer has nothing to do with head 3 of another. Over which axis do you "
         "stay in one layer?",
         norm=lambda X: X.norm(dim=0, keepdim=True),

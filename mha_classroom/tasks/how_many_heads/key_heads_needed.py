@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.forms import any_of, like
+from mha_classroom.checks.forms import alike, any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.how_many_heads.prune_heads import REMOVAL
 
@@ -58,6 +58,17 @@ def build_needed(
     return key_heads_needed
 
 
+def _whole_groups(kept, H, G):
+    used, counts = by_group(kept, H, G).unique(return_counts=True)
+    return used[counts == H // G]
+
+
+def _shows_whole_groups(inputs, value):
+    return isinstance(value, (tuple, list)) and alike(
+        _whole_groups(*inputs.values()), next(iter(value), None)
+    )
+
+
 NEEDED = {
     "heads-dealt-in-turn": known(
         "You deal the key heads out in turn: query head h uses key head h modulo their number.",
@@ -82,7 +93,10 @@ NEEDED = {
     "repeated": known(
         "You list a key head once for each query head that uses it.",
         "A key head is there once, and its group shares it (exercise 4.8).",
-        needed=lambda used, kv: used,
+        **any_of(
+            build_needed,
+            needed=(lambda used, kv: used, lambda used, kv: used.sort().values),
+        ),
     ),
     "place-in-the-group": known(
         "Your places say which query head of its group one is.",
@@ -106,6 +120,12 @@ ALONE = {
                 by_group(torch.arange(len(kept)), H, G),
             ),
         ),
+    ),
+    "whole-groups-only": known(
+        "A key head stays for you only if all of its query heads do.",
+        "One query head that stays still needs its keys.",
+        wrong=lambda kept, H, G: (_whole_groups(kept, H, G), by_group(kept, H, G)),
+        shows=_shows_whole_groups,
     ),
     "renumbered-too-early": known(
         "You use the places of the query heads among those that stay, where their old numbers "

@@ -84,6 +84,22 @@ MASKS = {
         "With (B, H) each example has a mask of its own.",
         spread=lambda mask, X: mask.reshape(-1, mask.shape[-1])[:1].reshape(1, -1, 1, 1),
     ),
+    "one-head-for-all": known(
+        "All heads get the factor of one: the first, or the last.",
+        "Each head has a factor of its own.",
+        **any_of(
+            build_mask,
+            spread=(
+                lambda mask, X: on_heads(mask, X)[:, :1],
+                lambda mask, X: on_heads(mask, X)[:, -1:],
+            ),
+        ),
+    ),
+    "summed": known(
+        "You add the heads up, so that their axis is gone.",
+        "Here heads stay apart: (B, H, L, d) goes in and comes out. W_o mixes them later.",
+        apply=lambda X, factors: (X * factors).sum(1),
+    ),
     "no-axes": known(
         FEW_AXES,
         "The axes of outputs are B, H, L, d. Broadcasting lines axes up from the right, so without "

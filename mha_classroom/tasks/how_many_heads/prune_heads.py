@@ -157,14 +157,18 @@ def _zeroed(attention, heads):
             attention.W_o.weight[:, width * h : width * (h + 1)] = 0
 
 
-def _one_by_one(order):
+def _one_by_one(order, **parts):
     """Heads go one after the other, though the numbers of the others change on the way."""
 
     def prune(attention, heads):
         for h in order(heads):
-            build_removal()(attention, [h])
+            build_removal(**parts)(attention, [h])
 
     return prune
+
+
+def _one_less(kept, attention):
+    return attention.num_heads - 1
 
 
 def _num_heads_first(attention, heads):
@@ -192,6 +196,7 @@ REMOVED = {
     ),
     "one-by-one": known(*SHIFTED, wrong=_one_by_one(list)),
     "one-by-one-sorted": known(*SHIFTED, wrong=_one_by_one(sorted)),
+    "one-by-one-counted": known(*SHIFTED, wrong=_one_by_one(list, count=_one_less)),
     "stale-num_heads": known(
         "num_heads is still the number of before.",
         "The layer then cuts what is left into too many heads, each too narrow. If the numbers "
@@ -199,6 +204,9 @@ REMOVED = {
         count=lambda kept, attention: attention.num_heads,
     ),
     "kept-and-removed-swapped": known(*KEPT, stay=lambda heads, count: sorted(heads)),
+    "kept-and-removed-swapped-unless-none": known(
+        *KEPT, stay=lambda heads, count: sorted(heads) or list(range(count))
+    ),
     "first-biases": known(
         "The biases have the right length, but they are the first ones instead of those of the "
         "heads that stay.",
@@ -264,7 +272,7 @@ ALONE = {
     "one-head-less": known(
         "You lower num_heads by 1, however many heads go.",
         "num_heads says how many heads are there now.",
-        count=lambda kept, attention: attention.num_heads - 1,
+        count=_one_less,
     ),
     "columns-of-W_q": known(
         "You cut columns of W_q, W_k and W_v.",

@@ -8,7 +8,8 @@ __all__ = ["run_removal"]
 def run_removal(answer, inputs):
     """Give the learner's function a layer with the case's weights; return what it is afterwards.
 
-    Where the case names heads to be removed `later`, the function is called a second time.
+    Where the case names heads to be removed `later`, the function is called a second time. If the
+    layer cannot run any more, its output is the text of the error.
     """
     attention = made(inputs)
     answer(attention, list(inputs["heads"]))
@@ -22,7 +23,11 @@ def run_removal(answer, inputs):
         "training": attention.training,
     }
     given = (inputs[name] for name in ("queries", "keys", "values"))
-    return seen | {"output": attention.double().eval()(*given).detach()}
+    try:
+        output = attention.double().eval()(*given).detach()
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        output = f"{type(error).__name__}: {error}"
+    return seen | {"output": output}
 
 
 def made(inputs):

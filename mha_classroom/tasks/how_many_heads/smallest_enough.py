@@ -74,6 +74,7 @@ def build_enough(
     reaches=lambda share, goal: share >= goal,
     counted=lambda shares, goal, least: len(shares) >= least,
     choose=min,
+    nothing=None,
 ):
     def smallest_enough(num_heads, accuracies, goal, least_runs):
         good = []
@@ -81,7 +82,7 @@ def build_enough(
             shares = accuracies[num_heads == count]
             if counted(shares, goal, least_runs) and reaches(judge(shares), goal):
                 good.append(count)
-        return choose(good) if good else None
+        return choose(good) if good else nothing
 
     return smallest_enough
 
@@ -206,6 +207,11 @@ ENOUGH = {
         "Every run has to reach the goal. In a dict with one accuracy for each number of heads, "
         "the next one replaces the one before.",
         **any_of(build_enough, judge=(lambda shares: shares[-1], lambda shares: shares[0])),
+    ),
+    "zero-not-none": known(
+        "You return 0 where no number of heads is enough.",
+        "Whoever reads that takes it for a number of heads. None says that there is none.",
+        nothing=0,
     ),
     "runs-as-neighbours": known(
         "You take only neighbouring runs together.",

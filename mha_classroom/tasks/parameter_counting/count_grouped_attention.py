@@ -110,7 +110,7 @@ GROUPED = {
         values=lambda H, G: H,
     ),
     "group-size-taken-for-number": known(
-        "You divide the number of heads by the number of KV heads, and count so many KV heads.",
+        "You divide the number of heads by the number of KV heads, and count that many KV heads.",
         "The result says how many heads share one KV head. How many KV heads there are is given.",
         keys=lambda H, G: H // G,
         values=lambda H, G: H // G,

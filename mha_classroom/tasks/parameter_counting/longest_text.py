@@ -25,6 +25,7 @@ def text_cases(draw):
             "3 texts at once, 1 byte a number",
             sizes(1_650, 258, 2, 4, 3, bytes_per_number=1, batch_size=3),
         ),
+        Case("3 texts at once", sizes(1_650, 258, 2, 4, 3, batch_size=3)),
         Case("one byte too few for a token", sizes(611, 258, 2, 4, 3)),
         Case("the parameters alone fill the card", sizes(516, 258, 2, 4, 3)),
         Case("the parameters do not fit", sizes(100, 258, 2, 4, 3)),

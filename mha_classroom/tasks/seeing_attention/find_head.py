@@ -278,7 +278,8 @@ FIND = {
     ),
     "layer-and-head-apart": known(
         "You choose the layer and the head separately, each by an average.",
-        "The best layer on average and the best number on average need not meet in a good head. "
+        "The layer that is best on average and the place that is best on average need not meet in "
+        "a good head. "
         "The largest of all scores is asked for.",
         choose=_apart,
     ),

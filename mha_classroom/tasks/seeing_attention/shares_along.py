@@ -364,8 +364,8 @@ SHARES = {
     ),
     "divided-by-length": known(
         "You divide by the length of the output, not by its square.",
-        "That gives how far a vector goes along the output, in the output's units. The share is "
-        "this, divided by how long the output is: lengths divided once more.",
+        "That gives how far a vector goes along the output. The share is that, divided by how long "
+        "the output is. So the length divides twice.",
         measure=_by(_dot, lambda brought, output: output.norm(dim=-1)),
     ),
     "not-divided": known(
