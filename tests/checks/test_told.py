@@ -844,6 +844,85 @@ def names_cut_with_lstrip(variables):
     )(variables)
 
 
+RAW_TOTALS = "by-totals-alone"
+
+
+def merged_with(weights):
+    """The largest score and the total are right; the output comes of these weights of the parts."""
+
+    def merge_parts(outputs, largest, totals):
+        new = largest.amax(0)
+        total = (totals * (largest - new.nan_to_num(neginf=0.0)).exp()).sum(0)
+        return (weights(largest, totals)[..., None] * outputs).sum(0), new, total
+
+    return merge_parts
+
+
+def attends_before_writing(query, key, value, kept_keys, kept_values, t):
+    W = kept_keys.shape[2]
+    old = slice(max(1, min(t, W)))
+    scores = (kept_keys[:, :, old] @ query[..., None])[..., 0] / math.sqrt(query.shape[-1])
+    output = (scores.softmax(-1)[:, :, None] @ kept_values[:, :, old])[:, :, 0]
+    kept_keys[:, :, t % W], kept_values[:, :, t % W] = key, value
+    return output
+
+
+def attends_to_a_copy_of_the_values(query, key, value, kept_keys, kept_values, t):
+    values = kept_values.clone()
+    return ring_hiding_by(-math.inf)(query, key, value, kept_keys, values, t)
+
+
+def writes_without_start(rounds=lambda longest: longest, done=torch.all):
+    def greedy(score_next, batch_size, longest, start, end, pad):
+        written = torch.full((batch_size, 1), start)
+        ended = torch.zeros(batch_size, dtype=torch.bool)
+        for _ in range(rounds(longest)):
+            best = torch.where(ended, pad, score_next(written).argmax(-1))
+            written = torch.cat([written, best[:, None]], 1)
+            ended |= best == end
+            if done(ended):
+                break
+        return written[:, 1:]
+
+    return greedy
+
+
+def no_sum_around_the_second(X, parts, norms):
+    X = norms[0](X + parts[0](X))
+    X = norms[1](parts[1](X))
+    return norms[2](X + parts[2](X))
+
+
+def first_sum_with_the_normed(X, parts, norms):
+    X = norms[0](X)
+    X = X + parts[0](X)
+    for part, norm in zip(parts[1:], norms[1:], strict=True):
+        X = X + part(norm(X))
+    return X
+
+
+def relu_and_all_of_the_memory(layer, Y, memory, memory_lens):
+    later = torch.ones(Y.shape[1], Y.shape[1], dtype=torch.bool).triu(1)
+    parts = (
+        lambda X: layer.self_attn(X, X, X, attn_mask=later)[0],
+        lambda X: layer.multihead_attn(X, memory, memory)[0],
+        lambda X: layer.linear2(layer.linear1(X).relu()),
+    )
+    branch = norms_then_parts if layer.norm_first else sums_then_norms
+    return branch(Y, parts, (layer.norm1, layer.norm2, layer.norm3))
+
+
+def asks_across(ask=torch.matmul, less=0, out=torch.matmul, mend=torch.nan_to_num):
+    def cross_step(y, keys, values, memory_lens, W_q, W_o):
+        B, H, S, d_k = keys.shape
+        scores = ask(y, W_q).view(B, H, 1, d_k) @ keys.mT / math.sqrt(d_k)
+        seen = torch.arange(S) < memory_lens.view(B, 1, 1, 1) - less
+        weights = mend(torch.where(seen, scores, -math.inf).softmax(-1))
+        return out((weights @ values).reshape(B, -1), W_o)
+
+    return cross_step
+
+
 class Divides(find("06-BertSelfAttention").build()):
     def forward(self, X, mask=None, need_weights=False):
         X /= 2
@@ -1090,6 +1169,36 @@ class AddedToItself(nn.Module):
         ("08-mask_heads", factor_of_head_0, "one-head-for-all"),
         ("08-key_heads_needed", used_once_for_each, "repeated"),
         ("08-smallest_enough", none_is_0, "zero-not-none"),
+        ("09-merge_parts", merged_with(lambda m, totals: totals / totals.sum(0)), RAW_TOTALS),
+        (
+            "09-merge_parts",
+            merged_with(lambda m, totals: (m + totals.log()).softmax(-1).nan_to_num()),
+            "weights-over-queries",
+        ),
+        ("09-ring_step", attends_before_writing, "own-key-only-in-the-next-step"),
+        ("09-ring_step", attends_to_a_copy_of_the_values, "value-not-kept"),
+        ("10-greedy", writes_without_start(), "start-left-off"),
+        (
+            "10-greedy",
+            writes_without_start(done=torch.any),
+            "stops-at-the-first-end + start-left-off",
+        ),
+        ("10-cross_step", asks_across(less=1), "one-key-too-few"),
+        ("10-cross_step", asks_across(out=lambda heads, W_o: heads), "output-weights-forgotten"),
+        ("10-cross_step", asks_across(ask=F.linear), "W_q-transposed"),
+        ("10-cross_step", asks_across(mend=lambda weights: weights), "nan-for-length-0"),
+        (
+            "10-three_masks",
+            masks_then(lambda e, d, c: (e[:, :1], d, c[:, :1])),
+            "one-row-for-all",
+        ),
+        ("10-decoder_layer", relu_and_all_of_the_memory, "lengths-ignored + one-activation-always"),
+        (
+            "10-decoder_layer",
+            layer_of(norms_then_parts, no_sum_around_the_second),
+            "no-sums",
+        ),
+        ("10-decoder_layer", layer_of(first_sum_with_the_normed), "normed-sum"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

@@ -52,6 +52,27 @@ def tile_cases(draw):
     ]
 
 
+def tile_stages(inputs):
+    """What answers in one pass have in common with those in two."""
+    queries, keys, values, tile = inputs.values()
+    L, S = queries.shape[-2], keys.shape[-2]
+    scores = queries @ keys.mT
+    scaled = scores * queries.shape[-1] ** -0.5
+    hidden = _hide(scaled, _not_later(torch.arange(S), _own(L, S)))
+    tiles = [part.amax(-1) for part in hidden.split(tile, -1)]
+    so_far = torch.stack(tiles).cummax(0).values
+    powers = torch.exp(hidden - so_far[-1, ..., None])
+    return {
+        "the scores of the first tile": scores[..., :tile],
+        "the scaled scores of the first tile": scaled[..., :tile],
+        "the largest score so far, after each tile": so_far,
+        "the sums over all tiles": {
+            "the total, measured against the largest score": powers.sum(-1),
+            "the output before it is divided": powers @ values,
+        },
+    }
+
+
 def _own(L, S):
     """The number of each query in the whole sequence."""
     return torch.arange(S - L, S)
@@ -440,6 +461,7 @@ TASK = Task(
     ),
     mistakes=read_again(TILES, ALONE | MISTAKES),
     build=build_tiles,
+    stages=tile_stages,
     alone=tuple(ALONE),
     forbidden=(*FORBIDDEN, "torch.nn.functional.scaled_dot_product_attention"),
     number=3,

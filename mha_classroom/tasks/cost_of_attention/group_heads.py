@@ -3,7 +3,7 @@
 import torch
 
 from mha_classroom.checks.forms import any_of
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cost_of_attention.grouped_attention import SHARED
 
 
@@ -154,6 +154,12 @@ MISTAKES = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "not-joined": known(
+        "Your result still has an axis that counts the key heads.",
+        "A layer keeps one matrix: the rows of its heads stand below each other, as in the weight "
+        "that you are given.",
+        join=unchanged,
+    ),
     "width-averaged": known(
         "You average over the rows of each head, so each head becomes one row.",
         "Heads are averaged with heads: row 0 of one with row 0 of the next. Of the axes that you "

@@ -44,6 +44,21 @@ def grouped_cases(draw):
     ]
 
 
+def grouped_stages(inputs):
+    """With the axes (G, H / G, B, L, S), so that a loop over heads or groups finds its pieces."""
+    queries, keys, values = inputs.values()
+    q = queries.unflatten(1, (keys.shape[1], -1)).permute(1, 2, 0, 3, 4)
+    k, v = (X.transpose(0, 1)[:, None] for X in (keys, values))
+    scores = q @ k.mT
+    scaled = scores * q.shape[-1] ** -0.5
+    return {
+        "the scores": scores,
+        "the scaled scores": scaled,
+        "the weights": scaled.softmax(-1),
+        "what each head brings": scaled.softmax(-1) @ v,
+    }
+
+
 def build_grouped(
     key_head=lambda h, H, G: h // (H // G),
     scale=lambda q: q.shape[-1] ** -0.5,
@@ -252,6 +267,7 @@ TASK = Task(
     ),
     mistakes=read_again(SHARED, MISTAKES | ALONE),
     build=build_grouped,
+    stages=grouped_stages,
     alone=tuple(ALONE),
     forbidden=("torch.nn.functional.scaled_dot_product_attention",),
     number=6,

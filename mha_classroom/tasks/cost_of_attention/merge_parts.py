@@ -85,6 +85,19 @@ def build_merge(
     return merge_parts
 
 
+def merge_stages(inputs):
+    outputs, largest, totals = inputs.values()
+    new = largest.amax(0)
+    by = torch.exp(largest - _base(new))
+    total = (totals * by).sum(0)
+    return {
+        "the largest scores of all parts together": new,
+        "the factors that correct the totals": by,
+        "the corrected totals of the parts": totals * by,
+        "the total of all parts together": total,
+    }
+
+
 def _tensors(value, shapes):
     return (
         isinstance(value, (tuple, list))
@@ -172,6 +185,40 @@ def _in_a_loop(old_corrected, divided):
     return merge_parts
 
 
+def _weighted(weights):
+    """The output comes of these weights of the parts; the rest is right."""
+
+    def merge_parts(outputs, largest, totals):
+        _, new, total = build_merge()(outputs, largest, totals)
+        return (weights(totals, largest, new)[..., None] * outputs).sum(0), new, total
+
+    return merge_parts
+
+
+def _seen_by_any(*answers):
+    """The `shows` of a mistake with several forms, for queries that see a key."""
+    made = [seen_by(answer) for answer in answers]
+    return lambda inputs, value: any(shows(inputs, value) for shows in made)
+
+
+def _finite_without_keys(outputs, largest, totals):
+    output, new, total = build_merge()(outputs, largest, totals)
+    return output, _base(new), torch.where(total == 0, 1.0, total)
+
+
+def _others_without_keys(inputs, value):
+    """Numbers stand everywhere, and they are right for queries that see a key."""
+    return seen_by(build_merge())(inputs, value) and not any(X.isnan().any() for X in value)
+
+
+def _per_query(totals):
+    return totals / totals.sum(-1, keepdim=True)
+
+
+def _over_queries(totals, largest, new):
+    return torch.softmax(largest + totals.log(), -1).nan_to_num()
+
+
 MISTAKES = {
     "plain-average": known(
         "You average the outputs, each part counting the same.",
@@ -186,6 +233,10 @@ MISTAKES = {
         "compared, all have to be measured against the same score.",
         section=ONE_PASS,
         factors=lambda largest, new: torch.ones_like(largest),
+        shows=_seen_by_any(
+            build_merge(factors=lambda largest, new: torch.ones_like(largest)),
+            _weighted(lambda totals, *_: totals / totals.sum(0)),
+        ),
     ),
     "by-factors-alone": known(
         "The outputs are weighted by exp(largest − new largest), without their totals.",
@@ -292,6 +343,24 @@ ALONE = {
         weigh=lambda outputs, totals, factors: outputs * (factors / factors.sum(0))[..., None],
         divide=lambda outputs, summed, total: summed,
     ),
+    "weights-over-queries": known(
+        "Your weights sum to 1 over the queries, not over the parts.",
+        "Each query shares itself out among the parts, and queries have nothing to do with each "
+        "other. Which axis counts the parts?",
+        wrong=_weighted(_over_queries),
+        shows=_seen_by_any(
+            _weighted(_over_queries),
+            _weighted(lambda t, m, new: _per_query(t * torch.exp(m - _base(new)))),
+            _weighted(lambda t, m, new: _per_query(t)),
+            _weighted(lambda t, m, new: m.softmax(-1).nan_to_num()),
+        ),
+    ),
+    "another-three-without-keys": known(
+        "All is right but for a query that sees no key in any part.",
+        "The task says which three numbers belong to it: those of a part in which it sees no key.",
+        wrong=_finite_without_keys,
+        shows=_others_without_keys,
+    ),
     "results-in-another-order": known(
         "You return the three in another order.",
         "The task asks for the output, then the largest score, then the total.",
@@ -313,6 +382,7 @@ TASK = Task(
     returns=("the output", "the largest score", "the total"),
     mistakes=read_again(TILES, ALONE | MISTAKES),
     build=build_merge,
+    stages=merge_stages,
     alone=tuple(ALONE),
     number=2,
 )

@@ -262,6 +262,16 @@ MISTAKES = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "numbers-for-bytes": known(
+        "You return how many numbers are moved.",
+        "The task asks for bytes, and a number takes bytes_per_number of them.",
+        wrong=_changed(lambda right, b, *sizes: right // b),
+        shows=like(
+            _changed(lambda right, b, *sizes: right // b),
+            _changed(lambda right, b, *sizes: right / b),
+            run=by_name,
+        ),
+    ),
     "one-width-for-both": known(
         "You take one width for keys and values.",
         "A key is as wide as a query, d_k, and an output as wide as a value, d_v. They may differ.",

@@ -34,7 +34,7 @@ def ring_cases(draw):
         return low
 
     return [
-        case("1 head, a window of 3, token 1", 1, 1, 3, 2, 1, 1),
+        case("1 head, a window of 3, token 2", 1, 1, 3, 2, 1, 2),
         case("a window of 5, token 3", 2, 3, 5, 7, 2, 3),
         case("the first token of a text", 2, 2, 4, 3, 5, 0),
         case("the token that fills the last slot", 2, 3, 4, 5, 7, 3),
@@ -44,6 +44,26 @@ def ring_cases(draw):
         far_below_zero("scores far below 0, token 1", 2, 3, 5, 3, 2, 1),
         far_below_zero("scores far below 0, token 9", 2, 3, 4, 3, 2, 9),
     ]
+
+
+def ring_stages(inputs):
+    """Scores and weights only where every slot counts: else some answers have some for each slot
+    and hide them, others have them for the first slots alone."""
+    query, key, value, kept_keys, kept_values, t = inputs.values()
+    W = kept_keys.shape[2]
+    keys, values = kept_keys.clone(), kept_values.clone()
+    keys[:, :, t % W], values[:, :, t % W] = key, value
+    kept = {"the keys with the new one": keys, "the values with the new one": values}
+    if t < W - 1:
+        return {"what is kept": kept}
+    scores = (query[:, :, None] @ keys.mT)[:, :, 0]
+    scaled = scores * query.shape[-1] ** -0.5
+    return {
+        "what is kept": kept,
+        "the scores of the tokens in the window": scores,
+        "the scaled scores of the tokens in the window": scaled,
+        "the weights of the tokens in the window": scaled.softmax(-1),
+    }
 
 
 def _write(kept, new, place):
@@ -176,6 +196,19 @@ def _first_others(inputs):
     return inputs["t"] > 0
 
 
+def _value_missing(inputs, value):
+    """The key stands in its slot, no value has changed; the output is right or that of the old
+    value."""
+    output, keys, values = value
+    want = inputs["kept_keys"].clone()
+    _write(want, inputs["key"], inputs["t"] % want.shape[2])
+    return (
+        torch.equal(keys, want)
+        and torch.equal(values, inputs["kept_values"])
+        and _output_of([build_ring(), build_ring(store_value=False)], inputs, output)
+    )
+
+
 def _moved_by(step):
     """The new token is in another slot, and all else as before."""
 
@@ -200,11 +233,17 @@ MISTAKES = {
         shows=_gives(build_ring(seen=lambda t, W: torch.arange(W) < t), where=_first_others),
     ),
     "own-key-only-in-the-next-step": known(
-        "You attend first and write afterwards: the token does not see itself, but one that "
-        "should be gone.",
-        "A token attends to itself, and the window has W tokens with it.",
+        "You attend first and write afterwards: the token does not see itself, but the one in its "
+        "slot, or only those before it.",
+        "A token attends to itself, and the window has W tokens with it. Before the attention it "
+        "has to be in the cache.",
         section=MASK,
         before=True,
+        shows=_gives(
+            build_ring(before=True),
+            build_ring(before=True, seen=lambda t, W: torch.arange(W) < t),
+            where=_first_others,
+        ),
     ),
     "last-slots-seen": known(
         "You attend to the last slots of the cache.",
@@ -277,9 +316,15 @@ ALONE = {
     ),
     "value-not-kept": known(
         "The key is kept, the value is not.",
-        "Weights that belong to the new key meet the value of another token.",
+        "Whoever calls you for the next token finds the value of another token in this slot.",
         section=CACHE,
         store_value=False,
+        shows=_value_missing,
+    ),
+    "behind-the-end": known(
+        "You write token t into slot t, also where the window has no such slot.",
+        "There are W slots, from 0 to W − 1. Token W goes where the oldest token is.",
+        place=lambda t, W: t,
     ),
     "scaled-by-something-else": known(
         "The scores are divided by something else than √d_k, or multiplied by it.",
@@ -321,6 +366,7 @@ TASK = Task(
     changes=("kept_keys", "kept_values"),
     mistakes=read_again(WINDOW, MISTAKES | ALONE),
     build=build_ring,
+    stages=ring_stages,
     alone=tuple(ALONE),
     number=5,
 )

@@ -85,15 +85,21 @@ def build_cross(
     values=lambda keys, values: values,
     merge=lambda heads: heads.reshape(len(heads), -1),
     after=lambda weights, lens: weights,
+    ask=torch.matmul,
+    out=torch.matmul,
+    mend=torch.nan_to_num,
 ):
+    """ask, out: what is made of y and W_q, and of the joined heads and W_o. mend: of the weights,
+    what is made of NaN."""
+
     def cross_step(y, keys, values_, memory_lens, W_q, W_o):
         _, H, S, d_k = keys.shape
-        queries = split(y @ W_q, H, d_k)
+        queries = split(ask(y, W_q), H, d_k)
         scores = queries @ keys.mT * scale(H, d_k, values_.shape[-1], S)
         seen = keep(torch.arange(S), lens(memory_lens)[:, None, None, None])
-        weights = scores.masked_fill(~seen, fill).softmax(axis).nan_to_num()
+        weights = mend(scores.masked_fill(~seen, fill).softmax(axis))
         weights = after(weights, memory_lens)
-        return merge(weights @ values(keys, values_)) @ W_o
+        return out(merge(weights @ values(keys, values_)), W_o)
 
     return cross_step
 
@@ -160,6 +166,30 @@ CROSS = {
         section=MASKS,
         keep=torch.le,
     ),
+    "one-key-too-few": known(
+        "The last real key of each source is hidden.",
+        "Keys count from 0, so a length of 3 allows the keys 0, 1 and 2.",
+        section=MASKS,
+        keep=lambda places, lens: places < lens - 1,
+    ),
+    "output-weights-forgotten": known(
+        "You return the joined heads: W_o has no effect.",
+        "What the heads bring only stands side by side, H · d_v numbers. The output is made of all "
+        "of it, and has another width.",
+        out=lambda heads, W_o: heads,
+    ),
+    "W_q-transposed": known(
+        "You multiply by W_q.T, or use W_q as nn.Linear keeps its weight.",
+        "nn.Linear keeps (out, in), and W_q is (d_model, H · d_k). A square matrix gives numbers "
+        "either way.",
+        ask=lambda y, W_q: y @ W_q.T,
+    ),
+    "W_o-transposed": known(
+        "You multiply by W_o.T, or use W_o as nn.Linear keeps its weight.",
+        "nn.Linear keeps (out, in), and W_o is (H · d_v, d_out). A square matrix gives numbers "
+        "either way.",
+        out=lambda heads, W_o: heads @ W_o.T,
+    ),
     "scores-0": known(
         "You set the scores of padding to 0.",
         "exp(0) is 1, so padding still gets a share.",
@@ -179,6 +209,13 @@ CROSS = {
         "have to bring zeros.",
         section=MASKS,
         **any_of(build_cross, fill=(-1e9, -1e6, -1e5, -3e38)),
+    ),
+    "nan-for-length-0": known(
+        "A source of length 0 makes NaN.",
+        "Every score is −inf there, and a softmax of them divides 0 by 0. The task says what such "
+        "a source brings.",
+        section=MASKS,
+        mend=unchanged,
     ),
     "scores-for-weights": known(
         "You average with the scores themselves: there is no softmax.",
@@ -236,8 +273,8 @@ ALONE = {
     ),
     "scaled-by-something-else": known(
         "The scores are divided by something else than the root of d_k, or multiplied by it.",
-        "A score is the product of one head's query and key. How long are those? Its spread is the "
-        "root of that.",
+        "A score is the product of one head's query and key, a sum of as many terms as each of "
+        "them has numbers. The root of how many these are is the spread of the scores.",
         scale=lambda H, d_k, d_v, S: 1 / d_k,
         shows=lambda inputs, value: like(*_other_scales(inputs))(inputs, value),
     ),

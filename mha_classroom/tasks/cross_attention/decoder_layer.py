@@ -72,6 +72,44 @@ def layer_cases(draw):
     ]
 
 
+def layer_stages(inputs):
+    return run_decoder_layer(_stages_of, inputs)
+
+
+def _stages_of(layer, Y, memory, memory_lens):
+    """In the order in which they are made: that of norm_first."""
+    later = torch.ones(Y.shape[1], Y.shape[1], dtype=torch.bool).triu(1)
+    padding = torch.arange(memory.shape[1]) >= memory_lens[:, None]
+    stages = {}
+
+    def noted(name, X):
+        stages[name] = X
+        return X
+
+    def looks_back(X):
+        return layer.self_attn(X, X, X, attn_mask=later)[0]
+
+    def reads(X):
+        return layer.multihead_attn(X, memory, memory, key_padding_mask=padding)[0]
+
+    def thinks(X):
+        inner = noted("the first linear layer", layer.linear1(X))
+        inner = noted("the activation of the feed-forward network", layer.activation(inner))
+        return layer.linear2(inner)
+
+    parts = (
+        ("self-attention", looks_back, layer.norm1),
+        ("cross-attention", reads, layer.norm2),
+        ("feed-forward network", thinks, layer.norm3),
+    )
+    for of, part, norm in parts:
+        asks = noted(f"the norm before the {of}", norm(Y)) if layer.norm_first else Y
+        found = noted(f"what the {of} brings", part(asks))
+        Y = noted(f"the sum around the {of}", Y + found)
+        Y = Y if layer.norm_first else noted(f"the norm behind the {of}", norm(Y))
+    return stages
+
+
 def _block(kept, Y, part, norm, norm_first):
     return kept + part(norm(Y)) if norm_first else norm(kept + part(Y))
 
@@ -93,6 +131,7 @@ def build_layer(
     order=(0, 1, 2),
     ready=lambda layer, memory: memory,
     sums=None,
+    sums_where=(False, True),
     block=_block,
     asks_with=lambda X, written: X,
     across=lambda L, S: None,
@@ -100,11 +139,12 @@ def build_layer(
     keeps=lambda Y, written: Y,
     skip=(),
 ):
-    """own: what the self-attention asks. sums: which of the three parts have one.
+    """own: what the self-attention asks. sums: which of the three parts have one, if norm_first is
+    one of sums_where; else all have.
 
     asks_with: what the cross-attention asks with, of the layer's input too. across: what it hides
     beside padding. own_padding: what the self-attention gets for its padding. keeps: what a part is
-    added to. skip: parts without a norm.
+    added to. skip: parts without a norm. block: one for all parts, or a tuple of three.
     """
 
     def decoder_layer(layer, Y, memory, memory_lens):
@@ -129,8 +169,9 @@ def build_layer(
         parts = (looks_back, reads, lambda X: think(layer, X))
         for i in order:
             norm = unchanged if i in skip else getattr(layer, norms[i])
-            kept = (sums is None or i in sums) * keeps(Y, written)
-            Y = block(kept, Y, parts[i], norm, first(layer))
+            adds = sums is None or i in sums or layer.norm_first not in sums_where
+            form = block[i] if isinstance(block, tuple) else block
+            Y = form(adds * keeps(Y, written), Y, parts[i], norm, first(layer))
         return Y
 
     return decoder_layer
@@ -167,6 +208,12 @@ def _any_of(*choices):
 
 # The numbers of the norms that are taken, where they are not 1, 2 and 3.
 NORMS = ((2, 1, 3), (1, 3, 2), (3, 2, 1), (1, 1, 1), (1, 2, 2), (1, 1, 2), (1, 1, 3), (1, 2, 1))
+
+# A block for each part, of which one or more add to what has been normalised.
+NORMED_SUMS = [
+    _normed_sum,
+    *(tuple(_normed_sum if i == part else _block for i in range(3)) for part in range(3)),
+]
 
 
 LAYER = {
@@ -206,6 +253,14 @@ LAYER = {
         "There is no activation between the two linear layers.",
         "Two linear layers in a row are one linear layer.",
         think=lambda layer, X: layer.linear2(layer.linear1(X)),
+    ),
+    "one-activation-always": known(
+        "You always take ReLU, or always GELU.",
+        "The layer brings its own function: layer.activation.",
+        **_any_of(
+            {"think": lambda layer, X: layer.linear2(torch.relu(layer.linear1(X)))},
+            {"think": lambda layer, X: layer.linear2(F.gelu(layer.linear1(X)))},
+        ),
     ),
 }
 
@@ -261,9 +316,9 @@ ALONE = {
         first=lambda layer: not layer.norm_first,
     ),
     "normed-sum": known(
-        "With norm_first you add each part to what has been normalised.",
+        "With norm_first you add what a part brings to what has been normalised.",
         "The norm stands on the way into the part. The way past it has no norm.",
-        block=_normed_sum,
+        **_any_of(*({"block": blocks} for blocks in NORMED_SUMS)),
     ),
     "norm-of-the-part": known(
         "You normalise what a part returns, and then add it.",
@@ -366,18 +421,16 @@ ALONE = {
             },
         ),
     ),
-    "one-activation-always": known(
-        "You always take ReLU, or always GELU.",
-        "The layer brings its own function: layer.activation.",
-        **_any_of(
-            {"think": lambda layer, X: layer.linear2(torch.relu(layer.linear1(X)))},
-            {"think": lambda layer, X: layer.linear2(F.gelu(layer.linear1(X)))},
-        ),
-    ),
     "no-sums": known(
-        "Not all of the three parts have a sum around them.",
+        "Not all of the three parts have a sum around them, with norm_first, without it, or both.",
         "Each of them is added to what comes in. Else what was written so far is lost there.",
-        **_any_of({"sums": ()}, {"sums": (0, 2)}, {"sums": (1, 2)}, {"sums": (0, 1)}),
+        **_any_of(
+            *(
+                {"sums": sums, "sums_where": where}
+                for where in ((False, True), (False,), (True,))
+                for sums in ((), (0, 2), (1, 2), (0, 1))
+            )
+        ),
     ),
 }
 
@@ -389,6 +442,7 @@ TASK = Task(
     returns=("the output",),
     mistakes=read_again(MASKS, LAYER | ALONE),
     build=build_layer,
+    stages=layer_stages,
     alone=tuple(ALONE),
     forbidden=("torch.nn.modules.transformer.TransformerDecoderLayer",),
     number=4,

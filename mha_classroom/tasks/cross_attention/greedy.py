@@ -64,11 +64,12 @@ def build_greedy(
     asked=lambda score_next, written, start: score_next(written),
     looked_at=lambda ended, now: ended,
     ends=lambda best, end, pad: best == end,
+    give=unchanged,
 ):
     """late: a row counts as ended one step too early, so that its END becomes padding.
 
     asked: the scores. looked_at: what says whether the loop is done, of the rows that have ended
-    and those that do so now.
+    and those that do so now. give: what is returned of all that is written.
     """
 
     def greedy(score_next, batch_size, longest, start, end, pad):
@@ -84,7 +85,7 @@ def build_greedy(
             ended = remember(ended, now)
             if done(looked_at(ended, now)):
                 break
-        return written
+        return give(written)
 
     return greedy
 
@@ -159,6 +160,11 @@ GREEDY = {
         "You go on to the limit although all rows have ended.",
         "When every row has its END, nothing but padding would follow. Stop there.",
         done=lambda ended: False,
+    ),
+    "start-left-off": known(
+        "START is missing in front.",
+        "The result begins with it, in each row.",
+        give=lambda written: written[:, 1:],
     ),
     "special-tokens-forbidden": known(
         "You do not let the model write padding, or START.",

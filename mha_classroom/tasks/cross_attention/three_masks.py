@@ -118,6 +118,17 @@ def _tokens(numbers, pad):
     return numbers != pad
 
 
+def _single_row(which):
+    """These masks have one row, which has an axis or has none."""
+    return [
+        lambda masks, *_, row=row: [m[:, row] if i in which else m for i, m in enumerate(masks)]
+        for row in (slice(1), 0)
+    ]
+
+
+SINGLE_ROWS = [last for which in ((0, 2), (0,), (2,)) for last in _single_row(which)]
+
+
 def _in_one_or_both(seen):
     """The parts of an answer that looks so at source and target, and whether one looks so at
     either."""
@@ -204,6 +215,12 @@ THREE = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "one-row-for-all": known(
+        "A mask has a single row for all queries.",
+        "It would be broadcast and hide the right keys. But the task asks for a row for each "
+        "query: (B, S, S), (B, L, L) and (B, L, S).",
+        **any_of(build_masks, last=SINGLE_ROWS),
+    ),
     "mask-inverted": known(
         "Your masks are True where nobody may look.",
         "In this course True means: may attend. PyTorch's modules mean the opposite.",
