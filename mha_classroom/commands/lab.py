@@ -7,6 +7,7 @@ settings, and a mark on the tabs of exercises.
 from __future__ import annotations
 
 import os
+import re
 import sysconfig
 from contextlib import suppress
 from importlib.util import find_spec
@@ -19,6 +20,7 @@ from mha_course.embedded import command
 __all__ = ["environment", "running", "serve", "trust"]
 
 START = "notebooks/00_start_here.ipynb"
+CODESPACE = ("CODESPACE_NAME", "GITHUB_CODESPACES_PORT_FORWARDING_DOMAIN")
 SETTINGS = Path(__file__).parent / "jupyterlab"
 
 
@@ -79,6 +81,11 @@ def _options():
     # A kernel warns of traffic that is not encrypted, so it is, where this Jupyter knows how to.
     if KernelManager.class_traits().get("transport_encryption") and zmq.has("curve"):
         options.append("--KernelManager.transport_encryption=auto")
+    # In a GitHub codespace the browser asks from a forwarded address, and is not the server's.
+    name, domain = map(os.environ.get, CODESPACE)
+    if name and domain:
+        origin = rf"https://{re.escape(name)}-\d+\.{re.escape(domain)}$"
+        options += ["--no-browser", f"--ServerApp.allow_origin_pat={origin}"]
     # Containers run as root; the server still listens on this machine only and asks for its token.
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")
