@@ -44,7 +44,9 @@ def main():
     except ModuleNotFoundError:
         return "The picture of a check needs playwright: .venv/bin/pip install playwright"
     if chromium is None:
-        return "The picture of a check needs Chromium; on Debian and Ubuntu: apt-get install chromium"
+        return (
+            "The picture of a check needs Chromium; on Debian and Ubuntu: apt-get install chromium"
+        )
     notebook = checked()
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
