@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sysconfig
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -108,8 +108,9 @@ def trust(root):
     with suppress(OSError):  # no place to keep signatures: the drawings come with the first run
         Path(jupyter_data_dir()).mkdir(parents=True, exist_ok=True)
         notary = NotebookNotary()
-        for stem in stems(root, copies.FOLDERS):
-            for path in (root / folder / f"{stem}.ipynb" for folder in copies.FOLDERS):
-                if path.is_file():
-                    text = copies.as_opened(path.read_bytes()).decode("utf-8")
-                    notary.sign(nbformat.reads(text, as_version=4))
+        with closing(notary.store):
+            for stem in stems(root, copies.FOLDERS):
+                for path in (root / folder / f"{stem}.ipynb" for folder in copies.FOLDERS):
+                    if path.is_file():
+                        text = copies.as_opened(path.read_bytes()).decode("utf-8")
+                        notary.sign(nbformat.reads(text, as_version=4))
