@@ -9,7 +9,7 @@ PYTEST := $(PY) -m pytest
 # wait: three workers keep two cores busy. A cell may train for seconds, on a busy machine for minutes.
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=240 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help lab test run edit save exercises lint bench study prove site doctor
+.PHONY: help lab test run edit save exercises lint bench study prove pictures site doctor
 
 help: ## list these targets
 	@echo 'Read the course with `make lab`. All targets:'
@@ -59,6 +59,9 @@ study: $(VENV)/.ready-dev ## train all runs of lesson 08's study anew, which tak
 
 prove: $(VENV)/.ready-dev ## run the long proofs, which are not part of `make test`
 	$(PYTEST) tests -m prove $(TEST_ARGS)
+
+pictures: $(VENV)/.ready-dev ## make the pictures of the README anew
+	$(PY) docs/pictures/make.py
 
 site: $(VENV)/.ready-dev ## make the site of the lessons in build/site
 	$(COURSE) site

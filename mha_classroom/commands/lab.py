@@ -7,8 +7,9 @@ settings, and a mark on the tabs of exercises.
 from __future__ import annotations
 
 import os
+import re
 import sysconfig
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from mha_course.embedded import command
 __all__ = ["environment", "running", "serve", "trust"]
 
 START = "notebooks/00_start_here.ipynb"
+CODESPACE = ("CODESPACE_NAME", "GITHUB_CODESPACES_PORT_FORWARDING_DOMAIN")
 SETTINGS = Path(__file__).parent / "jupyterlab"
 
 
@@ -79,6 +81,11 @@ def _options():
     # A kernel warns of traffic that is not encrypted, so it is, where this Jupyter knows how to.
     if KernelManager.class_traits().get("transport_encryption") and zmq.has("curve"):
         options.append("--KernelManager.transport_encryption=auto")
+    # In a GitHub codespace the browser asks from a forwarded address, and is not the server's.
+    name, domain = map(os.environ.get, CODESPACE)
+    if name and domain:
+        origin = rf"https://{re.escape(name)}-\d+\.{re.escape(domain)}$"
+        options += ["--no-browser", f"--ServerApp.allow_origin_pat={origin}"]
     # Containers run as root; the server still listens on this machine only and asks for its token.
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")
@@ -101,8 +108,9 @@ def trust(root):
     with suppress(OSError):  # no place to keep signatures: the drawings come with the first run
         Path(jupyter_data_dir()).mkdir(parents=True, exist_ok=True)
         notary = NotebookNotary()
-        for stem in stems(root, copies.FOLDERS):
-            for path in (root / folder / f"{stem}.ipynb" for folder in copies.FOLDERS):
-                if path.is_file():
-                    text = copies.as_opened(path.read_bytes()).decode("utf-8")
-                    notary.sign(nbformat.reads(text, as_version=4))
+        with closing(notary.store):
+            for stem in stems(root, copies.FOLDERS):
+                for path in (root / folder / f"{stem}.ipynb" for folder in copies.FOLDERS):
+                    if path.is_file():
+                        text = copies.as_opened(path.read_bytes()).decode("utf-8")
+                        notary.sign(nbformat.reads(text, as_version=4))

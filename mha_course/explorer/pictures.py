@@ -9,7 +9,7 @@ import unicodedata
 
 from mha_course import plots
 from mha_course.explorer.heads import describe_head
-from mha_course.style import COLOURS
+from mha_course.style import COLOURS, ink
 
 __all__ = ["DRAWN", "head_picture", "head_svg", "image_tag"]
 
@@ -39,10 +39,11 @@ def head_picture(found, layer, head, start=0):
         return _png(figure)
 
 
-def head_svg(found, layer, head, start=0):
+def head_svg(found, layer, head, start=0, ground="#ffffff"):
     """The heat map of one head as the text of an SVG, lettered in the fonts of whoever looks.
 
-    Shapes: found an AttentionMap; DRAWN tokens at most, from token `start` on.
+    Shapes: found an AttentionMap; DRAWN tokens at most, from token `start` on; `ground` the colour
+        of the sheet, "#rrggbb".
     Raises: IndexError if there is no such layer or head.
     Lesson: notebooks/07_seeing_attention.ipynb.
     """
@@ -53,7 +54,7 @@ def head_svg(found, layer, head, start=0):
     side = label + CELL * len(tokens)
     parts = [
         f'<svg xmlns="{SVG}" width="{side}" height="{side}" font-family="sans-serif" '
-        f'font-size="12"><rect width="100%" height="100%" fill="white"/>'
+        f'font-size="12" fill="{ink(ground)}"><rect width="100%" height="100%" fill="{ground}"/>'
     ]
     for i, token in enumerate(html.escape(NOT_IN_XML.sub("�", token)) for token in tokens):
         middle = label + CELL * i + CELL // 2

@@ -1,5 +1,6 @@
 """The files that set the course up say the same thing, and nothing about one machine."""
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +25,8 @@ EXTRAS = {
 DEV = EXTRAS["dev"]
 CONDA_NAMES = {"pytorch": "torch", "matplotlib-base": "matplotlib"}
 FILES = (
-    "Makefile .ci/run .gitattributes .github/workflows/ci.yml .github/workflows/site.yml "
+    ".ci/run .devcontainer/devcontainer.json .gitattributes .github/workflows/ci.yml "
+    ".github/workflows/site.yml Makefile "
     ".pre-commit-config.yaml conftest.py constraints.txt environment.yml postBuild pyproject.toml"
 ).split()
 HAS_MAKE = shutil.which("make") is not None
@@ -58,10 +61,13 @@ def test_conda_gets_the_same_packages_in_the_same_ranges():
     from_pip = next(entry["pip"] for entry in entries if isinstance(entry, dict))
     conda = {}
     for entry in entries:
-        if isinstance(entry, str):
+        if isinstance(entry, str) and not entry.startswith("python="):
             requirement = Requirement(entry)
             conda[CONDA_NAMES.get(requirement.name, requirement.name)] = requirement.specifier
-    assert conda.pop("python") == PROJECT["requires-python"]
+    # Binder looks for one Python, and takes an older one where it finds a range.
+    python = next(entry for entry in entries if str(entry).startswith("python"))
+    version = re.fullmatch(r"python=(3\.\d+)", python)[1]
+    assert SpecifierSet(PROJECT["requires-python"]).contains(version)
     conda.pop("pip")
     assert "-e ." in from_pip
     for text in set(from_pip) - {"-e ."}:
@@ -95,7 +101,9 @@ def makefile():
 
 def test_make_lists_all_targets():
     targets = {line.split(":")[0] for line in makefile() if re.match(r"[a-z]+:( |$)", line)}
-    wanted = "help lab test run edit save exercises lint bench study prove site doctor".split()
+    wanted = (
+        "help lab test run edit save exercises lint bench study prove pictures site doctor".split()
+    )
     assert targets == set(wanted)
     phony = " ".join(line for line in makefile() if line.startswith(".PHONY:"))
     assert targets <= set(phony.split())
@@ -182,6 +190,8 @@ def test_the_model_comes_with_every_way_of_setting_up():
     assert "&& $(COURSE) setup-model && " in install
     assert (ROOT / "postBuild").read_text("utf-8").splitlines()[-1] == "mha-course setup-model"
     assert os.access(ROOT / "postBuild", os.X_OK) or os.name == "nt"
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text("utf-8"))
+    assert container["postCreateCommand"] == "make .venv/.ready"
     # With a folder binder/, Binder would take no notice of the files at the top.
     assert not (ROOT / "binder").exists() and not (ROOT / ".binder").exists()
 
