@@ -8,7 +8,6 @@ from mha_classroom.tasks.reading_published_code.runs import SUSPECTS
 from mha_course.implementations import WRONG
 
 
-
 def by_class(Attention):
     return not any(issubclass(Attention, wrong) for wrong in WRONG.values())
 

@@ -26,7 +26,7 @@ NAMES = {
 }
 KEYS = ("canvas", "number", "login", "email", "participant")  # one student's alone
 NO_STUDENT = re.compile(r"\s*points possible", re.I)  # a row of Canvas's about assignments
-AGAIN = re.compile(r" ~[0-9a-f]{8}$")  # of a second folder of the same name
+AGAIN = re.compile(r"( ~[0-9a-f]{8})+$")  # of a second folder of the same name
 BETWEEN = re.compile(r"[\s_()\[\],;]+")
 
 
