@@ -167,12 +167,16 @@ class Grading:
             cell = guilty.get("answer") or guilty.get("task") or guilty.get("added")
             if not run.why:
                 break
+            if cell is None and failures and "own" in guilty:
+                cell = self._above(guilty, assembled)
             if run.why == "start" or cell is None or cell in self.left_out:
                 failures += 1  # the machine's fault, which may pass
                 if failures > 1:
                     self.fault = f"the grading itself stopped: {run.why} {run.text}"[:300]
                     self.human.append(self.fault)
                     break
+            elif "own" in guilty and cell in self.records:  # what it answers stays as it is
+                self._leave_out(cell, assembled)
             else:
                 self.ended[cell] = run.why
                 self.by_check |= {guilty["task"]} if "task" in guilty else set()
@@ -210,6 +214,18 @@ class Grading:
                 return work(*given)
         except OutOfTime:
             return None
+
+    def _above(self, role, assembled):
+        """The student's last cell above one of the exercise, None if there is none: it has left
+        something behind, since the solution gets by that place."""
+        roles = [cell.metadata["mha_course"] for cell in assembled.notebook.cells]
+        found = None
+        for above in roles[: roles.index(role)]:
+            found = above.get("answer") or above.get("added") or found
+        if found:
+            what = "the kernel ended in a cell of the exercise, and runs without what stands above"
+            self.human.append(f"{found}: {what}")
+        return found
 
     def _leave_out(self, cell, assembled):
         """Leave a cell out of further runs; others of the student's own if many end the kernel."""
