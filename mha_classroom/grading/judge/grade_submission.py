@@ -11,6 +11,7 @@ from mha_classroom.checks.praise import PRAISE
 from mha_classroom.checks.time_limit import OutOfTime, time_limit
 from mha_classroom.grading.fit.assembly import assemble
 from mha_classroom.grading.fit.cell_sources import defined
+from mha_classroom.grading.fit.odd_names import odd_names
 from mha_classroom.grading.fit.own_text import own_text
 from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
 from mha_classroom.grading.judge.judge_answer import forbidden_name, hidden, judge, needs_stages
@@ -120,6 +121,9 @@ class Grading:
         self.plans = {name: self._plan(name) for name in assignment.tasks}
         first = self._assemble(self.plans)
         self.status, self.notes, self.human = first.status, first.notes, list(first.human)
+        odd = odd_names(_own_sources(first))
+        if odd:
+            self.human.insert(0, f"the code names {', '.join(odd)}, which no answer needs")
         self.answers = first.answers
         self.records = {}  # of what was probed
         self.ended = {}  # why the kernel ended, by the task whose cell ended it
@@ -447,6 +451,13 @@ class Grading:
                     whole = whole.with_stages(records)
                     feedback = self._in_time(judge, task, whole, self._seed(name))
                     self.feedback[name] = feedback or self.feedback[name]
+
+
+def _own_sources(assembled):
+    """The sources of what the student has written, of answers and other cells."""
+    for cell in assembled.notebook.cells:
+        if {"answer", "added"} & set(cell.metadata["mha_course"]):
+            yield cell.source
 
 
 def task_result(assignment, name, verdict, feedback, carried=()):
