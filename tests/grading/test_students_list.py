@@ -157,6 +157,16 @@ def test_the_penalty_is_taken_off_and_large_marks_are_told(tmp_path):
     assert told["Before you import"] == [f"Moodle refuses marks above 100: {FOUR}, total"]
 
 
+def test_a_lesson_that_one_has_handed_in_early_is_told(tmp_path):
+    text = "name,id\nAnn,1\nBob,2\nEve,3\n"
+    three = [good(name) for name in ("Ann", "Bob", "Eve")]
+    _, moodle, told = listed(tmp_path, *three, result("Eve", FIVE), text=text)
+    assert [row[5] for row in moodle[1:3]] == ["0", "0"]
+    [line] = told["Before you import"]
+    assert line.startswith(f"{FIVE}: handed in by 1 of 3 students, and 0 points for everyone else")
+    assert not listed(tmp_path, *three, text=text)[2]["Before you import"]
+
+
 def test_no_name_is_a_formula_and_ids_stay_as_they_are(tmp_path):
     text = 'name,id,username\n"=cmd|x",7,UNI\\ann\n'
     canvas, moodle, _ = listed(tmp_path, text=text)
