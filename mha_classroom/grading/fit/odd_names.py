@@ -9,13 +9,14 @@ from mha_classroom.grading.fit.cell_sources import parsed
 
 __all__ = ["odd_names"]
 
-MODULES = {"mha_classroom", "ctypes", "importlib", "threading", "_thread", "concurrent"}
+MODULES = {"mha_classroom", "ctypes", "threading", "_thread", "concurrent"}
 BUILTINS = {"exec", "eval", "__import__"}  # as methods they are others: model.eval()
 INSIDES = {
     # of Python
     *("_getframe", "_current_frames", "currentframe", "f_back", "f_locals", "f_globals"),
     *("tb_frame", "gi_frame", "settrace", "setprofile", "addaudithook", "__code__", "__closure__"),
     *("cell_contents", "__globals__", "__builtins__"),
+    *("reload", "exec_module", "getsource"),
     *("get_objects", "get_referrers", "get_referents"),
     # of torch, which its watch over calls rests on
     *("_C", "_python_dispatch", "DisableTorchFunction", "_get_current_function_mode_stack"),
