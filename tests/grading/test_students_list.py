@@ -100,6 +100,14 @@ def test_what_is_not_sure_is_not_matched(tmp_path):
     assert none["Ann"] == none["明"] == none["4"] == "no row has this name or id"
 
 
+def test_a_short_number_in_a_name_is_nobodys_id(tmp_path):
+    students = students_of(tmp_path, "name,id\nAnn,1\nBob,2\nEve,u1003\n")
+    numbers = {name: ("", "") for name in ("Mallory (1)", "Team 2", "2", "Eva (u1003)")}
+    found, none = match_students(students, numbers)
+    assert {name: row.name for name, row in found.items()} == {"2": "Bob", "Eva (u1003)": "Eve"}
+    assert none["Mallory (1)"] == none["Team 2"] == "no row has this name or id"
+
+
 def listed(tmp_path, *results, text=CANVAS, points=POINTS):
     students = students_of(tmp_path, text)
     numbers = {one.student: ("", "") for one in results}
