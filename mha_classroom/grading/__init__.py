@@ -25,8 +25,8 @@ What these lean on, each where it is called:
 - register.py: the class beside its notebooks: handed_in/students.py (students.csv, which
   read_table.py reads) and handed_in/arrival.py (when something was handed in)
 - fit/: assignment.py (an exercise set) with own_tasks.py (an instructor's); slicing.py (sources
-  for the kernel, without answers); cell_sources.py, cell_notes.py and own_text.py (about the
-  student's cells)
+  for the kernel, without answers); cell_sources.py, cell_notes.py, own_text.py and odd_names.py
+  (about the student's cells)
 - kernels/, the sandbox: start_zygote.py starts zygote.py, which has the imports done; through
   provisioner.py it is asked for a kernel, and forks supervisor.py; that builds the walls (jail.py,
   seccomp.py) and becomes kernel.py; inside/watch.py notes what no answer needs

@@ -394,6 +394,7 @@ CLASS = [
         {SPREAD: _HANGS, MERGE: _SLEEPS},
         verdicts={SPREAD: ("timeout", None), MERGE: ("timeout", None)},
         carried={MODULE: [MERGE, SPREAD]},
+        human=("the code names ctypes",),
     ),
     Handed(
         "crashes",
@@ -404,6 +405,7 @@ CLASS = [
         },
         verdicts=dict.fromkeys((SPLIT, MERGE, LOAD), ("crashed", None)),
         carried={MODULE: [SPLIT, MERGE]},
+        human=("the code names ctypes",),
     ),
     Handed(
         "kills itself",

@@ -85,6 +85,17 @@ def test_who_says_when(tmp_path):
         arrival_of(moodle, "Montag, 23. November 2026, 08:05", UTC)
 
 
+@pytest.mark.parametrize("seconds", [2**62, 2**40, -(2**40)])
+def test_a_file_of_a_time_that_is_none_stops_no_class(tmp_path, monkeypatch, seconds):
+    (tmp_path / "Ann").mkdir()
+    (tmp_path / "Ann" / f"{STEM}.ipynb").write_text(book(CELL))
+    ((own,), _) = find_submissions(tmp_path, [STEM])
+    times = os.stat_result((*os.lstat(own.path)[:8], seconds, 0))
+    monkeypatch.setattr(os, "lstat", lambda path: times)
+    arrival = arrival_of(own, zone=UTC)
+    assert not arrival.at and days_late(arrival, DUE) is None
+
+
 @pytest.mark.parametrize("mark", ["", "LATE_"])
 def test_canvas_says_who_is_late_whenever_the_file_was_downloaded(tmp_path, mark):
     row = handed(tmp_path, f"leeann_{mark}12_345_{STEM}.ipynb", DUE + timedelta(days=30))

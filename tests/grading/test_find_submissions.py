@@ -1,5 +1,6 @@
 """Who handed in what is found, in whatever folders and under whatever names."""
 
+import hashlib
 import os
 import socket
 from pathlib import Path
@@ -200,6 +201,25 @@ def test_two_names_that_are_one_as_text_are_two_students(tmp_path):
     assert first == "a\\xff" and second.startswith("a\\xff ~")
     assert len({row.path for row in rows_of(tmp_path).values()}) == 2
     assert sorted(student for student, _ in rows_of(tmp_path)) == [first, second]
+
+
+def test_no_name_that_a_student_chooses_takes_the_place_of_another(tmp_path):
+    second = "Ann_2_assignsubmission_file"
+    mark = hashlib.sha256(second.encode()).hexdigest()[:8]
+    folders = ["Ann_1_assignsubmission_file", second, f"Ann ~{mark}_3_assignsubmission_file"]
+    hand_in(tmp_path, *(f"{folder}/{STEM}.ipynb" for folder in folders))
+    rows = rows_of(tmp_path)
+    assert {row.path.parent.name for row in rows.values()} == set(folders)
+
+
+def test_a_file_in_no_students_folder_takes_no_students_place(tmp_path):
+    name = f"{STEM}.ipynb"
+    hand_in(tmp_path, name, f"{name}_12_assignsubmission_file/{name}")
+    for odd in (b"04_\xff.ipynb", rb"04_\xff.ipynb"):  # one text
+        (tmp_path / os.fsdecode(odd)).write_bytes(labelled(STEM))
+    rows = rows_of(tmp_path)
+    assert len(rows) == 4 and len({row.path for row in rows.values()}) == 4
+    assert not rows[name, STEM].problem
 
 
 def test_a_student_called_submitted_does_not_swallow_the_class(tmp_path):

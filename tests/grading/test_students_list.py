@@ -100,6 +100,14 @@ def test_what_is_not_sure_is_not_matched(tmp_path):
     assert none["Ann"] == none["明"] == none["4"] == "no row has this name or id"
 
 
+def test_a_short_number_in_a_name_is_nobodys_id(tmp_path):
+    students = students_of(tmp_path, "name,id\nAnn,1\nBob,2\nEve,u1003\n")
+    numbers = {name: ("", "") for name in ("Mallory (1)", "Team 2", "2", "Eva (u1003)")}
+    found, none = match_students(students, numbers)
+    assert {name: row.name for name, row in found.items()} == {"2": "Bob", "Eva (u1003)": "Eve"}
+    assert none["Mallory (1)"] == none["Team 2"] == "no row has this name or id"
+
+
 def listed(tmp_path, *results, text=CANVAS, points=POINTS):
     students = students_of(tmp_path, text)
     numbers = {one.student: ("", "") for one in results}
@@ -155,6 +163,16 @@ def test_the_penalty_is_taken_off_and_large_marks_are_told(tmp_path):
     much = [task(SPLIT, "passed", 120.0, 120.0), task(MERGE, "passed", 3.0, 3.0)]
     _, _, told = listed(tmp_path, result("Ann Example", tasks=much))
     assert told["Before you import"] == [f"Moodle refuses marks above 100: {FOUR}, total"]
+
+
+def test_a_lesson_that_one_has_handed_in_early_is_told(tmp_path):
+    text = "name,id\nAnn,1\nBob,2\nEve,3\n"
+    three = [good(name) for name in ("Ann", "Bob", "Eve")]
+    _, moodle, told = listed(tmp_path, *three, result("Eve", FIVE), text=text)
+    assert [row[5] for row in moodle[1:3]] == ["0", "0"]
+    [line] = told["Before you import"]
+    assert line.startswith(f"{FIVE}: handed in by 1 of 3 students, and 0 points for everyone else")
+    assert not listed(tmp_path, *three, text=text)[2]["Before you import"]
 
 
 def test_no_name_is_a_formula_and_ids_stay_as_they_are(tmp_path):

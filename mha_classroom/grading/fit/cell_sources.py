@@ -7,7 +7,7 @@ import warnings
 
 from mha_classroom.grading.fit.slicing import IMPORTS, SCOPES, names_bound
 
-__all__ = ["defined", "defused", "is_setup", "setup_lines", "tidy"]
+__all__ = ["defined", "defused", "is_setup", "parsed", "setup_lines", "tidy"]
 
 # No pattern may match the same text in two ways: a student could make that take for ever.
 LONG = 200_000  # characters: what is longer is not parsed
@@ -44,6 +44,11 @@ def defined(source):
         return frozenset(names), frozenset(names)
     functions = {node.name for node in tree.body if isinstance(node, SCOPES)}
     return frozenset(functions), frozenset(names)
+
+
+def parsed(source):
+    """The tree of a cell's source, None if it has none: see `_read`."""
+    return _read(source)[0]
 
 
 def is_setup(source):

@@ -92,7 +92,11 @@ def arrival_of(handed_in, told="", zone=None):
         seconds = os.lstat(handed_in.path).st_mtime
     except OSError as error:
         return Arrival("", f"the file cannot be read: {error.strerror}")
-    return Arrival(_iso(datetime.fromtimestamp(seconds, zone).astimezone(zone)), "the file's time")
+    try:
+        time = datetime.fromtimestamp(seconds, zone).astimezone(zone)
+    except (ValueError, OverflowError, OSError):  # an archive may say that it is of the year 9999
+        return Arrival("", "the file's time is none")
+    return Arrival(_iso(time), "the file's time")
 
 
 def _told(text, zone):

@@ -83,7 +83,7 @@ def find_submissions(folder, names):
     """
     root, names = _root(Path(folder)), set(names)
     nbgraders = "nbgrader" if root.name == "submitted" else ""
-    students, found, aside, lessons = {}, [], [], set()
+    students, found, outside, aside, lessons = {}, [], [], [], set()
     for entry in _scan(root):
         path = Path(entry.path)
         if entry.name in NOBODYS:
@@ -101,7 +101,7 @@ def find_submissions(folder, names):
             if canvas:
                 _of_canvas(students, canvas["student"], canvas["number"], names).add(path)
             else:
-                found += _outside(path, names)
+                outside += _outside(path, names)
         else:
             aside.append(f"{_shown(entry.name)}: lies beside the students' folders")
     for files in students.values():
@@ -110,6 +110,11 @@ def find_submissions(folder, names):
         for lesson in sorted(lessons):
             whose = {"platform": files.platform, "number": files.number}
             found.append(HandedIn(student, lesson, **files.row(lesson), **whose))
+    taken = set(students)
+    for row in outside:
+        name = _unlike(row.student, taken, row.path.name)
+        taken.add(name)
+        found.append(replace(row, student=name))
     return sorted(found, key=lambda row: (row.student, row.lesson, str(row.path))), aside
 
 
@@ -132,9 +137,9 @@ def _of_canvas(students, name, number, names):
 def _unlike(student, others, name):
     """The student's name; where another has it already, with a mark that follows from the folder's
     own, which may differ in what is no text."""
-    if student not in others:
-        return student
-    return f"{student} ~{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
+    while student in others:  # somebody may be called what that gives
+        student = f"{student} ~{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
+    return student
 
 
 def _root(folder):

@@ -26,7 +26,8 @@ NAMES = {
 }
 KEYS = ("canvas", "number", "login", "email", "participant")  # one student's alone
 NO_STUDENT = re.compile(r"\s*points possible", re.I)  # a row of Canvas's about assignments
-AGAIN = re.compile(r" ~[0-9a-f]{8}$")  # of a second folder of the same name
+AGAIN = re.compile(r"( ~[0-9a-f]{8})+$")  # of a second folder of the same name
+LEAST = 4  # characters of an id in a name: in "Ann (1)" and "Team 2" the number is none
 BETWEEN = re.compile(r"[\s_()\[\],;]+")
 
 
@@ -161,7 +162,7 @@ class _Ways:
             name = name.removesuffix(f" {number}")
         yield self._known(name.casefold(), ("number", "login", "email"))
         yield self.by_name.get(_plain(name), [])
-        parts = BETWEEN.split(name.casefold())
+        parts = [part for part in BETWEEN.split(name.casefold()) if len(part) >= LEAST]
         found = [student for part in parts for student in self._known(part, ("number", "email"))]
         yield list(dict.fromkeys(found))
 

@@ -11,6 +11,7 @@ from mha_classroom.checks.praise import PRAISE
 from mha_classroom.checks.time_limit import OutOfTime, time_limit
 from mha_classroom.grading.fit.assembly import assemble
 from mha_classroom.grading.fit.cell_sources import defined
+from mha_classroom.grading.fit.odd_names import odd_names
 from mha_classroom.grading.fit.own_text import own_text
 from mha_classroom.grading.handed_in.read_notebook import Unreadable, parse
 from mha_classroom.grading.judge.judge_answer import forbidden_name, hidden, judge, needs_stages
@@ -120,6 +121,9 @@ class Grading:
         self.plans = {name: self._plan(name) for name in assignment.tasks}
         first = self._assemble(self.plans)
         self.status, self.notes, self.human = first.status, first.notes, list(first.human)
+        odd = odd_names(_own_sources(first))
+        if odd:
+            self.human.insert(0, f"the code names {', '.join(odd)}, which no answer needs")
         self.answers = first.answers
         self.records = {}  # of what was probed
         self.ended = {}  # why the kernel ended, by the task whose cell ended it
@@ -167,12 +171,16 @@ class Grading:
             cell = guilty.get("answer") or guilty.get("task") or guilty.get("added")
             if not run.why:
                 break
+            if cell is None and failures and "own" in guilty:
+                cell = self._above(guilty, assembled)
             if run.why == "start" or cell is None or cell in self.left_out:
                 failures += 1  # the machine's fault, which may pass
                 if failures > 1:
                     self.fault = f"the grading itself stopped: {run.why} {run.text}"[:300]
                     self.human.append(self.fault)
                     break
+            elif "own" in guilty and cell in self.records:  # what it answers stays as it is
+                self._leave_out(cell, assembled)
             else:
                 self.ended[cell] = run.why
                 self.by_check |= {guilty["task"]} if "task" in guilty else set()
@@ -210,6 +218,18 @@ class Grading:
                 return work(*given)
         except OutOfTime:
             return None
+
+    def _above(self, role, assembled):
+        """The student's last cell above one of the exercise, None if there is none: it has left
+        something behind, since the solution gets by that place."""
+        roles = [cell.metadata["mha_course"] for cell in assembled.notebook.cells]
+        found = None
+        for above in roles[: roles.index(role)]:
+            found = above.get("answer") or above.get("added") or found
+        if found:
+            what = "the kernel ended in a cell of the exercise, and runs without what stands above"
+            self.human.append(f"{found}: {what}")
+        return found
 
     def _leave_out(self, cell, assembled):
         """Leave a cell out of further runs; others of the student's own if many end the kernel."""
@@ -431,6 +451,13 @@ class Grading:
                     whole = whole.with_stages(records)
                     feedback = self._in_time(judge, task, whole, self._seed(name))
                     self.feedback[name] = feedback or self.feedback[name]
+
+
+def _own_sources(assembled):
+    """The sources of what the student has written, of answers and other cells."""
+    for cell in assembled.notebook.cells:
+        if {"answer", "added"} & set(cell.metadata["mha_course"]):
+            yield cell.source
 
 
 def task_result(assignment, name, verdict, feedback, carried=()):

@@ -67,11 +67,24 @@ class ClassList:
         yield "Handed in by nobody in students.csv, and in no file for the platform", unmatched
         yield "Several hand-ins of one student, and no mark for the platform", several
         yield "Without a mark for the platform until someone decides", empty
+        before = []
         if large:
             names = ", ".join(dict.fromkeys(large))
-            yield "Before you import", [f"Moodle refuses marks above {MOODLES_MOST}: {names}"]
+            before.append(f"Moodle refuses marks above {MOODLES_MOST}: {names}")
+        yield "Before you import", [*before, *self._ahead()]
         absent = [student.shown for student in self.students if not self.marks[student.line]]
         yield "In students.csv and handed in nothing, which is 0 points", absent
+
+    def _ahead(self):
+        """A line for each lesson that only a few have handed in: it may not be due yet."""
+        there = [student for student in self.students if self.marks[student.line]]
+        for lesson in self.most:
+            count = sum(lesson in self.marks[student.line] for student in there)
+            if 0 < 2 * count < len(there):
+                yield (
+                    f"{lesson}: handed in by {count} of {len(there)} students, and 0 points for "
+                    "everyone else. --lesson with the others leaves it out"
+                )
 
 
 def write_platform_files(out, listed):
