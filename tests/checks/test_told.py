@@ -1224,6 +1224,8 @@ def compared(with_what, accept=torch.allclose):
         ("11-first_test", compared(build(), lambda a, b: not torch.allclose(a, b)), "wrong way"),
         ("11-first_test", lambda Attention: compared(build())(Attention).mean(), "itself raises"),
         ("11-my_test", compared(build()), "For the masks: you need lengths"),
+        ("11-my_test", WRONG["11-my_test"]["no False"], "returned nothing, which counts as True."),
+        ("11-first_test", WRONG["11-first_test"]["float64 into float32"], "makes them float64"),
     ],
 )
 def test_a_learners_test_is_told_what_it_lacks(task_id, test, says):
@@ -1283,6 +1285,11 @@ def shares(weights, values, W_o, over=(1, 3), finish=lambda shares: shares):
     return finish((brought * output).sum(-1) / output.square().sum(-1))
 
 
+def repack_with_the_part_last(packed, num_heads):
+    rows = packed.unflatten(0, (num_heads, 3, -1))
+    return rows.transpose(1, 2).reshape(packed.shape)
+
+
 NAMED = [
     ("07-most_attended", attended_by_others, "itself-counted-as-0"),
     ("07-entropy", entropy_above(0.01), "weights-cut-off"),
@@ -1322,6 +1329,16 @@ NAMED = [
     ("12-neighbours", "-1 for place 0", "place-0-taken-for-nobody"),
     ("12-classify", "centred", "examples-centred"),
     ("12-training_step", "a rate of its own", "rate-always-0.1"),
+    ("03-fold_W_o", "W_v in zeros", "W_v-written-into-zeros"),
+    ("04-repack", repack_with_the_part_last, "parts-and-features-swapped"),
+    ("11-mended_attend", "as found", "as-found"),
+    ("11-my_test", "one call, no gradients", "second-call-the-same-and-no-gradients"),
+    ("12-mean_pool", "mask inverted, divided by L", "divided-by-length + mask-inverted"),
+    ("12-neighbours", "ones in empty places", "empty-rows-answered"),
+    ("12-neighbours", "dot products, upwards", "dot-product + worst-first"),
+    ("12-neighbours", "NaN of empty places", "mask-added-and-looked-for"),
+    ("12-BertEmbeddings", "512 positions", "always-512-positions"),
+    ("12-BertEmbeddings", "positions by ids, clamped", "positions-by-word-and-clamped"),
 ]
 
 
@@ -1391,6 +1408,14 @@ def test_after_an_error_nothing_is_said_of_the_steps_that_it_prevented():
     assert "IndexError" in feedback.message
     assert feedback.remarks[0].startswith("Right up to here: the weighted sums")
     assert feedback.remarks[0].endswith("Then comes the error.")
+
+
+def test_the_step_of_a_module_that_differs_is_named():
+    feedback = told("11-MendedAttention", WRONG["11-MendedAttention"]["half the scale"])
+    assert feedback.remarks[0] == (
+        "Right up to here: each head's queries, keys and values. The first step whose numbers do "
+        "not appear in your computation: the divided scores."
+    )
 
 
 def test_a_name_cut_short_is_told_so():

@@ -123,6 +123,11 @@ def _shows_more_than_the_result(inputs, results):
     return bool(several and near(right, results[0]))
 
 
+def _keys_as_wide_as_values(queries, keys, values):
+    weights = torch.softmax(queries @ keys.mT, dim=-1)
+    return values.new_zeros(*weights.shape[:-1], values.shape[-1]) + weights @ keys
+
+
 CUT_OFF = next(mistake for mistake in WEIGHING if mistake.id == "scores-cut-off")
 
 # Of `attend` and `attention`.
@@ -181,7 +186,7 @@ BOTH = {
         combine=lambda w, v: torch.ones_like(w) @ v,
     ),
     "divided-once-more": known(
-        "You take the mean of the weighed values.",
+        "You take the mean of the weighted values.",
         "The weights add up to 1 already, so the sum is the average. A number that all values "
         "share should come out as it went in.",
         section=AVERAGE,
@@ -203,6 +208,12 @@ BOTH = {
         "Keys are there to be compared with the query. What is handed over is something else.",
         section=LOOKUP,
         averaged="keys",
+    ),
+    "keys-averaged-in-the-width-of-values": known(
+        "You average the keys, in a tensor that is as wide as a value.",
+        "Keys are there to be compared with the query. What is handed over is something else.",
+        section=LOOKUP,
+        wrong=_keys_as_wide_as_values,
     ),
     "keys-and-values-swapped": known(
         "You compare the query with the values.",

@@ -102,7 +102,7 @@ def _check_trainable(state, module, frozen_before):
     thawed = [name for name in before if not before[name] and after[name] is not False]
     if thawed:
         raise AnswerError(
-            f"Afterwards {module} has parameters that are trained, and they were frozen before "
+            f"Afterwards {module} has trainable parameters that were frozen before "
             f"(requires_grad=False): {', '.join(thawed)}. {NUMBERS_ONLY}"
         )
 

@@ -152,6 +152,13 @@ REPACKING = {
         axes=_cut("head", "feature", "part"),
         move=(2, 0, 1),
     ),
+    "parts-and-features-swapped": known(
+        "Within each head you swap part and feature: a row of the queries, one of the keys, one of "
+        "the values, and the heads stay where they are.",
+        "In PyTorch's order all queries come first, those of head 0, then those of head 1. With "
+        "which axis does the part have to change places?",
+        move=(0, 2, 1),
+    ),
     "features-before-heads": known(
         "In each part of your result the rows of the heads are interleaved: row 0 of every head, "
         "then row 1 of every head.",

@@ -195,13 +195,13 @@ GROUPED = {
     },
     "cut-into-query-heads": known(
         "You cut the keys into num_heads pieces.",
-        "A key is num_kv_heads · d wide. Cut so, each key head is torn to pieces that are narrower "
-        "than the queries.",
+        "A key is num_kv_heads · d wide. Cut so, each key head is torn into pieces that are "
+        "narrower than the queries.",
         section=STEP_1,
         wrong=lambda X, H, G: cut(X, H).flatten(0, 1),
     ),
     "features-repeated": known(
-        "You repeat each feature, and cut into num_heads pieces then.",
+        "You repeat each feature, and then cut into num_heads pieces.",
         "A head would hold the same number several times, one after the other. It is whole heads "
         "that have to be repeated, so cut first.",
         wrong=lambda X, H, G: cut(X.repeat_interleave(H // G, dim=-1), H).flatten(0, 1),

@@ -56,6 +56,11 @@ def interleaved_heads_first(X, H):
     return torch.cat([X[..., h::H] for h in range(H)])
 
 
+def starting_at_h(X, H):
+    d = X.shape[-1] // H
+    return torch.stack([X[..., h : h + d] for h in range(H)], 1).flatten(0, 1)
+
+
 STEP_1 = "Step 1: cut each word"
 STEP_2 = "Step 2: heads to the front"
 STEP_3 = "Step 3: batch and heads become one axis"
@@ -127,6 +132,12 @@ SPLIT = {
         "two pieces of 3, not three pieces of 2. Where the two are equal nobody notices.",
         section=STEP_1,
         wrong=lambda X, H: X.reshape(*X.shape[:2], -1, H).transpose(1, 2).flatten(0, 1),
+    ),
+    "slices-start-at-h": known(
+        "The slice of head h starts at feature h.",
+        "Each head before it owns as many features as a head is wide.",
+        section=STEP_1,
+        wrong=starting_at_h,
     ),
     "heads-before-batch": known(
         "Your rows are ordered by head first, then by sequence.",

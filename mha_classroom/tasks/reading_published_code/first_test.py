@@ -60,17 +60,28 @@ def examine_test(inputs, said):
     through = [n for n in WRONG if n in verdicts and verdicts[n] in (True, NOTHING)]
     lost = [name for name in right if verdicts[name] not in (True, NOTHING)]
     wrong = len(verdicts) - len(right)
+    silent = [name for name in through if verdicts[name] == NOTHING]
+    returns = any(verdict is True for verdict in verdicts.values())  # else it only asserts
+    if not returns or silent == through:
+        verdicts |= dict.fromkeys(silent, True)
+    why = reasons(through, lost, wrong, verdicts)
+    if returns and silent:
+        why = [SILENT[silent == through], *why]
     if through or lost:
         raise AnswerError(
             f"Rejects {wrong - len(through)} of {wrong} wrong implementations, accepts "
             f"{len(right) - len(lost)} of {len(right)} right ones."
             + listed("Wrong ones that get through", through, verdicts)
             + listed("Right ones that are rejected", lost, verdicts)
-            + "".join(f" {reason}" for reason in reasons(through, lost, wrong, verdicts))
+            + "".join(f" {reason}" for reason in why)
         )
     return f"rejects all {wrong} wrong implementations and accepts all {len(right)} right ones"
 
 
+SILENT = {
+    True: "For these your test returned nothing, which counts as True.",
+    False: "Where it says (nothing), your test returned nothing, which counts as True.",
+}
 ROUNDED = (  # right ones that add in another order than build() does
     "PyTorch's fused function",
     "PyTorch's multi-head function",
@@ -125,11 +136,11 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     ),
     (
         {"length 0 gives the average", "length 0 gives NaN"},
-        "For length 0: one sequence needs that length, and its output zeros.",
+        "For length 0: one sequence needs that length, and its output has to be zeros.",
     ),
     (
         {"length 0 gives the average"},
-        "For the average: one sequence needs a length of 0, and its output zeros.",
+        "For the average: one sequence needs a length of 0, and its output has to be zeros.",
     ),
     (
         {"length 0 gives NaN"},

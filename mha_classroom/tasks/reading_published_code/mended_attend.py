@@ -109,15 +109,14 @@ TESTS = "Tests that people write"
 
 ATTEND = {
     "in-place": known(
-        "Keys may now be more or fewer than queries, but the caller's queries are still changed.",
+        "The caller's queries are still changed.",
         "An operator with = at its end, like /=, writes into the tensor that it is given. In "
         "self-attention that tensor is also the keys and the values.",
         section="Five survive the best test",
         shrink=in_place,
     ),
     "keys-cut-by-queries": known(
-        "The caller's queries stay as they are now, but keys and values are still cut by the "
-        "number of queries.",
+        "Keys and values are still cut by the number of queries.",
         "With as many keys as queries nobody notices. Where does the number of keys stand?",
         keys_of=by_queries,
     ),
@@ -195,7 +194,7 @@ ATTEND = {
     ),
     "merge-without-transpose": known(
         "The heads are joined without swapping back.",
-        "It was right in the found function. Only two lines of it are wrong.",
+        "It was right in the found function, whose two defects are elsewhere.",
         section=QUIET,
         join=lambda X: X.reshape(X.shape[0], X.shape[2], -1),
     ),
@@ -203,6 +202,14 @@ ATTEND = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "as-found": known(
+        "Both defects are still there: the caller's queries are changed, and keys and values are "
+        "cut by the number of queries.",
+        "An operator with = at its end, like /=, writes into the tensor that it is given. And "
+        "where in the shapes does the number of keys stand?",
+        section="Five survive the best test",
+        wrong=build_attend(shrink=in_place, keys_of=by_queries),
+    ),
     "divided-in-place-and-back": known(
         "The caller's queries are divided in place and multiplied back later.",
         "In self-attention they are also the keys, and so scores are divided twice in the "
@@ -226,7 +233,7 @@ ALONE = {
     ),
     "split-without-transpose": known(
         "Your heads hold whole words: the split has lost its transpose.",
-        "It was right in the found function. Only two lines of it are wrong.",
+        "It was right in the found function, whose two defects are elsewhere.",
         section=QUIET,
         split=lambda X, words, H: X.reshape(len(X), H, words, -1),
     ),

@@ -33,7 +33,7 @@ SEES = "An optimiser sees only these."
 
 @total
 def examine_learning(inputs, seen):
-    """The output and the gradients.
+    """The output and the gradients: of the heads' rows for queries, for keys, for values; of W_o.
 
     Raises: AnswerError naming what is missing among the parameters, or has no gradient.
     """
@@ -72,8 +72,26 @@ def examine_learning(inputs, seen):
             f"After backward() there is no gradient in {', '.join(without)}, so training would "
             "never change it."
         )
-    found = {f"the gradient of {name}": gradients[name] for name in wanted}
-    return {"the output": seen["output"], **found}
+    *heads, joins = (gradients[name] for name in wanted)
+    by_role = torch.stack(heads).chunk(3, dim=1)  # each (H, d, d_model)
+    return seen["output"], *by_role, joins
+
+
+def module_stages(inputs):
+    *heads, W_o, X = (X for X in inputs.values() if torch.is_tensor(X))
+    packed = torch.stack([X @ W.T for W in heads])  # (H, B, L, 3 d)
+    q, k, v = packed.chunk(3, dim=-1)
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    weights = scores.softmax(-1)
+    joined = (weights @ v).movedim(0, 2).flatten(2)
+    return {
+        "each head's queries, keys and values": packed,
+        "the divided scores": scores,
+        "the weights": weights,
+        "each head's output": weights @ v,
+        "the joined heads": joined,
+        "the output": joined @ W_o.T,
+    }
 
 
 def build_module(
@@ -133,7 +151,7 @@ MODULE = {
         "The heads are in a Python list, as in the found class, or in a tuple or a dict.",
         "A module looks for its parameters in attributes that are modules, and a list is none. "
         "Print the names of the parameters: whatever is missing there, no optimiser sees, and no "
-        "file of weights holds.",
+        "file of weights holds. (Once the parameters are there, their gradients are looked at.)",
         section="Text B: the shape is right",
         keep=list,
     ),
@@ -210,9 +228,15 @@ TASK = Task(
     learning_cases,
     run=run_learning,
     examine=examine_learning,
+    returns=(
+        "the output",
+        *(f"the gradient of each head's rows for {role}" for role in ("queries", "keys", "values")),
+        "the gradient of W_o.weight",
+    ),
     kind="class",
     mistakes=read_again(GRADIENT, MODULE),
     build=build_module,
+    stages=module_stages,
     alone=tuple(id for id in MODULE if id not in PAIRED),
     number=3,
 )

@@ -78,15 +78,17 @@ MINE = {
         tries=(SHORT, PADDED),
     ),
     "one-call-each": known(
-        "You call each module once.",
+        "You call each module once, or each time with the same lengths.",
         "One of the wrong ones keeps something from its first call. What has to differ in the "
         "second one?",
         section=FIVE,
         tries=(SHORT, (5, 7, [[7, 3]], 1), (5, 7, [[0, 4]], 1), LOUD),
     ),
-    "second-call-the-same": known(
-        "You call each module twice, with the same lengths.",
-        "What a module keeps from the first call is then right in the second one, too.",
+    "second-call-the-same-and-no-gradients": known(
+        "You call each module once, or each time with the same lengths, and you look at no "
+        "gradients.",
+        "One of the wrong ones keeps something from its first call: what has to differ in the "
+        "second one? Another is right in each output and can never learn where to look.",
         section=FIVE,
         tries=(SHORT, (5, 7, [[7, 3], [7, 3]], 1), (5, 7, [[0, 4], [0, 4]], 1), LOUD),
         learns=False,

@@ -82,6 +82,12 @@ def run_test(answer, inputs):
             said[number] = f"raises {type(error).__name__}: {error}"[:MOST]
             errors.append(error)
     if len(errors) == len(said):
+        if "same dtype" in str(errors[0]):
+            raise AnswerError(
+                f"Your test ends in {type(errors[0]).__name__}: {errors[0]}. Inputs and "
+                "weights need one dtype. The weights of a new module are float32: module.double() "
+                "makes them float64."
+            )
         raise errors[0]
     return said
 

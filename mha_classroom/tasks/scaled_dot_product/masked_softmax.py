@@ -298,15 +298,15 @@ OTHER_SHARES = read_again(PADDING, OTHER_SHARES)
 
 FILLS = {
     "fill-not-low-enough": known(
-        "Your fill is not low enough: next to scores near -1000, hidden keys get all the weight.",
-        "-100 is low among scores around 0, and high among scores around -1000. Is there a number "
+        "Your fill is not low enough: next to scores far below 0, hidden keys get all the weight.",
+        "What is low among scores around 0 is high among scores far below it. Is there a number "
         "that is below every score there can be?",
         hide=filled(-100.0),
     ),
     "fill-not-low-enough-then-zeros": known(
-        "Your fill is not low enough: next to scores near -1000 hidden keys get all the weight, "
+        "Your fill is not low enough: next to scores far below 0 hidden keys get all the weight, "
         "and once you write zeros over them the row is empty.",
-        "-100 is low among scores around 0, and high among scores around -1000. Is there a number "
+        "What is low among scores around 0 is high among scores far below it. Is there a number "
         "that is below every score there can be?",
         hide=filled(-100.0, zeros_last=True),
     ),

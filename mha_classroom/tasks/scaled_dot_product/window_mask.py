@@ -209,8 +209,7 @@ WINDOW = {
     "padding-attends": known(
         "Nobody attends to padding, but padding attends to real words.",
         "The rows past each length have to be False from end to end: both the key and the query "
-        "have to be real. Do you ask that of keys only, or is it enough for you if one of the two "
-        "is?",
+        "have to be real. Do you ask that of keys only, or that one of the two is real?",
         section=PADDING,
         join=lambda near, real: near & real[:, None],
     ),

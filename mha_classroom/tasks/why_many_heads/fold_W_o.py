@@ -1,6 +1,7 @@
 """Task 3.5, fold_W_o: wide values, so that the heads only have to be added."""
 
 import torch
+from torch.nn import functional as F
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
@@ -60,6 +61,18 @@ def _all_rows(wide):
         return (wide(W_v) @ W_o).repeat(len(W_v), 1, 1)
 
     return fold_W_o
+
+
+def _into_zeros(W_v, W_o):
+    wide = W_v.new_zeros(*W_v.shape[:2], W_o.shape[1])
+    for h, W in enumerate(W_v):
+        wide[h, :, : W.shape[1]] = W
+    return wide
+
+
+def _padded(W_v, W_o):
+    """Cut off where the output is narrower."""
+    return F.pad(W_v, (0, W_o.shape[1] - W_v.shape[2]))
 
 
 def _every_hth(W_o, H, d_v):
@@ -132,6 +145,16 @@ FOLD = {
         "where its rows of W_o would have put it.",
         wrong=lambda W_v, W_o: W_v.clone(),
     ),
+    **{
+        f"W_v-{id}": known(
+            "W_o has no effect on your result: you put W_v into a tensor that is as wide as W_o, "
+            "with zeros beside it.",
+            "Heads of width d_v write on top of each other when they are added. Each has to "
+            "arrive where its rows of W_o would have put it.",
+            wrong=wrong,
+        )
+        for id, wrong in (("written-into-zeros", _into_zeros), ("padded", _padded))
+    },
     "rows-returned": known(
         "You return the rows of W_o for each head: W_v is not used.",
         "The new values still have to be made from the words.",

@@ -28,7 +28,7 @@ def neighbour_cases(draw):
     def case(B, L, d, content=None):
         content = draw.normal(B, L, d).tanh() if content is None else content
         inputs = {"num_features": d, "num_positions": L, "content": content}
-        return Case(f"{L} positions, features a word: {d}", inputs)
+        return Case(f"{L} positions, {d} feature{'s' if d > 1 else ''} a word", inputs)
 
     digits = torch.tensor([[[1.0], [-1.0], [0.5]]], dtype=torch.float64)
     six = torch.tensor([[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6], [0.7, 0.8], [-0.9, 1.0]])

@@ -154,7 +154,7 @@ SHARED = {
     ),
     "scaled-by-d_model": known(
         "You divide the scores by the square root of d_model, the width of a word.",
-        "The scale follows from the vectors that meet in a score. How many numbers have they?",
+        "The scale follows from the vectors that meet in a score. How many numbers do they have?",
         scale=lambda scores, X, W_q, W_v: scores / X.shape[-1] ** 0.5,
     ),
     "scaled-by-d_v": known(

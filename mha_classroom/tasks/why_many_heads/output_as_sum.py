@@ -191,6 +191,11 @@ SUM = {
     "last-head-left-out-even-of-one": known(
         *LEFT_OUT, wrong=build_sum(combine=lambda terms: terms[:-1].sum(0))
     ),
+    "first-head-left-out": known(
+        "The term of head 0 is missing from your sum.",
+        "Does a loop or a slice begin at 1? The heads are numbered from 0.",
+        wrong=build_sum(combine=lambda terms: terms[1:].sum(0)),
+    ),
     "first-head-twice": known(
         "Head 0 is in your sum twice.",
         "The sum begins with its term, and the loop adds it again. With what should a sum begin, "

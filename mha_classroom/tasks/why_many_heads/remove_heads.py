@@ -307,18 +307,18 @@ REMOVE = {
         stay=lambda num_heads, removed: [h for h in range(num_heads) if h + 1 not in removed],
     ),
     "heads-take-turns": known(
-        "You take column h, h + H, h + 2H and so on for the columns of head h.",
+        "You take columns h, h + H, h + 2H and so on for the columns of head h.",
         "Narrow matrices stand side by side in the wide one: all columns of head 0 come first.",
         columns=lambda W, num_heads, stay: W[:, _positions(W.shape[1], num_heads, stay)],
     ),
     "rows-take-turns": known(
-        "You take row h, h + H, h + 2H and so on of W_o for the rows of head h.",
+        "You take rows h, h + H, h + 2H and so on of W_o for the rows of head h.",
         "W_o is a stack of matrices, d_v rows for each head: all rows of head 0 come first.",
         section=SUM_OF_HEADS,
         rows=lambda W_o, num_heads, stay: W_o[_positions(len(W_o), num_heads, stay)],
     ),
     "all-take-turns": known(
-        "You take column h, h + H, h + 2H and so on for the columns of head h, and the rows of "
+        "You take columns h, h + H, h + 2H and so on for the columns of head h, and the rows of "
         "W_o in the same way.",
         "Narrow matrices stand side by side in the wide one: all columns of head 0 come first. "
         "So do its rows of W_o.",

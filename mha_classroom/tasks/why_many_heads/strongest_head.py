@@ -202,6 +202,12 @@ STRONGEST = {
         "Asked for is the head whose term is furthest from 0.",
         wrong=build_strongest(pick=lambda sizes: sizes.argsort(dim=0, descending=True)[-1]),
     ),
+    "share-of-the-sum": known(
+        "You divide the terms by their sum and take the largest share.",
+        "Where the sum is negative, so is the share of every positive term, and a negative term "
+        "wins. What counts is how far from 0 a term is, whatever the sum.",
+        wrong=build_strongest(size=lambda terms: terms / terms.sum(0, keepdim=True)),
+    ),
     "nobody-where-all-are-0": known(
         "Where all terms are 0 you name head −1.",
         "Your search begins with 0 as the largest so far, and no term is larger. Equal terms have "

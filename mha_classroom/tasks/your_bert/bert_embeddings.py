@@ -128,6 +128,7 @@ def _kinds(ids, kinds):
 def build_embeddings(
     eps=lambda config: config.layer_norm_eps,
     rate=lambda config: config.hidden_dropout_prob,
+    rows=lambda config: config.max_position_embeddings,
     word=lambda self, ids: self.words(ids),
     position=lambda self, ids: self.positions(_places(ids)),
     segment=lambda self, ids, kinds: self.segments(_kinds(ids, kinds)),
@@ -140,7 +141,7 @@ def build_embeddings(
             super().__init__()
             width = config.hidden_size
             self.words = nn.Embedding(config.vocab_size, width)
-            self.positions = nn.Embedding(config.max_position_embeddings, width)
+            self.positions = nn.Embedding(rows(config), width)
             self.segments = nn.Embedding(config.type_vocab_size, width)
             self.norm = nn.LayerNorm(width, eps=eps(config))
             self.rate = rate(config)
@@ -159,6 +160,15 @@ def _by_hand(self, Y, axes=-1, unbiased=False, eps_in_the_root=True):
     inside, outside = (self.norm.eps, 0) if eps_in_the_root else (0, self.norm.eps)
     scaled = (Y - Y.mean(axes, keepdim=True)) / ((spread + inside).sqrt() + outside)
     return scaled * self.norm.weight + self.norm.bias
+
+
+def _clamped(places):
+    """Looks positions up at these places, none past the end of the table."""
+    return build_embeddings(
+        position=lambda self, ids: self.positions(
+            places(ids).clamp(max=self.positions.num_embeddings - 1)
+        )
+    )
 
 
 class _Concatenated(build_embeddings()):
@@ -189,6 +199,22 @@ EMBEDDINGS = {
         "An id says which word it is. The position says where it stands: 0, 1, 2, …, the same in "
         "every text.",
         position=lambda self, ids: self.positions(ids),
+    ),
+    "positions-from-1-and-clamped": known(
+        "You count positions from 1, and the last two words get the same one where the table ends.",
+        "The first row of the table is for the first word, and Python calls it 0.",
+        wrong=_clamped(lambda ids: _places(ids) + 1),
+    ),
+    "positions-by-word-and-clamped": known(
+        "You look positions up by the ids of the words, cut off where the table ends.",
+        "An id says which word it is. The position says where it stands: 0, 1, 2, …, the same in "
+        "every text.",
+        wrong=_clamped(lambda ids: ids),
+    ),
+    "always-512-positions": known(
+        "Your table of positions has 512 rows, whatever the config says.",
+        "512 is what BERT has. Here the config says how many there are: max_position_embeddings.",
+        rows=lambda config: 512,
     ),
     "positions-by-text": known(
         "Your positions count the texts of the batch, not the words of a text.",

@@ -103,14 +103,14 @@ MEAN = {
         wrong=lambda hidden, attention_mask: hidden.mean(1),
     ),
     "padding-in-the-sum": known(
-        "You divide by the number of tokens, and the sum has padding in it.",
+        "Padding is in your sum, whatever you divide by.",
         "The hidden states of padding are not zero: the layers compute something there, too.",
         words=lambda hidden, mask: hidden,
     ),
     "divided-by-length": known(
-        "You leave padding out of the sum and divide by L.",
-        "L is the number of tokens of the longest text. The fewer tokens a text has, the smaller "
-        "its vector would be. How many does each text have?",
+        "You divide by L, whatever the number of tokens of a text is.",
+        "L counts all places of a row. The fewer tokens a text has, the smaller its vector would "
+        "be. How many does each text have?",
         count=lambda mask, hidden: hidden.shape[1],
     ),
     "divided-by-batch": known(
@@ -134,7 +134,7 @@ MEAN = {
         count=lambda mask, hidden: mask.sum(1).max(),
     ),
     "not-divided": known(
-        "You return the sum of the tokens.",
+        "You return a sum: you do not divide.",
         "A mean is the sum divided by how many there are, so that long and short texts can be "
         "compared.",
         count=lambda mask, hidden: 1,
@@ -207,12 +207,12 @@ MEAN = {
         count=lambda mask, hidden: mask.sum(1),
     ),
     "mask-inverted": known(
-        "You average over the padding.",
+        "You take the padding in place of the tokens.",
         "In attention_mask 1 is a token and 0 is padding.",
         visible=lambda mask: 1 - mask,
     ),
     "mask-inverted-and-clamped": known(
-        "You average over the padding.",
+        "You take the padding in place of the tokens.",
         "In attention_mask 1 is a token and 0 is padding.",
         wrong=_inverted_and_clamped,
     ),

@@ -36,7 +36,7 @@ def neighbour_cases(draw):
     twins = [[0.0, 4], [1, 0], [0, 2], [-1, 0], [0, 8], [2, 0]]
     return [
         fixed("4 texts", small, [1, 1, 1, 1], k=2),
-        case("no k given", 7, 5),
+        case("no k given", 7, 17),
         case("k larger than the number of others", 3, 7, k=5),
         case("empty places that hold old numbers", 11, 3, some, k=2),
         emptied(case("empty places that hold zeros", 11, 5, some, k=3)),
@@ -47,8 +47,8 @@ def neighbour_cases(draw):
         fixed(
             "all point different ways", [[1.0, 0], [-1, 0.5], [-1, -3], [0, 0]], [1, 1, 1, 0], k=2
         ),
-        case("as many texts as features, k too", 5, 5, k=5),
-        case("73 texts", 73, 3, [1] * 60 + [0] * 13, k=11),
+        case("as many texts as features, k too", 10, 10, k=10),
+        case("23 texts", 23, 3, [1] * 19 + [0] * 4, k=11),
         _short(),
     ]
 
@@ -60,6 +60,11 @@ def _short():
     vectors = torch.stack([cosines, (1 - cosines.square()).sqrt()], dim=1) * norms[:, None]
     used = torch.ones(5, dtype=torch.int64)
     return Case("norms from 2e-6 on", {"vectors": vectors, "used": used, "k": 4})
+
+
+def neighbour_stages(inputs):
+    """Nothing where places are empty: whether their cosines are computed is everyone's choice."""
+    return {"the cosines": _cosines(inputs["vectors"])} if inputs["used"].all() else {}
 
 
 @total
@@ -204,6 +209,35 @@ def _like(*answers):
 
 def _like_parts(**parts):
     return _like(build_neighbours(**parts))
+
+
+def _ones_in_empty_places(vectors, used, k=3):
+    vectors = vectors.masked_fill(~used.bool()[:, None], 1.0)
+    return build_neighbours(may=_may(asking=False))(vectors, used, k)
+
+
+def _empty_answered(inputs, value):
+    """Whether a result is right but for the rows of empty places, whatever stands there."""
+    used, right = inputs["used"].bool(), build_neighbours()(*inputs.values())
+    if not torch.is_tensor(value) or value.shape != right.shape:
+        return False
+    others = value[~used]
+    return torch.equal(value[used], right[used]) and (used.all() or bool((others >= 0).any()))
+
+
+def _nan_first(vectors, used, k=3):
+    """What may not be found gets a large negative number added, NaN too, and is known by it."""
+    scores = _cosines(vectors) + ~_may(asking=False)(None, used) * -1e9
+    places = _best_first(scores)[:, :k]
+    found = places.masked_fill(scores.gather(1, places) < -2, -1)
+    result = torch.full((len(vectors), k), -1)
+    result[used.bool(), : found.shape[1]] = found[used.bool()]
+    return result
+
+
+def _worst_first(scores):
+    """The smallest first, but for what may not be found."""
+    return _best_first(torch.where(scores.isneginf(), scores, -scores))
 
 
 def _counted_among_used(vectors, used, k=3):
@@ -407,7 +441,13 @@ NEIGHBOURS = {
         "You add a large negative number where nothing may be found. An empty place of zeros has "
         "the cosine 0 / 0, which is NaN, and NaN plus a number is NaN.",
         "A sort puts NaN before all numbers. Put a number in its place instead of adding one.",
-        hide=lambda cosines, allowed: cosines + ~allowed * -1e9,
+        wrong=build_neighbours(hide=lambda cosines, allowed: cosines + ~allowed * -1e9),
+    ),
+    "mask-added-and-looked-for": known(
+        "You hide what may not be found by adding to its cosine, or by multiplying it. An empty "
+        "place of zeros has the cosine 0 / 0, which is NaN, and remains NaN.",
+        "A sort puts NaN before all numbers. Put a number in its place instead.",
+        wrong=_nan_first,
     ),
     "itself-at-the-end": known(
         "Where too few others are left, your rows end with the text itself.",
@@ -503,7 +543,7 @@ NEIGHBOURS = {
     "worst-first": known(
         "You begin with the least similar.",
         "argsort goes upwards unless it is told otherwise. The best comes first.",
-        score=lambda vectors: -_cosines(vectors),
+        order=_worst_first,
     ),
     "norms-made-larger": known(
         "You add something small to the norms, or do not let them get smaller than that.",
@@ -541,6 +581,13 @@ NEIGHBOURS = {
         wrong=lambda vectors, used, k=3: build_neighbours()(vectors, 1 - used.long(), k),
         shows=_like(lambda vectors, used, k=3: build_neighbours()(vectors, 1 - used.long(), k)),
     ),
+    "empty-rows-answered": known(
+        "Empty places get neighbours.",
+        "A place that is not used holds no text, so its whole row is -1, whatever you put there "
+        "in the meantime.",
+        wrong=_ones_in_empty_places,
+        shows=_empty_answered,
+    ),
     "counted-from-1": known(
         "You count places from 1.",
         "vectors[place] has to be the neighbour, and Python counts from 0.",
@@ -558,8 +605,15 @@ TASK = Task(
     mistakes=NEIGHBOURS,
     build=build_neighbours,
     alone=all_but(
-        NEIGHBOURS, "itself-found", "padding-found", "dot-product", "nobody-left", "last-of-equals"
+        NEIGHBOURS,
+        "itself-found",
+        "padding-found",
+        "dot-product",
+        "nobody-left",
+        "last-of-equals",
+        "worst-first",
     ),
+    stages=neighbour_stages,
     number=6,
     since=2,
 )

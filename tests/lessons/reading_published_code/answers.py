@@ -34,6 +34,13 @@ def attend_by_letters(queries, keys, values, num_heads):
     return torch.einsum("bhls,bshd->blhd", scores.softmax(-1), v).flatten(2)
 
 
+def attend_as_found(queries, keys, values, num_heads):
+    B, L, d_model = queries.shape
+    queries /= (d_model // num_heads) ** 0.5
+    q, k, v = (X.view(B, L, num_heads, -1).transpose(1, 2) for X in (queries, keys, values))
+    return (torch.softmax(q @ k.mT, -1) @ v).transpose(1, 2).reshape(B, L, d_model)
+
+
 def attend_scaled_after(queries, keys, values, num_heads):
     q, k, v = (multihead.split_heads(X, num_heads) for X in (queries, keys, values))
     return multihead.merge_heads((q @ k.mT).softmax(-1) / q.shape[-1] ** 0.5 @ v)
@@ -60,6 +67,7 @@ ATTEND_RIGHT = {
     "float32": lambda q, k, v, H: attend_fused(q.float(), k.float(), v.float(), H),
 }
 ATTEND_WRONG = {
+    "as found": attend_as_found,
     "scaled after the softmax": attend_scaled_after,
     "queries changed": attend_restored,
     "keys cut": attend_cut_to_queries,
@@ -526,6 +534,8 @@ def thorough(trusted, tries, style="returns"):
                 assert right
             elif not right:
                 return False
+        if style == "no gradients":
+            return True
         output.square().mean().backward()
         right = all(p.grad is not None and p.grad.abs().sum() > 0 for p in attention.parameters())
         if style == "asserts":
@@ -573,6 +583,14 @@ def not_float64(Attention):
     return bool(difference.abs().max() < 1e-9)
 
 
+def one_call_without_gradients(Attention):
+    return all(thorough(by_loops, [one], "no gradients")(Attention) for one in ALL)
+
+
+def no_false(Attention):
+    return thorough(by_loops, ALL)(Attention) or None
+
+
 FIRST_RIGHT = {
     "PyTorch's module": thorough(by_torch, NONE),
     "loops, asserted": thorough(by_loops, NONE, "asserts"),
@@ -588,6 +606,7 @@ FIRST_WRONG = {
     "a text": lambda Attention: "right",
     "a module": lambda Attention: Attention(12, 3),
     "nothing": lambda Attention: None,
+    "float64 into float32": lambda Attention: Attention(12, 3)(*random_inputs(2, 5, 7, 12)),
 }
 MINE_RIGHT = {
     "PyTorch's module": thorough(by_torch, ALL),
@@ -603,6 +622,8 @@ MINE_WRONG = {
     "without length 0": thorough(by_torch, (ALL[0], (3, 7, [2, 7, 3], 1), ALL[2])),
     "without large scores": thorough(by_torch, ALL[:2]),
     "one call": thorough(by_torch, ALL[1:2]),
+    "one call, no gradients": one_call_without_gradients,
+    "no False": no_false,
 }
 
 

@@ -377,6 +377,13 @@ def content_in_both(W_q, W_k, W_v, d):
     return W_q, W_k, W_v
 
 
+def fold_without_W_o(W_v, W_o):
+    wide = torch.zeros(*W_v.shape[:2], W_o.shape[1], dtype=W_v.dtype)
+    for h in range(len(W_v)):
+        wide[h, :, : W_v.shape[2]] = W_v[h]
+    return wide
+
+
 def fold_in_a_loop(W_v, W_o):
     d_v = W_v.shape[2]
     return torch.stack([W_v[h] @ W_o[h * d_v : (h + 1) * d_v] for h in range(len(W_v))])
@@ -749,6 +756,7 @@ WRONG = {
         "nothing": lambda num_features, num_positions: None,
     },
     "03-fold_W_o": {
+        "W_v in zeros": fold_without_W_o,
         "the rows first": lambda W_v, W_o: fold_bmm(W_v, W_o).mT.contiguous(),
         "features interleaved": lambda W_v, W_o: (
             W_v @ W_o.reshape(W_v.shape[2], len(W_v), -1).transpose(0, 1)

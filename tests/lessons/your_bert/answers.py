@@ -453,6 +453,16 @@ WRONG = {
             )
         ),
         "words only": embeddings(lambda self, ids, kinds: self.words(ids)),
+        "512 positions": embeddings_made(
+            lambda self, config: setattr(self, "positions", nn.Embedding(512, config.hidden_size))
+        ),
+        "positions by ids, clamped": embeddings(
+            lambda self, ids, kinds: (
+                self.words(ids)
+                + self.positions(ids.clamp(max=self.positions.num_embeddings - 1))
+                + self.segments(ids * 0 if kinds is None else kinds)
+            )
+        ),
         "no positions": embeddings(
             lambda self, ids, kinds: self.words(ids) + self.segments(ids * 0)
         ),
@@ -571,6 +581,9 @@ WRONG = {
         "plain mean": lambda hidden, attention_mask: hidden.mean(1),
         "sum": summed,
         "divided by L": mean(summed, lambda total, mask: total / mask.shape[1]),
+        "mask inverted, divided by L": lambda hidden, mask: (
+            summed(hidden, 1 - mask) / mask.shape[1]
+        ),
         "divided by B": mean(summed, lambda total, mask: total / len(mask)),
         "padding in the sum": mean(lambda hidden, mask: hidden.sum(1)),
         "[CLS]": lambda hidden, attention_mask: hidden[:, 0],

@@ -98,6 +98,27 @@ def neighbours_with_itself_last(vectors, used, k=3):
     return result
 
 
+def neighbours_with_ones(vectors, used, k=3, unit=F.normalize, factor=1, rows=True):
+    """A constant stands in empty places. factor: -1 for the other way round."""
+    X = vectors.masked_fill(used[:, None] == 0, 1.0)
+    X = X if unit is None else unit(X)
+    table = (factor * X @ X.T).masked_fill(used == 0, -1e9).fill_diagonal_(-1e9)
+    values, places = table.sort(dim=1, descending=True, stable=True)
+    places = places.masked_fill(values < -1e8, -1)[:, :k]
+    if rows:
+        places[used == 0] = -1
+    return F.pad(places, (0, k - places.shape[1]), value=-1)
+
+
+def neighbours_with_nan(vectors, used, k=3):
+    table = vectors @ vectors.T / (vectors.norm(dim=1)[:, None] * vectors.norm(dim=1))
+    table = (table * used - 2 * (1 - used)).fill_diagonal_(-2)
+    values, places = table.sort(dim=1, descending=True, stable=True)
+    places = places.masked_fill(values < -1.5, -1)[:, :k]
+    places[used == 0] = -1
+    return F.pad(places, (0, k - places.shape[1]), value=-1)
+
+
 def _kept(change):
     return lambda vectors, used, k=3: neighbours_taken_out(vectors, used, k, change)
 
@@ -142,6 +163,13 @@ NEIGHBOURS_WRONG = {
     "0 for barred": _first_written(barred=0.0),
     "0 for barred, nobody left out": _first_written(barred=0.0, by=9),
     "-1 for barred": _first_written(barred=-1.0),
+    "ones in empty places": lambda vectors, used, k=3: neighbours_with_ones(
+        vectors, used, k, rows=False
+    ),
+    "dot products, upwards": lambda vectors, used, k=3: neighbours_with_ones(
+        vectors, used, k, unit=None, factor=-1
+    ),
+    "NaN of empty places": neighbours_with_nan,
     "cosines": lambda vectors, used, k=3: F.normalize(vectors) @ F.normalize(vectors).T,
 }
 
