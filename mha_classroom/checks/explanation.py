@@ -152,8 +152,7 @@ def of_exception(task, case, error):
         message = _or_no_return(str(error))
         return Feedback(task.id, "type", message, (describe_case(task, case),))
     if isinstance(error, Borrowed):
-        called = str(error).replace("torch.special_", "torch.special.")
-        message = f"Your code calls {called}. The task asks you to do it yourself."
+        message = f"Your code calls {error}. The task asks you to do it yourself."
         return Feedback(task.id, "borrowed", message)
     if isinstance(error, OutOfTime):
         message = (

@@ -13,6 +13,7 @@ from handed_notebooks import (
 )
 
 from mha_classroom.checks import registry
+from mha_classroom.checks.forbidden import named
 from mha_classroom.clone import CourseError
 from mha_classroom.grading.fit.assignment import (
     PACKAGES,
@@ -210,6 +211,14 @@ def copied(tmp_path_factory):
         only_sources = shutil.ignore_patterns("__pycache__", "*.csv", "*.txt", "*.bin")
         shutil.copytree(package, base / package.name, ignore=only_sources)
     return [base / package.name for package in PACKAGES]
+
+
+@pytest.mark.parametrize("stem", sorted(assignments()))
+def test_what_a_task_forbids_is_there(stem):
+    """Or the lesson is not graded at all, and with it nothing that is handed in beside it."""
+    for task in load_assignment(stem).tasks.values():
+        for name in task.forbidden:
+            named(name)  # raises ValueError
 
 
 def test_a_change_in_any_room_of_both_packages_changes_the_key(copied):
