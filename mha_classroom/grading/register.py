@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -51,6 +51,17 @@ class Register:
             for student, lesson, arrival in kept.get("arrivals", [])
         }
         self.numbers = {student: tuple(pair) for student, pair in kept.get("numbers", {}).items()}
+
+    def told_apart(self, found):
+        """The HandedIns; those of whom Canvas gives another number than an earlier run had under
+        the same name are another student's, and have it behind the name."""
+
+        def name(one):
+            known = self.numbers.get(one.student, ("", ""))
+            other = one.platform == known[0] == "Canvas" and one.number != known[1]
+            return f"{one.student} {one.number}" if other else one.student
+
+        return [replace(one, student=name(one)) for one in found]
 
     def enter(self, found):
         """Take in what was handed in now, HandedIns. Raises: ValueError for a time in students.csv

@@ -98,7 +98,7 @@ def test_two_of_one_name_are_two_in_canvass_download(tmp_path):
         handed_file = tmp_path / f"leeann_{number}_3{number}_{STEM}.ipynb"
         handed_file.write_bytes(book(CELL).encode())
     rows = find_submissions(tmp_path, [STEM])[0]
-    assert [(row.student, row.number) for row in rows] == [("leeann", "12"), ("leeann 13", "13")]
+    assert [(row.student, row.number) for row in rows] == [("leeann 12", "12"), ("leeann 13", "13")]
     assert all(row.path and not row.problem for row in rows)
 
 
