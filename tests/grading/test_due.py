@@ -163,7 +163,7 @@ def test_the_marks_keep_the_points_and_the_penalty_apart(tmp_path):
 
 def test_the_student_reads_what_was_taken_off(tmp_path):
     told = plain(page(settled(tmp_path, 2, 10)))
-    assert "Handed in late: 2 days begun after it was due (2026-11-24 12:00:00+00:00)." in told
+    assert "Handed in late at 2026-11-24 12:00:00+00:00: 2 days begun after it was due." in told
     assert "Taken off: 1 points. Left: 1." in told and "2 of 5 points" in told
     assert "Handed in" not in plain(page(settled(tmp_path, 0, 10)))
     assert "Taken off" not in plain(page(settled(tmp_path, 2, 0)))
