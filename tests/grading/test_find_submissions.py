@@ -315,3 +315,4 @@ def test_canvass_anonymous_files(tmp_path):
     assert set(rows) == {(f"anon_{number}", STEM) for number in ("12345", "aB3dE", "Zz9")}
     assert not any(row.problem or row.note for row in rows.values())
     assert [row.marked_late for row in rows.values()] == [False, True, False]
+    assert not any(row.number.isdigit() for row in rows.values())  # it is nobody's ID

@@ -65,6 +65,13 @@ def test_the_list_for_a_human_is_cut_and_names_stay_on_their_line():
     assert not {"\x1b", "\r", "\u202e", "\ud800"} & set(text)
 
 
+def test_hints_do_not_hide_what_has_to_be_decided():
+    texts = {(f"{i}{who}", FOUR): (str(i), 1, 20) for i in range(LISTED) for who in "ab"}
+    names = [name for name, _ in texts]
+    text = summary(tally_of(settled(*map(good, names), result("x", problem="is empty")), texts))
+    assert f"Needs a human ({LISTED + 1})\n  x, {FOUR}: is empty\n" in text
+
+
 def test_the_summary_of_nothing_and_of_two_mistakes_at_once():
     assert summary(tally_of([])) == "0 of 0 submissions graded.\n"
     one = result(tasks=[task(MERGE, "wrong", 0.0, 3.0, "merge-interleaved + unheard-of")])

@@ -7,8 +7,8 @@ __all__ = ["PlatformName", "platform_name"]
 
 MOODLE = re.compile(r"(?P<student>.+?)_(?P<number>\d+)_assignsubmission_[a-z]+(_(?P<file>.*))?")
 CANVAS = (
-    # Anonymous ones have no name and a number with letters in it.
-    re.compile(r"(?P<late>LATE_)?(?P<student>anon_(?P<number>[^\W_]+))_\d+_(?P<file>.+)"),
+    # An anonymous one has no name; what stands there is no ID, also if it has digits alone.
+    re.compile(r"(?P<late>LATE_)?(?P<number>(?P<student>anon_[^\W_]+))_\d+_(?P<file>.+)"),
     re.compile(r"(?P<student>.+?)_(?P<late>LATE_)?(?P<number>\d+)_\d+_(?P<file>.+)"),
 )
 AGAIN = re.compile(r"-\d+(?=\.[^.]+$)")  # Canvas's own, for a file that was handed in again

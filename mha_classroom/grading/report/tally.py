@@ -137,15 +137,15 @@ class Tally:
                 yield lesson, names, tasks, lines
 
     def needs_a_human(self):
-        """Notes: of texts that several share, then one for each submission."""
+        """Notes: one for each submission, then of texts that several share, which are hints."""
+        for (student, lesson), texts in self.human.items():
+            yield Note((student,), lesson, "; ".join(texts))
         for lesson, names, tasks, lines in self.alike():
             text = (
                 f"the same text in all answers (tasks: {tasks}, own lines: {lines}). A hint and no "
                 "proof; no mark depends on it"
             )
             yield Note(tuple(names), lesson, text)
-        for (student, lesson), texts in self.human.items():
-            yield Note((student,), lesson, "; ".join(texts))
 
     def told(self):
         """(title, lines) of what else there is to tell."""
