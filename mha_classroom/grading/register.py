@@ -53,12 +53,19 @@ class Register:
         self.numbers = {student: tuple(pair) for student, pair in kept.get("numbers", {}).items()}
 
     def told_apart(self, found):
-        """The HandedIns; those of whom Canvas gives another number than an earlier run had under
-        the same name are another student's, and have it behind the name."""
+        """The HandedIns; those that may be another student's than those of the same name in an
+        earlier run have the platform's number behind it.
+
+        Canvas always gives a student the same number. Moodle does not: there they are told apart
+        if students.csv has several of the name.
+        """
 
         def name(one):
-            known = self.numbers.get(one.student, ("", ""))
-            other = one.platform == known[0] == "Canvas" and one.number != known[1]
+            platform, number = self.numbers.get(one.student, ("", ""))
+            if not number or not one.number or (platform, number) == (one.platform, one.number):
+                return one.student
+            _, none = match_students(self.students, {one.student: ("", "")})
+            other = platform == "Canvas" or (one.student in none and none[one.student].lines)
             return f"{one.student} {one.number}" if other else one.student
 
         return [replace(one, student=name(one)) for one in found]

@@ -458,7 +458,7 @@ CLASS = [
         change=_label(1, EARLIER),
         verdicts={task: ("not run", None) for task in (MENDED, *NEWER)},
         notes=("answers version 1",),
-        human=("an answer to version 1 of the exercises, which has these not or otherwise",),
+        human=("it answers version 1 of the exercises, where these are not, or otherwise",),
     ),
     Handed(
         "aliases",

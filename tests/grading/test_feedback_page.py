@@ -174,6 +174,7 @@ def test_a_notebook_that_was_not_graded_says_why():
         shown(result(tasks=[task(SPLIT, "passed", 2.0), task(MERGE, "not run", best=3.0)]))
     )
     assert "2 of 5 points" in text and "Not all is graded yet, so this is no mark." in text
+    assert "Begin with" not in text
     assert "0 of 5 points" in plain(shown(result(problem="nothing was handed in")))
 
 

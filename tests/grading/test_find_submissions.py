@@ -235,6 +235,9 @@ def test_what_is_no_notebook_is_not_nothing(tmp_path):
     for student, file in (("Bob", "homework.zip"), ("Eve", f"{STEM}.ipynb.txt")):
         row = rows[student, STEM]
         assert f"there is {file}, which is no notebook" in row.problem and row.human
+        assert not row.problem.startswith("nothing")
+    hand_in(tmp_path, "Ann/05_x.ipynb")
+    assert rows_of(tmp_path)["Eve", "05_x"].problem == "nothing was handed in"  # it is of 04
 
 
 def test_a_thousand_files_are_not_all_listed(tmp_path):

@@ -43,6 +43,10 @@ def test_what_platforms_export_is_read_as_it_is(tmp_path):
     ann, bob = students_of(tmp_path, CANVAS)
     assert (ann.canvas, ann.number, ann.login) == ("501", "u1001", "aexample")
     assert (bob.name, bob.section, bob.line) == ("Li, Bob", "Group A", 4)
+    two = CANVAS.replace("Student,", "LastName,FirstName,").replace("Possible,", "Possible,,")
+    two = two.replace('"Example, Ann"', "Example,Ann").replace('"Li, Bob"', "Li,Bob")
+    ann, bob = students_of(tmp_path, two)
+    assert (ann.canvas, ann.number, ann.shown) == ("501", "u1001", "Ann Example")
     ann, bob = students_of(tmp_path, MOODLE)
     assert (ann.shown, ann.number, ann.email) == ("Ann Example", "1001", "ann@uni.example")
     ann, bob = students_of(tmp_path, WORKSHEET)
@@ -105,9 +109,9 @@ def test_what_is_not_sure_is_not_matched(tmp_path):
     assert {str(none[name]) for name in ("Ann", "明", "4")} == {"no row has this name or id"}
 
 
-def listed(tmp_path, *results, text=CANVAS, points=POINTS):
+def listed(tmp_path, *results, text=CANVAS, points=POINTS, canvas=None):
     students = students_of(tmp_path, text)
-    numbers = {one.student: ("", "") for one in results}
+    numbers = {one.student: ("Canvas" if canvas else "", canvas or "") for one in results}
     made = ClassList(students, *match_students(students, numbers), points)
     for one in results:
         made.add(one)
@@ -145,18 +149,24 @@ def test_nobody_gets_a_zero_while_a_hand_in_may_be_theirs(tmp_path):
     assert canvas[2][5:] == ["2", "0", "2"] and canvas[3][5:] == ["", "0", ""]
     assert moodle[2][4:] == ["-", "0", "-"] and told[PERHAPS] == [f"Li, Bob: {FOUR}"]
     assert not told["In students.csv and handed in nothing, which is 0 points"]
+    canvas, _, _ = listed(tmp_path, good("stranger"), canvas="777")
+    assert canvas[3][5:] == ["0", "0", "0"]  # Bob has another number
+    canvas, _, _ = listed(tmp_path, good("anon_777"), canvas="anon_777")
+    assert canvas[3][5:] == ["", "0", ""]
     text = "name,id\nAnn Lee,1\nAnn Lee,2\nBob,3\n"
     canvas, _, told = listed(tmp_path, good("Ann Lee"), text=text)
     assert [row[5:] for row in canvas[2:]] == [["", "0", ""], ["", "0", ""], ["0", "0", "0"]]
     assert told["In students.csv and handed in nothing, which is 0 points"] == ["Bob"]
 
 
-def test_another_student_of_the_same_name_in_a_later_download(tmp_path):
-    """Canvas's number tells them apart, also where each handed in one of two lessons."""
+@pytest.mark.parametrize("platform", ["Canvas", "Moodle"])
+def test_another_student_of_the_same_name_in_a_later_download(tmp_path, platform):
+    """Also where each handed in one of two lessons."""
+    students_of(tmp_path, "name,id\nLee Ann,1\nLee Ann,2\n")
 
     def run(number, lesson, resume):
-        register = Register(tmp_path, Asked(), resume)
-        one = HandedIn("leeann", lesson, platform="Canvas", number=number)
+        register = Register(tmp_path, Asked(tmp_path / "students.csv"), resume)
+        one = HandedIn("leeann", lesson, platform=platform, number=number)
         found = register.told_apart([one])
         register.enter(found)
         register.save()
@@ -164,6 +174,14 @@ def test_another_student_of_the_same_name_in_a_later_download(tmp_path):
 
     assert run("12", FOUR, False) == ["leeann"] and run("12", FIVE, True) == ["leeann"]
     assert run("13", FIVE, True) == ["leeann 13"] and run("12", FIVE, True) == ["leeann"]
+
+
+def test_moodle_gives_a_student_another_number_in_each_assignment(tmp_path):
+    students_of(tmp_path, MOODLE)
+    register = Register(tmp_path, Asked(tmp_path / "students.csv"), False)
+    register.enter([HandedIn("Ann Example", FOUR, platform="Moodle", number="12")])
+    [one] = register.told_apart([HandedIn("Ann Example", FIVE, platform="Moodle", number="77")])
+    assert one.student == "Ann Example"
 
 
 def test_what_has_no_mark_is_no_zero(tmp_path):

@@ -54,8 +54,8 @@ def assemble(notebook, assignment, probes, leave_out=(), replaced=(), only=None)
     status |= dict.fromkeys(older, "older")
     notes += more
     if older:
-        what = f"version {version} of the exercises, which has these not or otherwise"
-        human.append(f"not graded are tasks of an answer to {what}: {', '.join(older)}")
+        what = f"it answers version {version} of the exercises, where these are not, or otherwise"
+        human.append(f"{what}, so they are not graded: {', '.join(older)}")
     gone = {name for cell in written if set(cell.ids) & set(leave_out) for name in cell.ids}
     skipped = {*gone, *leave_out, *replaced}
     probed = [n for n in status if status[n] in ("written", "unchanged") and n not in skipped]

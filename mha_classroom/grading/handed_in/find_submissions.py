@@ -283,15 +283,16 @@ class _Files:
         """Where a lesson is not there; what is there instead may be it."""
         if self.problem:
             return {"problem": self.problem, "human": True}
-        problem, of_others = ABSENT, tuple(self.names - {lesson})
+        of_others, there = tuple(self.names - {lesson}), []
         others = [name for name in self.others if not name.startswith(of_others)]
         if self.unknown:
-            problem += (
-                f"; there is {', '.join(self.unknown[:LISTED])}, which does not say what it is"
-            )
+            there.append(f"{', '.join(self.unknown[:LISTED])}, which does not say what it is")
         if others:
-            problem += f"; there is {', '.join(others[:LISTED])}, which is no notebook"
-        return {"problem": problem, "human": bool(self.unknown or others)}
+            there.append(f"{', '.join(others[:LISTED])}, which is no notebook")
+        if not there:
+            return {"problem": ABSENT}
+        problem = f"no notebook of it was handed in: there is {'; there is '.join(there)}"
+        return {"problem": problem, "human": True}
 
 
 def _different(paths):

@@ -15,7 +15,7 @@ NAMES = {
     "name": ("student", "full name", "name"),
     "first": ("first name", "firstname"),
     "last": ("last name", "lastname", "surname"),
-    "canvas": (),  # "ID" beside "Student", as Canvas writes it
+    "canvas": (),  # "ID" beside "Student" or "SIS Login ID", as Canvas writes it
     "number": ("id number", "sis user id", "id"),
     "login": ("username", "sis login id", "login"),
     "email": ("email address", "email", "e-mail", "mail"),
@@ -94,7 +94,7 @@ def _student(row, line):
         field: next((row[name] for name in names if name in row), "")
         for field, names in NAMES.items()
     }
-    if "student" in row and "id" in row:
+    if "id" in row and ("student" in row or "sis login id" in row):  # also with two names
         found |= {"canvas": row["id"], "number": row.get("sis user id", "")}
     number = re.search(r"\d+$", found["participant"])  # after a word in the platform's language
     found["participant"] = number[0] if number else ""
@@ -113,9 +113,11 @@ def _check_columns(path, row):
 
 @dataclass(frozen=True)
 class Unsure:
-    """Why a hand-in has no row. lines: of the rows that it could belong to, () if none fits."""
+    """Why a hand-in has no row. lines: of several that fit equally well, () if none does. number:
+    that Canvas gave its student, "" if it did not."""
 
     lines: tuple[int, ...] = ()
+    number: str = ""
 
     def __str__(self):
         if not self.lines:
@@ -123,8 +125,10 @@ class Unsure:
         return f"could be several rows: lines {', '.join(map(str, self.lines))}"
 
     def may_be(self, student):
-        """Whether it can be that Student's."""
-        return not self.lines or student.line in self.lines
+        """Whether it can be that Student's: not if Canvas gives them another number."""
+        if self.lines:
+            return student.line in self.lines
+        return not (self.number.isdigit() and student.canvas)
 
 
 def match_students(students, numbers):
@@ -144,7 +148,8 @@ def match_students(students, numbers):
         if len(hits) == 1:
             found[name] = hits[0]
         else:
-            none[name] = Unsure(tuple(student.line for student in hits))
+            lines = tuple(student.line for student in hits)
+            none[name] = Unsure(lines, number if platform == "Canvas" else "")
     return found, none
 
 

@@ -110,7 +110,8 @@ def _total(result):
     if result.open:
         yield '<p class="told">Not all is graded yet, so this is no mark.</p>'
     yield from _late(result.late, result)
-    wrong = [task for task in result.tasks if task.points < task.max]
+    run = [task for task in result.tasks if task.verdict != Verdict.NOT_RUN]
+    wrong = [task for task in run if task.points < task.max]
     if len(right) == len(result.tasks):
         yield '<p class="quiet">Every task is right. Well done!</p>'
     elif len(wrong) > 1 and not result.problem:
