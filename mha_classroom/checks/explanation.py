@@ -156,8 +156,8 @@ def of_exception(task, case, error):
         return Feedback(task.id, "borrowed", message)
     if isinstance(error, OutOfTime):
         message = (
-            f"{task.name} did not come to an end and was stopped. Is there a loop whose condition "
-            "never becomes false?"
+            f"{task.name} did not come to an end in time and was stopped. Is there a loop whose "
+            "condition never becomes false, or something that takes long?"
         )
         return Feedback(task.id, "timeout", message, (describe_case(task, case),))
     own = learners_frames(error)

@@ -22,6 +22,7 @@ One submission passes through these files, in this order:
 What these lean on, each where it is called:
 
 - settings.py: the limits and every default
+- handed_in/platform_names.py: what Moodle and Canvas call the files of a download
 - register.py: the class beside its notebooks: handed_in/students.py (students.csv, which
   read_table.py reads) and handed_in/arrival.py (when something was handed in)
 - fit/: assignment.py (an exercise set) with own_tasks.py (an instructor's); slicing.py (sources

@@ -57,12 +57,13 @@ def grade_class(
         chosen = _chosen(only, assignments(settings.folder))
         found = [handed_in for handed_in in found if handed_in.lesson in chosen]
     if not found:
-        raise CourseError(f"There is nothing to grade in {submissions}.")
+        raise CourseError("\n  ".join([f"There is nothing to grade in {submissions}.", *aside]))
     with _state(out) as state:
         clear_drafts(out)  # of a run that was killed
         earlier = _pairs(state) if resume else set()
-        pairs = sorted(earlier | {(handed_in.student, handed_in.lesson) for handed_in in found})
         register = Register(state, asked, resume)
+        found = register.told_apart(found)
+        pairs = sorted(earlier | {(handed_in.student, handed_in.lesson) for handed_in in found})
         register.enter(found)
         settings = replace(settings, seed=_seed(state, settings.seed, resume))
         names = sorted({lesson for _, lesson in pairs})

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -51,6 +51,24 @@ class Register:
             for student, lesson, arrival in kept.get("arrivals", [])
         }
         self.numbers = {student: tuple(pair) for student, pair in kept.get("numbers", {}).items()}
+
+    def told_apart(self, found):
+        """The HandedIns; those that may be another student's than those of the same name in an
+        earlier run have the platform's number behind it.
+
+        Canvas always gives a student the same number. Moodle does not: there they are told apart
+        if students.csv has several of the name.
+        """
+
+        def name(one):
+            platform, number = self.numbers.get(one.student, ("", ""))
+            if not number or not one.number or (platform, number) == (one.platform, one.number):
+                return one.student
+            _, none = match_students(self.students, {one.student: ("", "")})
+            other = platform == "Canvas" or (one.student in none and none[one.student].lines)
+            return f"{one.student} {one.number}" if other else one.student
+
+        return [replace(one, student=name(one)) for one in found]
 
     def enter(self, found):
         """Take in what was handed in now, HandedIns. Raises: ValueError for a time in students.csv

@@ -460,7 +460,7 @@ CLASS = [
         change=_label(1, EARLIER),
         verdicts={task: ("not run", None) for task in (MENDED, *NEWER)},
         notes=("answers version 1",),
-        human=("version 1 is before its own",) * 4,
+        human=("it answers version 1 of the exercises, where these are not, or otherwise",),
     ),
     Handed(
         "aliases",

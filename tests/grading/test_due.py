@@ -109,7 +109,7 @@ def test_two_of_one_name_are_two_in_canvass_download(tmp_path):
         handed_file = tmp_path / f"leeann_{number}_3{number}_{STEM}.ipynb"
         handed_file.write_bytes(book(CELL).encode())
     rows = find_submissions(tmp_path, [STEM])[0]
-    assert [(row.student, row.number) for row in rows] == [("leeann", "12"), ("leeann 13", "13")]
+    assert [(row.student, row.number) for row in rows] == [("leeann 12", "12"), ("leeann 13", "13")]
     assert all(row.path and not row.problem for row in rows)
 
 
@@ -174,7 +174,7 @@ def test_the_marks_keep_the_points_and_the_penalty_apart(tmp_path):
 
 def test_the_student_reads_what_was_taken_off(tmp_path):
     told = plain(page(settled(tmp_path, 2, 10)))
-    assert "Handed in late: 2 days begun after it was due (2026-11-24 12:00:00+00:00)." in told
+    assert "Handed in late at 2026-11-24 12:00:00+00:00: 2 days begun after it was due." in told
     assert "Taken off: 1 points. Left: 1." in told and "2 of 5 points" in told
     assert "Handed in" not in plain(page(settled(tmp_path, 0, 10)))
     assert "Taken off" not in plain(page(settled(tmp_path, 2, 0)))

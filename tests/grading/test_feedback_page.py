@@ -168,8 +168,14 @@ def test_nothing_is_said_about_the_student_in_the_third_person():
 
 def test_a_notebook_that_was_not_graded_says_why():
     text = plain(shown(result(problem="is empty")))
-    assert "Your file is empty. " in text
-    assert "0 of 5 points" in text and "was not run" in text and "This was not graded." in text
+    assert "Your file is empty. " in text and "There is no mark yet." in text
+    assert "0 of 5" not in text and "not yet:" not in text and "was not run" not in text
+    text = plain(
+        shown(result(tasks=[task(SPLIT, "passed", 2.0), task(MERGE, "not run", best=3.0)]))
+    )
+    assert "2 of 5 points" in text and "Not all is graded yet, so this is no mark." in text
+    assert "Begin with" not in text
+    assert "0 of 5 points" in plain(shown(result(problem="nothing was handed in")))
 
 
 def test_the_heading_of_a_notebook():

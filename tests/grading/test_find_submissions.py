@@ -75,12 +75,20 @@ def test_other_names_count_by_what_they_say(tmp_path, name):
     row = rows_of(tmp_path)["a", STEM]
     assert row.path.is_file() and not row.problem and "none of the right name" in row.note
     hand_in(tmp_path, "a/another.ipynb", content=labelled(STEM))
+    assert not rows_of(tmp_path)["a", STEM].problem  # the same once more
+    hand_in(tmp_path, "a/another.ipynb", content=labelled(STEM) + b"\n")
     row = rows_of(tmp_path)["a", STEM]
     assert row.path is None and row.human and "another.ipynb" in row.problem
-    hand_in(tmp_path, f"a/{STEM}.ipynb")
+
+
+@pytest.mark.parametrize("other", ["{} (1)", "{}-Copy1", "old/{}", "another"])
+def test_of_two_that_differ_none_is_chosen_whatever_they_are_called(tmp_path, other):
+    """The untouched exercise may have the right name, and the answers that of a second download."""
+    hand_in(tmp_path, f"a/{STEM}.ipynb", content=labelled(STEM))
+    hand_in(tmp_path, f"a/{other.format(STEM)}.ipynb", content=labelled(STEM) + b"\n")
     row = rows_of(tmp_path)["a", STEM]
-    assert row.path.name == f"{STEM}.ipynb" and not row.problem
-    assert "which was not graded: which one counts?" in row.note and row.human
+    assert row.path is None and row.human
+    assert "someone has to choose" in row.problem and f"{other.format(STEM)}" in row.problem
 
 
 def test_the_name_decides_where_the_metadata_does_not(tmp_path):
@@ -88,15 +96,6 @@ def test_the_name_decides_where_the_metadata_does_not(tmp_path):
     hand_in(tmp_path, f"b/{STEM} (1).ipynb", content=labelled("05_x"))
     rows = rows_of(tmp_path)
     assert rows["a", STEM].path and rows["b", "05_x"].path and rows["b", STEM].path is None
-
-
-def test_the_right_place_comes_first(tmp_path):
-    hand_in(tmp_path, f"a/{STEM}.ipynb", f"a/old/{STEM}.ipynb", f"b/x/{STEM}.ipynb")
-    hand_in(tmp_path, f"b/y/{STEM}.ipynb")
-    rows = rows_of(tmp_path)
-    assert rows["a", STEM].path == tmp_path / "a" / f"{STEM}.ipynb"
-    assert f"old/{STEM}.ipynb" in rows["a", STEM].note
-    assert rows["b", STEM].human and "someone has to choose" in rows["b", STEM].problem
 
 
 def test_a_notebook_in_no_students_folder(tmp_path):
@@ -256,29 +255,87 @@ def test_what_is_no_notebook_is_not_nothing(tmp_path):
     for student, file in (("Bob", "homework.zip"), ("Eve", f"{STEM}.ipynb.txt")):
         row = rows[student, STEM]
         assert f"there is {file}, which is no notebook" in row.problem and row.human
+        assert not row.problem.startswith("nothing")
+    hand_in(tmp_path, "Ann/05_x.ipynb")
+    assert rows_of(tmp_path)["Eve", "05_x"].problem == "nothing was handed in"  # it is of 04
 
 
 def test_a_thousand_files_are_not_all_listed(tmp_path):
     hand_in(tmp_path, f"Ann/{STEM}.ipynb", *(f"Bob/{i}.ipynb" for i in range(300)))
-    hand_in(tmp_path, *(f"Eve/{STEM} ({i}).ipynb" for i in range(20)))
+    for i in range(20):
+        hand_in(tmp_path, f"Eve/{STEM} ({i}).ipynb", content=labelled(STEM) + b" " * i)
     rows = rows_of(tmp_path)
     assert len(rows["Bob", STEM].problem) < 200
     assert rows["Eve", STEM].problem.endswith("and 15 more")
 
 
+MOODLES = "{}_{}_assignsubmission_file"
+
+
 def test_moodles_folders(tmp_path):
-    for name in ("Ann Example_123_assignsubmission_file", "李明_124_assignsubmission_file_"):
-        hand_in(tmp_path, f"{name}/{STEM}.ipynb")
-    hand_in(tmp_path, f"Ann Example_99_assignsubmission_file/{STEM}.ipynb")
+    """Two of one name are told apart by the number that Moodle gives, and not by their order."""
+    for name, number in (("Ann Example", 123), ("李明", 124), ("Ann Example", 99)):
+        hand_in(tmp_path, f"{MOODLES.format(name, number)}/{STEM}.ipynb")
+    hand_in(tmp_path, f"Bob_7_assignsubmission_file_/{STEM}.ipynb")  # of an old Moodle
     students = [student for student, _ in rows_of(tmp_path)]
-    assert students[0] == "Ann Example" and students[1].startswith("Ann Example ~")
-    assert students[2] == "李明"
+    assert students == ["Ann Example 123", "Ann Example 99", "Bob", "李明"]
+
+
+@pytest.mark.parametrize("between", ["/", "_"])
+def test_what_moodle_gives_of_one_student_is_one_students(tmp_path, between):
+    """In folders or as files alone; what was typed in lies in a folder of its own."""
+    folder = MOODLES.format("Ann Example", 123)
+    hand_in(tmp_path, f"{folder}{between}{STEM}.ipynb")
+    hand_in(tmp_path, f"{folder.replace('_file', '_onlinetext')}{between}onlinetext.html")
+    hand_in(tmp_path, f"{MOODLES.format('Bob', 124)}{between}{STEM}.zip")
+    rows = rows_of(tmp_path)
+    assert set(rows) == {("Ann Example", STEM), ("Bob", STEM)}
+    row = rows["Ann Example", STEM]
+    assert (row.platform, row.number) == ("Moodle", "123") and not row.problem and not row.note
+    assert f"there is {STEM}.zip, which is no notebook" in rows["Bob", STEM].problem
+    assert rows["Bob", STEM].human
+
+
+def test_two_downloads_of_moodles_that_were_put_together(tmp_path):
+    """A student has another number in each assignment."""
+    hand_in(tmp_path, f"{MOODLES.format('Ann', 1)}/{STEM}.ipynb")
+    hand_in(tmp_path, f"{MOODLES.format('Ann', 2)}/05_x.ipynb")
+    rows = rows_of(tmp_path)
+    assert set(rows) == {("Ann", STEM), ("Ann", "05_x")}
+    assert not any(row.problem or row.number for row in rows.values())
+
+
+def test_a_download_beside_others_is_no_student(tmp_path):
+    hand_in(tmp_path, f"Ann/{STEM}.ipynb", f"NLP-Set 4/{MOODLES.format('Bob', 1)}/{STEM}.ipynb")
+    hand_in(tmp_path, f"canvas/a_1_2_{STEM}.ipynb", f"canvas/b_2_3_{STEM}.ipynb")
+    rows, aside = find_submissions(tmp_path, [STEM])
+    assert [row.student for row in rows] == ["Ann"]
+    assert aside == [
+        f"{n}: a whole download; have it graded by itself" for n in ("NLP-Set 4", "canvas")
+    ]
 
 
 def test_canvas_files(tmp_path):
     hand_in(tmp_path, f"exampleann_1234_567890_{STEM}.ipynb", "exampleann_1234_567891_05_x-1.ipynb")
-    hand_in(tmp_path, f"libob_LATE_99_567892_{STEM}.ipynb", "libob_LATE_99_567893_zip.zip")
+    hand_in(tmp_path, f"libob_LATE_99_567892_{STEM}-2.ipynb", "libob_LATE_99_567893_zip.zip")
     rows = rows_of(tmp_path)
     assert set(rows) == {(s, n) for s in ("exampleann", "libob") for n in (STEM, "05_x")}
     assert not rows["exampleann", STEM].problem and not rows["exampleann", "05_x"].problem
     assert not rows["libob", STEM].problem and rows["libob", "05_x"].problem
+    assert not any(row.note for row in rows.values())  # it counts what is handed in again
+
+
+def test_what_is_no_notebook_is_somebodys_in_canvass_download(tmp_path):
+    hand_in(tmp_path, f"exampleann_1_567890_{STEM}.ipynb", f"libob_2_567891_{STEM}.pdf")
+    row = rows_of(tmp_path)["libob", STEM]
+    assert row.human and f"there is {STEM}.pdf, which is no notebook" in row.problem
+
+
+def test_canvass_anonymous_files(tmp_path):
+    hand_in(tmp_path, f"anon_12345_678910_{STEM}.ipynb", f"anon_aB3dE_678911_{STEM}-1.ipynb")
+    hand_in(tmp_path, f"LATE_anon_Zz9_678912_{STEM}.ipynb")
+    rows = rows_of(tmp_path)
+    assert set(rows) == {(f"anon_{number}", STEM) for number in ("12345", "aB3dE", "Zz9")}
+    assert not any(row.problem or row.note for row in rows.values())
+    assert [row.marked_late for row in rows.values()] == [False, True, False]
+    assert not any(row.number.isdigit() for row in rows.values())  # it is nobody's ID

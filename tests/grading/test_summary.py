@@ -35,9 +35,10 @@ def test_the_summary_counts_draws_and_names(tmp_path):
     ]
     told = [("Not used", ["overrides.csv, line 2: no 'Bob'"])]
     text = summary(tally_of(settled(*wrong, other, full, *bad), told=told))
-    assert "5 of 7 submissions graded." in text and "1 not graded: nothing was handed in" in text
+    assert "5 of 6 submissions graded.\n  1 not graded: is not a notebook\n" in text
+    assert "Nothing handed in, by student and lesson: 1." in text
     assert "Tasks: 5 passed, 5 wrong." in text
-    assert f"{FOUR}: 6 handed in, mean 1.8 and median 2 of 5 points" in text
+    assert f"{FOUR}: 6 handed in, 5 of them with a mark, mean 2.2 and median 2 of 5 points" in text
     assert re.search("40–49 %  █{40} 3\n", text) and re.search("90–100 %  █{13} 1\n", text)
     [did] = [m.did for m in find(MERGE).mistakes if m.id == "merge-without-transpose"]
     assert f"3 × {did} (merge-without-transpose)" in " ".join(text.split())
@@ -47,12 +48,28 @@ def test_the_summary_counts_draws_and_names(tmp_path):
     assert "  overrides.csv, line 2: no 'Bob'\n" in needs
 
 
+def test_what_has_no_mark_is_no_zero_in_the_mean():
+    bad = [result(name, problem="is empty") for name in ("x", "y")]
+    text = summary(tally_of(settled(good(), *bad)))
+    assert f"{FOUR}: 3 handed in, 1 of them with a mark, mean 2.0 and median 2 of 5" in text
+    assert re.search("0–9 %\n", text) and re.search("40–49 %  █+ 1\n", text)
+    text = summary(tally_of(settled(*bad)))
+    assert f"{FOUR}: 2 handed in, none with a mark yet" in text
+
+
 def test_the_list_for_a_human_is_cut_and_names_stay_on_their_line():
     many = (replace(good(f"{i}{EVIL}\n"), human=("look\r",)) for i in range(23))
     text = summary(tally_of(settled(*many)))
     lines = text.split("Needs a human (23)\n")[1].splitlines()
     assert len(lines) == LISTED + 1 and lines[-1] == "  and 3 more"
     assert not {"\x1b", "\r", "\u202e", "\ud800"} & set(text)
+
+
+def test_hints_do_not_hide_what_has_to_be_decided():
+    texts = {(f"{i}{who}", FOUR): (str(i), 1, 20) for i in range(LISTED) for who in "ab"}
+    names = [name for name, _ in texts]
+    text = summary(tally_of(settled(*map(good, names), result("x", problem="is empty")), texts))
+    assert f"Needs a human ({LISTED + 1})\n  x, {FOUR}: is empty\n" in text
 
 
 def test_the_summary_of_nothing_and_of_two_mistakes_at_once():

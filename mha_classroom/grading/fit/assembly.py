@@ -53,7 +53,9 @@ def assemble(notebook, assignment, probes, leave_out=(), replaced=(), only=None)
     older = [n for n, task in assignment.tasks.items() if getattr(task, "since", 1) > version]
     status |= dict.fromkeys(older, "older")
     notes += more
-    human += [f"{name} is not graded: version {version} is before its own" for name in older]
+    if older:
+        what = f"it answers version {version} of the exercises, where these are not, or otherwise"
+        human.append(f"{what}, so they are not graded: {', '.join(older)}")
     gone = {name for cell in written if set(cell.ids) & set(leave_out) for name in cell.ids}
     skipped = {*gone, *leave_out, *replaced}
     probed = [n for n in status if status[n] in ("written", "unchanged") and n not in skipped]

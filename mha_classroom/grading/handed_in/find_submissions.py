@@ -2,11 +2,12 @@
 
 import hashlib
 import os
-import re
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mha_classroom.clone import CourseError
+from mha_classroom.grading.handed_in.platform_names import platform_name
 from mha_classroom.grading.handed_in.read_notebook import (
     LINK,
     Unreadable,
@@ -21,8 +22,6 @@ __all__ = ["HandedIn", "find_submissions"]
 NOBODYS = {"__MACOSX", ".ipynb_checkpoints", ".git", ".DS_Store", "Thumbs.db", "desktop.ini"}
 NBGRADERS = {"submitted", "source", "release", "autograded", "feedback"}
 NBGRADERS_OWN = {"timestamp.txt"}
-MOODLE = re.compile(r"(?P<student>.+)_(?P<number>\d+)_assignsubmission_\w+$")
-CANVAS = re.compile(r"(?P<student>[^_]+)_(?P<late>LATE_)?(?P<number>\d+)_\d+_(?P<name>.+)$")
 DEEPEST = 4  # folders below a student's own that are looked into
 MOST_FILES = 200  # of a student that are looked at
 LISTED = 5
@@ -56,8 +55,8 @@ class HandedIn:
     @property
     def marked_late(self):
         """Whether the name that Canvas gave the file says that it is late; None without one."""
-        named = CANVAS.match(self.path.name) if self.path and self.platform == "Canvas" else None
-        return named and bool(named["late"])
+        named = platform_name(self.path.name) if self.path and self.platform == "Canvas" else None
+        return named and named.late
 
     def read(self):
         """The same with its content, or with the problem that there is with reading it."""
@@ -74,8 +73,7 @@ def find_submissions(folder, names):
     a line for whatever else lies there.
 
     folder: has `<student>/<lesson>.ipynb`, or nbgrader's `<student>/<assignment>/<file>.ipynb`,
-        or is the folder above nbgrader's `submitted/`; what Moodle ("Ann Example_12_assign…") and
-        Canvas (one folder of files, "exampleann_12_34_….ipynb") let you download is known, too.
+        or is the folder above nbgrader's `submitted/`, or a download as `platform_name` knows it.
     names: the lessons that there are, such as "04_head_splitting".
     Properties: a lesson's file has its name, or says in its metadata that it is the lesson's.
         Links are not followed, pipes and devices not opened. Contents are not kept.
@@ -84,26 +82,32 @@ def find_submissions(folder, names):
     root, names = _root(Path(folder)), set(names)
     nbgraders = "nbgrader" if root.name == "submitted" else ""
     students, found, outside, aside, lessons = {}, [], [], [], set()
+    downloaded = defaultdict(dict)  # {(platform, student): {number: _Files}}
     for entry in _scan(root):
-        path = Path(entry.path)
+        path, whole = Path(entry.path), _is_folder(entry) or entry.is_symlink()
+        named = platform_name(_shown(entry.name), folder=whole)
         if entry.name in NOBODYS:
             aside.append(f"{entry.name}: made by a program, nobody's submission")
-        elif _is_folder(entry) or entry.is_symlink():
-            files = _Files(path, names)
+        elif named:
+            numbers = downloaded[named.platform, named.student]
+            files = numbers.setdefault(named.number, _Files(names, named.platform, named.number))
+            files.look_into(path) if whole else files.take(path, named.file)
+        elif _is_folder(entry) and _is_download(path):
+            aside.append(f"{_shown(entry.name)}: a whole download; have it graded by itself")
+        elif whole:
+            files = _Files(names, nbgraders)
+            files.look_into(path)
             if entry.name.startswith(".") and not files.notebooks:
                 aside.append(f"{_shown(entry.name)}: no notebook is in it")
             else:
-                student, files.number = _student_of(entry.name)
-                files.platform = "Moodle" if files.number else nbgraders
-                students[_unlike(student, students, entry.name)] = files
-        elif _is_notebook(entry):
-            canvas = CANVAS.match(_shown(entry.name))
-            if canvas:
-                _of_canvas(students, canvas["student"], canvas["number"], names).add(path)
-            else:
-                outside += _outside(path, names)
+                students[_unlike(_shown(entry.name), students, entry.name)] = files
+        elif _is_notebook(entry.name):
+            outside += _outside(path, names)
         else:
             aside.append(f"{_shown(entry.name)}: lies beside the students' folders")
+    for (platform, student), numbers in downloaded.items():
+        for name, files in _told_apart(platform, student, numbers):
+            students[_unlike(name, students, f"{platform} {name}")] = files
     for files in students.values():
         lessons |= files.by_lesson.keys()
     for student, files in students.items():
@@ -118,20 +122,21 @@ def find_submissions(folder, names):
     return sorted(found, key=lambda row: (row.student, row.lesson, str(row.path))), aside
 
 
-def _student_of(name):
-    """(Who a folder is of, the number that Moodle adds): it also adds what it is."""
-    moodle = MOODLE.match(_shown(name))
-    return moodle.group("student", "number") if moodle else (_shown(name), "")
+def _told_apart(platform, student, numbers):
+    """(Name, _Files) of those of one name in a download: several have their numbers behind it.
 
-
-def _of_canvas(students, name, number, names):
-    """The _Files of a student in Canvas's download: two of one name differ in their numbers."""
-    for student in (name, f"{name} {number}"):
-        files = students.setdefault(student, _Files(None, names))
-        if files.number in ("", number) and files.platform in ("", "Canvas"):
-            break
-    files.platform, files.number = "Canvas", number
-    return files
+    Moodle gives a student another number in each assignment. So numbers that have different lessons
+    are one student's, of downloads that were put together.
+    """
+    files = list(numbers.values())
+    lessons = [lesson for one in files for lesson in one.by_lesson]
+    apart = all(one.by_lesson for one in files) and len(set(lessons)) == len(lessons)
+    if len(files) == 1 or (platform == "Moodle" and apart):
+        for one in files[1:]:
+            files[0].join(one)
+        yield student, files[0]
+    else:
+        yield from ((f"{student} {number}", one) for number, one in numbers.items())
 
 
 def _unlike(student, others, name):
@@ -149,7 +154,7 @@ def _root(folder):
         entries = _scan(folder)
         others = {e.name for e in entries if _is_folder(e) and not e.name.startswith(".")}
         if "submitted" in others and others <= NBGRADERS and not below.is_symlink():
-            if not any(map(_is_notebook, _scan(below))):
+            if not any(_is_notebook(entry.name) for entry in _scan(below)):
                 return below
     except OSError as error:
         raise CourseError(
@@ -167,8 +172,18 @@ def _is_folder(entry):
     return entry.is_dir(follow_symlinks=False)
 
 
-def _is_notebook(entry):
-    return entry.name.lower().endswith(".ipynb")
+def _is_notebook(name):
+    return name.lower().endswith(".ipynb")
+
+
+def _is_download(folder):
+    """Whether a folder is what a platform gave of many students, and not one student's."""
+    try:
+        named = [platform_name(_shown(entry.name), _is_folder(entry)) for entry in _scan(folder)]
+    except OSError:
+        return False
+    found = [one for one in named if one]
+    return any(one.platform == "Moodle" for one in found) or len({o.number for o in found}) > 1
 
 
 def _shown(name):
@@ -181,106 +196,120 @@ class _Files:
 
     notebooks: paths. by_lesson: {lesson: (those of the right name, those that say they are)}.
     unknown: names of notebooks that do not say what they are. others: of files that are none.
-    platform, number: as a HandedIn has them.
+    shown: {path: as it is called to people}. platform, number: as a HandedIn has them.
     """
 
-    platform = number = ""
-
-    def __init__(self, folder, names):
-        self.folder, self.names, self.problem = folder, names, ""
+    def __init__(self, names, platform="", number=""):
+        self.names, self.platform, self.number, self.problem = names, platform, number, ""
         self.notebooks, self.by_lesson, self.unknown, self.others = [], {}, [], []
-        if folder is not None and folder.is_symlink():
-            self.problem = f"the student's folder {LINK}"
-        elif folder is not None:
-            try:
-                _scan(folder)
-            except OSError as error:
-                self.problem = f"the student's folder cannot be read: {error.strerror}"
-            else:
-                self._look_into(folder, DEEPEST)
+        self.shown = {}
 
-    def _look_into(self, folder, deeper):
+    def look_into(self, folder):
+        """Take what lies in a folder of the student's."""
+        if folder.is_symlink():
+            self.problem = f"the student's folder {LINK}"
+            return
+        try:
+            _scan(folder)
+        except OSError as error:
+            self.problem = f"the student's folder cannot be read: {error.strerror}"
+        else:
+            self._look_into(folder, folder, DEEPEST)
+
+    def _look_into(self, folder, top, deeper):
         """Take what looks like a notebook, here and in the folders below."""
         try:
             entries = _scan(folder)
         except OSError:
             # Read later as if it were the file: the row then says what is the matter.
             if folder.name in self.names:
-                self.add(folder)
+                self._add(folder, folder.name, top)
             return
         for entry in entries:
             if len(self.notebooks) + len(self.others) >= MOST_FILES:
                 return
+            path = Path(entry.path)
             if entry.name in NOBODYS or entry.name.startswith("."):
                 continue
-            if _is_notebook(entry) or (entry.is_symlink() and entry.name in self.names):
-                self.add(Path(entry.path))
-            elif _is_folder(entry):
+            if entry.is_symlink() and entry.name in self.names:
+                self._add(path, entry.name, top)
+            elif _is_folder(entry) and not _is_notebook(entry.name):
                 if deeper:
-                    self._look_into(Path(entry.path), deeper - 1)
-            elif entry.name not in NBGRADERS_OWN:
-                self.others.append(_shown(entry.name))
+                    self._look_into(path, top, deeper - 1)
+            else:
+                self.take(path, entry.name, top)
 
-    def add(self, path):
+    def take(self, path, name, top=None):
+        """Take a file that the student named so. top: the student's folder, if there is one."""
+        if _is_notebook(name):
+            self._add(path, name, top)
+        elif name not in NBGRADERS_OWN:
+            self.others.append(_shown(name))
+
+    def _add(self, path, name, top):
         """Find out which lesson a notebook is for."""
         self.notebooks.append(path)
-        name = CANVAS.sub(r"\g<name>", path.name) if self.folder is None else path.name
-        stem = name[: -len(".ipynb")] if name.lower().endswith(".ipynb") else name
+        self.shown[path] = _shown(str(path.relative_to(top)) if top else path.name)
+        stem = name[: -len(".ipynb")] if _is_notebook(name) else name
         exact = stem in self.names
-        lesson = stem if exact else _lesson_of(path, name, self.names, self.folder)
+        lesson = stem if exact else _lesson_of(path, name, self.names, top or path.parent)
         if lesson:
             self.by_lesson.setdefault(lesson, ([], []))[0 if exact else 1].append(path)
         else:
-            self.unknown.append(_shown(path.name))
+            self.unknown.append(_shown(name))
+
+    def join(self, other):
+        """Take what lies in another folder of the student's, which has other lessons."""
+        self.by_lesson |= other.by_lesson
+        self.shown |= other.shown
+        self.unknown += other.unknown
+        self.others += other.others
+        self.number = ""  # there are two
 
     def row(self, lesson):
         """Fields of the HandedIn for a lesson."""
         if lesson not in self.by_lesson:
-            return self._nothing()
+            return self._nothing(lesson)
         right, others = self.by_lesson[lesson]
-        return self._named(right, others) if right else self._loose(others)
-
-    def _named(self, paths, others):
-        """Where the name is right: in the student's own folder, else in one named like it."""
-        direct = [path for path in paths if path.parent == self.folder]
-        nbgraders = [path for path in paths if path.parent.name == path.stem]
-        best = direct or nbgraders or paths
-        if len(best) > 1:
-            return self._several(best)
-        others = [*(path for path in paths if path not in best), *others]
-        row = {"path": best[0], "problem": problem_of(best[0])}
-        if others:
-            note = f"there is also {self._listed(others)}, which was not graded: which one counts?"
-            row |= {"note": note, "human": True}
+        paths = _different([*right, *others])
+        if len(paths) > 1:
+            problem = "several files could be meant, someone has to choose"
+            return {"problem": f"{problem}: {self._listed(paths)}", "human": True}
+        row = {"path": paths[0], "problem": problem_of(paths[0])}
+        if not right:
+            row["note"] = f"taken from {self._listed(paths)}, as there is none of the right name"
         return row
 
-    def _loose(self, paths):
-        if len(paths) > 1:
-            return self._several(paths)
-        note = f"taken from {self._listed(paths)}, as there is none of the right name"
-        return {"path": paths[0], "problem": problem_of(paths[0]), "note": note}
-
-    def _several(self, paths):
-        problem = f"several files could be meant, someone has to choose: {self._listed(paths)}"
-        return {"problem": problem, "human": True}
-
     def _listed(self, paths):
-        shown = [path.relative_to(self.folder) if self.folder else path.name for path in paths]
-        more = [f"and {len(shown) - LISTED} more"] if len(shown) > LISTED else []
-        return ", ".join([*(_shown(str(path)) for path in shown[:LISTED]), *more])
+        more = [f"and {len(paths) - LISTED} more"] if len(paths) > LISTED else []
+        return ", ".join([*(self.shown[path] for path in paths[:LISTED]), *more])
 
-    def _nothing(self):
+    def _nothing(self, lesson):
         """Where a lesson is not there; what is there instead may be it."""
         if self.problem:
             return {"problem": self.problem, "human": True}
-        problem = ABSENT
+        of_others, there = tuple(self.names - {lesson}), []
+        others = [name for name in self.others if not name.startswith(of_others)]
         if self.unknown:
-            problem += (
-                f"; there is {', '.join(self.unknown[:LISTED])}, which does not say what it is"
-            )
-        if self.others:
-            problem += f"; there is {', '.join(self.others[:LISTED])}, which is no notebook"
-        return {"problem": problem, "human": bool(self.unknown or self.others)}
+            there.append(f"{', '.join(self.unknown[:LISTED])}, which does not say what it is")
+        if others:
+            there.append(f"{', '.join(others[:LISTED])}, which is no notebook")
+        if not there:
+            return {"problem": ABSENT}
+        problem = f"no notebook of it was handed in: there is {'; there is '.join(there)}"
+        return {"problem": problem, "human": True}
+
+
+def _different(paths):
+    """The first path of each content that there is."""
+    found = {}
+    for path in paths if len(paths) > 1 else ():
+        try:
+            content = hashlib.sha256(read_submission(path)).digest()
+        except Unreadable:
+            content = path
+        found.setdefault(content, path)
+    return list(found.values()) or paths
 
 
 def _lesson_of(path, name, names, student):

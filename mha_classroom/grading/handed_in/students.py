@@ -8,14 +8,14 @@ from pathlib import Path
 
 from mha_classroom.grading.handed_in.read_table import rows_of
 
-__all__ = ["Student", "match_students", "read_students"]
+__all__ = ["Student", "Unsure", "match_students", "read_students"]
 
 # What the columns are called by Canvas, by Moodle, and by people.
 NAMES = {
     "name": ("student", "full name", "name"),
     "first": ("first name", "firstname"),
     "last": ("last name", "lastname", "surname"),
-    "canvas": (),  # "ID" beside "Student", as Canvas writes it
+    "canvas": (),  # "ID" beside "Student" or "SIS Login ID", as Canvas writes it
     "number": ("id number", "sis user id", "id"),
     "login": ("username", "sis login id", "login"),
     "email": ("email address", "email", "e-mail", "mail"),
@@ -37,9 +37,9 @@ class Student:
 
     canvas: the ID that Canvas gives. number: the institution's: "ID number" in Moodle, "SIS User
     ID" in Canvas. login: "Username" and "SIS Login ID". participant: the number that the student
-    has in one assignment of Moodle's, of "Participant 12". folder: the name that hand-ins have in
-    grades.csv, where nothing else tells. handed: when the student handed in, as it is written
-    there. line: in the file.
+    has in one assignment of Moodle's, of "Participant 12". folder: the names that hand-ins have in
+    grades.csv, between semicolons, where nothing else tells. handed: when the student handed in, as
+    it is written there. line: in the file.
     """
 
     name: str = ""
@@ -95,7 +95,7 @@ def _student(row, line):
         field: next((row[name] for name in names if name in row), "")
         for field, names in NAMES.items()
     }
-    if "student" in row and "id" in row:
+    if "id" in row and ("student" in row or "sis login id" in row):  # also with two names
         found |= {"canvas": row["id"], "number": row.get("sis user id", "")}
     number = re.search(r"\d+$", found["participant"])  # after a word in the platform's language
     found["participant"] = number[0] if number else ""
@@ -112,15 +112,35 @@ def _check_columns(path, row):
         )
 
 
+@dataclass(frozen=True)
+class Unsure:
+    """Why a hand-in has no row. lines: of several that fit equally well, () if none does. number:
+    that Canvas gave its student, "" if it did not."""
+
+    lines: tuple[int, ...] = ()
+    number: str = ""
+
+    def __str__(self):
+        if not self.lines:
+            return "no row has this name or id"
+        return f"could be several rows: lines {', '.join(map(str, self.lines))}"
+
+    def may_be(self, student):
+        """Whether it can be that Student's: not if Canvas gives them another number."""
+        if self.lines:
+            return student.line in self.lines
+        return not (self.number.isdigit() and student.canvas)
+
+
 def match_students(students, numbers):
-    """Return ({name: Student}, {name: why there is none}) of hand-ins.
+    """Return ({name: Student}, {name: Unsure}) of hand-ins.
 
     students: as `read_students` gives them. numbers: {name as in grades.csv: (platform, the number
     that it gave the student, "" if none)}.
     Properties: what is surest decides: the column `folder`, the platform's number, an id or a mail
-        that is the whole name, the name, an id or a mail in it. Upper case, spaces, signs and
-        whether the first or the last name comes first do not matter. Where two rows fit equally
-        well, none is taken.
+        that is the whole name, the name as it is written, the name in another order, an id or a
+        mail in it. Upper case, spaces and signs do not matter. Where two rows fit equally well,
+        none is taken.
     """
     ways = _Ways(students)
     found, none = {}, {}
@@ -128,11 +148,9 @@ def match_students(students, numbers):
         hits = next(filter(None, ways.of(name, platform, number)), [])
         if len(hits) == 1:
             found[name] = hits[0]
-        elif hits:
-            lines = ", ".join(str(student.line) for student in hits)
-            none[name] = f"could be several rows: lines {lines}"
         else:
-            none[name] = "no row has this name or id"
+            lines = tuple(student.line for student in hits)
+            none[name] = Unsure(lines, number if platform == "Canvas" else "")
     return found, none
 
 
@@ -141,12 +159,15 @@ class _Ways:
 
     def __init__(self, students):
         self.by = {field.name: defaultdict(list) for field in fields(Student)}
-        self.by_name = defaultdict(list)
+        self.by_name, self.as_written = defaultdict(list), defaultdict(list)
         for student in students:
-            for key in (*KEYS, "folder"):
+            for key in KEYS:
                 value = getattr(student, key)
                 if value:
                     self.by[key][value.casefold()].append(student)
+            for folder in filter(None, map(str.strip, student.folder.split(";"))):
+                self.by["folder"][folder.casefold()].append(student)
+            self.as_written[_plain(student.name)].append(student)
             for form in _forms(student):
                 self.by_name[form].append(student)
 
@@ -157,10 +178,9 @@ class _Ways:
             yield self.by["canvas"].get(number, [])
         elif platform == "Moodle":
             yield self.by["participant"].get(number, [])
-        name = AGAIN.sub("", name)
-        if platform == "Canvas":
-            name = name.removesuffix(f" {number}")
+        name = AGAIN.sub("", name).removesuffix(f" {number}")
         yield self._known(name.casefold(), ("number", "login", "email"))
+        yield self.as_written.get(_plain(name), [])
         yield self.by_name.get(_plain(name), [])
         parts = [part for part in BETWEEN.split(name.casefold()) if len(part) >= LEAST]
         found = [student for part in parts for student in self._known(part, ("number", "email"))]

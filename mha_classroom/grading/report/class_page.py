@@ -4,13 +4,13 @@ from urllib.parse import quote
 
 from mha_classroom.grading.report.feedback_page import document, escape
 from mha_classroom.grading.report.safe_text import case_clashes, feedback_path, number
-from mha_classroom.grading.report.tally import COMMON, NAMED, in_words, label, most, spread
+from mha_classroom.grading.report.tally import COMMON, in_words, label, most, spread
 from mha_classroom.grading.results import Verdict
 
 __all__ = ["class_page"]
 
 STYLE = """
-body { max-width: 68rem; }
+body { max-width: 78rem; }
 h2 { font-size: 1.35rem; margin-top: 2.75rem; } h3 { font-size: 1.1rem; margin: 1.75rem 0 .25rem; }
 ul { padding-left: 1.25rem; margin: .5rem 0; } li { margin: .25rem 0; }
 .look { border-left: .25rem solid var(--bad); padding-left: 1rem; }
@@ -51,7 +51,7 @@ def class_page(tally, titles, deadlines=None):
         *_needs(list(tally.needs_a_human()), link),
         *(_list(title, map(escape, lines)) for title, lines in tally.told()),
         '<h2 id="lessons">Lessons and tasks</h2>',
-        *(_lesson(tally, lesson, titles) for lesson in sorted(tally.marks)),
+        *(_lesson(tally, lesson, titles) for lesson, n in sorted(tally.handed.items()) if n),
         _students(tally, link),
         "</main>",
     ]
@@ -60,6 +60,8 @@ def class_page(tally, titles, deadlines=None):
 
 def _counts(tally, deadlines):
     lines = [f"{count} not graded: {why}" for why, count in most(tally.problems)]
+    if tally.absent:
+        lines.append(f"Nothing handed in, by student and lesson: {tally.absent}")
     if tally.decided:
         lines.append(f"Points decided by a human: {tally.decided}")
     for lesson, deadline in sorted(deadlines.items()):
@@ -78,8 +80,8 @@ def _needs(notes, link):
     else:
         items = []
         for note in notes:
-            links = [link(name, note.lesson, escape(name)) for name in note.students[:NAMED]]
-            who = f"{' = '.join(links)}{note.more}, {escape(note.lesson)}"
+            links = [link(name, note.lesson, escape(name)) for name in note.students]
+            who = f"{' = '.join(links)}, {escape(note.lesson)}"
             items.append(f"{who}: {escape(note.text)}")
         yield _items(items)
     yield "</section>"
@@ -100,19 +102,14 @@ def _items(items):
 
 def _lesson(tally, lesson, titles):
     """The marks of a lesson as bars, and a table of its tasks."""
-    marks = tally.marks[lesson]
-    counts, mean, median, best = spread(marks)
-    longest = max(counts)
+    counts = spread(tally.marks[lesson])[0] if tally.marks[lesson] else []
+    longest = max(counts, default=0)
     bars = "".join(
         f'<span class="n">{label(i)}</span><span class="row"><span class="bar" style="width:'
         f'{80 * count / longest:.1f}%"></span>{count or ""}</span>'
         for i, count in enumerate(counts)
     )
     title = titles.get(lesson) or lesson
-    said = (
-        f"{len(marks)} handed in, mean {mean:.1f} and median {number(median)} of {number(best)} "
-        "points"
-    )
     tasks = tally.tasks.get(lesson, {})
     used = [v for v in Verdict if any(found[v] for found in tasks.values())]
     head = "".join(f'<th scope="col" class="n">{v.value}</th>' for v in used)
@@ -123,7 +120,7 @@ def _lesson(tally, lesson, titles):
         f" most often</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
     return (
-        f'<section><h3>{escape(title)}</h3><p class="quiet">{escape(said)}</p>'
+        f'<section><h3>{escape(title)}</h3><p class="quiet">{escape(tally.about_marks(lesson))}</p>'
         f'<div class="spread" aria-label="How many got so many of the points">{bars}</div>'
         f"{table if rows else ''}</section>"
     )

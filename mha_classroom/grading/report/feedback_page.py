@@ -73,8 +73,7 @@ def page(result, title="", seconds=None):
         f"<header><h1>{escape(title)}</h1>"
         f"<p>Feedback for <bdi>{escape(result.student)}</bdi></p></header><main>",
         *_total(result),
-        _table(result.tasks, seconds),
-        *(_section(i, task) for i, task in enumerate(result.tasks, 1)),
+        *(() if _nothing_known(result) else _of_tasks(result, seconds)),
         *_notes(result.notes),
         f"</main>{'' if result.problem else FOOTER}",
     ]
@@ -100,13 +99,19 @@ def document(title, parts, style=""):
 def _total(result):
     if result.problem:
         yield f'<p class="told">{escape(_of_problem(result.problem))}</p>'
+    if _nothing_known(result):
+        yield '<p class="total">There is no mark yet.</p>'
+        return
     points, best = number(result.points), number(result.max)
     right = [task for task in result.tasks if task.verdict == Verdict.PASSED]
     count = f" · {len(right)} of {len(result.tasks)} tasks passed"
     yield f'<p class="total"><strong>{points}</strong> of {best} points{count}</p>'
     yield f'<progress value="{points}" max="{best}" aria-hidden="true"></progress>'
+    if result.open:
+        yield '<p class="told">Not all is graded yet, so this is no mark.</p>'
     yield from _late(result.late, result)
-    wrong = [task for task in result.tasks if task.points < task.max]
+    run = [task for task in result.tasks if task.verdict != Verdict.NOT_RUN]
+    wrong = [task for task in run if task.points < task.max]
     if len(right) == len(result.tasks):
         yield '<p class="quiet">Every task is right. Well done!</p>'
     elif len(wrong) > 1 and not result.problem:
@@ -114,13 +119,24 @@ def _total(result):
         yield f'<p class="quiet">Begin with {first}: later tasks build on earlier ones.</p>'
 
 
+def _of_tasks(result, seconds):
+    yield _table(result.tasks, seconds)
+    yield from (_section(i, task) for i, task in enumerate(result.tasks, 1))
+
+
+def _nothing_known(result):
+    """Whether there is a file of which nothing was run and nothing decided."""
+    decided = any(task.machine is not None for task in result.tasks)
+    return result.problem and result.open and not decided
+
+
 def _late(late, result):
     """How late it was handed in, and what that takes off."""
     if not late or not (late.days or late.penalty):
         return
     days = f"{late.days or 'some'} day{'s' if late.days != 1 else ''}"
-    words = f"Handed in late: {days} begun after it was due"
-    words += f" ({late.at})." if late.at else "."
+    at = f" at {late.at}" if late.at else ""
+    words = f"Handed in late{at}: {days} begun after it was due."
     if late.penalty or late.decided:
         words += f" Taken off: {number(late.penalty)} points. Left: {number(result.counted)}."
     if late.decided:

@@ -4,7 +4,7 @@ import sys
 import textwrap
 import threading
 
-from mha_classroom.grading.report.safe_text import number, visible
+from mha_classroom.grading.report.safe_text import visible
 from mha_classroom.grading.report.tally import COMMON, in_words, label, most, spread
 
 __all__ = ["Progress", "summary"]
@@ -22,7 +22,7 @@ def summary(tally):
     """
     parts = [
         _counts(tally),
-        *(_chart(visible(lesson), marks) for lesson, marks in sorted(tally.marks.items())),
+        *(_chart(tally, lesson) for lesson, handed in sorted(tally.handed.items()) if handed),
         *_common(tally),
         *_listed("Needs a human", [visible(note.line) for note in tally.needs_a_human()]),
         *(_listed(title, [visible(text) for text in texts]) for title, texts in tally.told()),
@@ -38,6 +38,8 @@ def _flat(parts):
 def _counts(tally):
     lines = [f"{tally.graded} of {tally.total} submissions graded."]
     lines += [f"  {count} not graded: {visible(why)}" for why, count in most(tally.problems)]
+    if tally.absent:
+        lines.append(f"Nothing handed in, by student and lesson: {tally.absent}.")
     if tally.verdicts:
         listed = ", ".join(f"{count} {verdict}" for verdict, count in most(tally.verdicts))
         lines.append(f"Tasks: {listed}.")
@@ -58,14 +60,11 @@ def _common(tally):
         yield "\n".join(["Most common mistakes", *lines])
 
 
-def _chart(lesson, marks):
+def _chart(tally, lesson):
     """The distribution of one lesson's marks as bars."""
-    counts, mean, median, best = spread(marks)
-    longest = max(counts)
-    lines = [
-        f"{lesson}: {len(marks)} handed in, mean {mean:.1f} and median {number(median)} "
-        f"of {number(best)} points"
-    ]
+    lines = [f"{visible(lesson)}: {tally.about_marks(lesson)}"]
+    counts = spread(tally.marks[lesson])[0] if tally.marks[lesson] else []
+    longest = max(counts, default=0)
     for i, count in enumerate(counts):
         bar = "█" * max(round(BAR * count / longest), 1 if count else 0)
         lines.append(f"  {label(i):>8}  {bar} {count or ''}".rstrip())

@@ -5,14 +5,15 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from mha_classroom.checks.registry import find
+from mha_classroom.grading.report.safe_text import number
 from mha_classroom.grading.results import ABSENT, Verdict
 
-__all__ = ["COMMON", "NAMED", "Note", "Tally", "in_words", "label", "most", "spread", "tally_of"]
+__all__ = ["COMMON", "Note", "Tally", "in_words", "label", "most", "spread", "tally_of"]
 
 BINS = 10  # of the marks of a lesson, each a tenth of the most there are
 COMMON = 3  # mistakes named for each task
 OTHER = "(no known mistake)"
-NAMED = 5  # of those whose text is the same
+NAMED = 5  # of those whose text is the same, in a line
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,11 @@ class Note:
     text: str
 
     @property
-    def more(self):
-        """How many students are not named."""
-        unnamed = len(self.students) - NAMED
-        return f" and {unnamed} more" if unnamed > 0 else ""
-
-    @property
     def line(self):
-        """All of it as one line."""
-        return f"{' = '.join(self.students[:NAMED])}{self.more}, {self.lesson}: {self.text}"
+        """It as one line, in which not more than five students are named."""
+        unnamed = len(self.students) - NAMED
+        more = f" and {unnamed} more" if unnamed > 0 else ""
+        return f"{' = '.join(self.students[:NAMED])}{more}, {self.lesson}: {self.text}"
 
 
 def tally_of(results, texts=None, told=()):
@@ -50,8 +47,10 @@ def tally_of(results, texts=None, told=()):
 class Tally:
     """What is counted of the results.
 
-    total, graded: submissions. problems: {why not graded: how many}. verdicts: {verdict: tasks}.
-    decided: tasks whose points a human gave. marks: {lesson: [(points, the most)]}. tasks:
+    total, graded: submissions. absent: how often a student handed in nothing for a lesson that
+    others did. problems: {why not graded: how many}. verdicts: {verdict: tasks}. decided: tasks
+    whose points a human gave. handed: {lesson: how many}. marks: {lesson: [(points, the most)]} of
+    those that have a mark. tasks:
     {lesson: {task id: {verdict: how many}}}. mistakes: {task id: {mistake: how many}}. human:
     {(student, lesson): what someone has to look at}. rows: {student: {lesson: (points that count,
     the most, days late, whether it has a mark, whether anything was handed in)}}. sources: {who
@@ -60,9 +59,10 @@ class Tally:
 
     def __init__(self, texts, told):
         self.texts, self.others = texts, [(title, list(lines)) for title, lines in told]
-        self.total = self.decided = 0
+        self.total = self.absent = self.decided = 0
         self.problems, self.verdicts = Counter(), Counter()
-        self.marks, self.human = defaultdict(list), defaultdict(list)
+        self.handed, self.marks = Counter(), defaultdict(list)
+        self.human = defaultdict(list)
         self.mistakes = defaultdict(Counter)
         self.tasks, self.rows = defaultdict(dict), defaultdict(dict)
         self.sources, self.penalised, self.one_day = defaultdict(Counter), 0, 0
@@ -74,16 +74,17 @@ class Tally:
 
     def add(self, result):
         """Count one Result."""
-        self.total += 1
         student, lesson = result.student, result.lesson
-        if result.problem:
+        there = result.problem != ABSENT
+        self.total += there
+        self.absent += not there
+        self.handed[lesson] += there
+        if result.problem and there:
             self.problems[result.problem.split(":")[0]] += 1
-        if result.problem and result.problem != ABSENT:
             self.human[student, lesson].append(result.problem)
         if result.human:
             self.human[student, lesson] += result.human
-        there = result.problem != ABSENT
-        if there:
+        if there and not result.open:
             self.marks[lesson].append((result.points, result.max))
         for task in () if result.problem else result.tasks:
             self.verdicts[task.verdict] += 1
@@ -101,6 +102,16 @@ class Tally:
             source["unknown"] += days is None
             self.one_day += bool(days and not result.late.at)
             self.penalised += result.late.penalty > 0
+
+    def about_marks(self, lesson):
+        """How many handed a lesson in, and the mean and median of those that have a mark."""
+        handed, marks = self.handed[lesson], self.marks[lesson]
+        if not marks:
+            return f"{handed} handed in, none with a mark yet"
+        _, mean, median, best = spread(marks)
+        of_them = "" if len(marks) == handed else f" {len(marks)} of them with a mark,"
+        numbers = f"mean {mean:.1f} and median {number(median)} of {number(best)} points"
+        return f"{handed} handed in,{of_them} {numbers}"
 
     def about_time(self):
         """Sentences about who was late, and who says so."""
@@ -126,15 +137,15 @@ class Tally:
                 yield lesson, names, tasks, lines
 
     def needs_a_human(self):
-        """Notes: of texts that several share, then one for each submission."""
+        """Notes: one for each submission, then of texts that several share, which are hints."""
+        for (student, lesson), texts in self.human.items():
+            yield Note((student,), lesson, "; ".join(texts))
         for lesson, names, tasks, lines in self.alike():
             text = (
                 f"the same text in all answers (tasks: {tasks}, own lines: {lines}). A hint and no "
                 "proof; no mark depends on it"
             )
             yield Note(tuple(names), lesson, text)
-        for (student, lesson), texts in self.human.items():
-            yield Note((student,), lesson, "; ".join(texts))
 
     def told(self):
         """(title, lines) of what else there is to tell."""
