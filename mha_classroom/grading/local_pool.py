@@ -110,11 +110,11 @@ def _grade(all_handed_in, workers):
             problem = _fill(team, workers)
             for worker in team:
                 if not worker.job:
-                    job = again.popleft() if again else next(coming, None)
+                    job = _next(coming, again, team)
                     if job:
                         worker.give(job)
             if not team:  # and no process can be started, perhaps soon again
-                job = again.popleft() if again else next(coming, None)
+                job = _next(coming, again, team)
                 if not job:
                     return
                 if job.again():
@@ -143,6 +143,15 @@ def _grade(all_handed_in, workers):
     finally:
         for worker in team:
             worker.end()
+
+
+def _next(coming, again, team):
+    """The job that is next: what has failed before comes last, with nothing else beside it, since
+    that may have been in its way."""
+    job = next(coming, None)
+    if job or any(worker.job for worker in team):
+        return job
+    return again.popleft() if again else None
 
 
 def _fill(team, workers):

@@ -252,6 +252,27 @@ def test_a_worker_that_is_held_is_ended_and_its_submission_named(six, monkeypatc
     assert marks(six) == [WHOLE] * 6
 
 
+def test_what_has_failed_is_tried_again_with_nothing_beside_it(six, monkeypatch):
+    real = pools.grade_submission
+
+    def scarce_at_first(handed_in, *rest):
+        failed, running = (six / f"{word} {handed_in.student}" for word in ("failed", "running"))
+        if handed_in.student in ("Student 0", "Student 1") and not failed.exists():
+            failed.touch()
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        if failed.exists():
+            failed.write_text(f"beside {len(list(six.glob('running *')))}")
+        running.touch()
+        try:
+            return real(handed_in, *rest)
+        finally:
+            running.unlink()
+
+    monkeypatch.setattr(pools, "grade_submission", scarce_at_first)
+    assert grade(six) == 0 and marks(six) == [WHOLE] * 6
+    assert [path.read_text() for path in six.glob("failed *")] == ["beside 0"] * 2
+
+
 def test_where_no_process_can_be_started_everyone_is_named(six, monkeypatch, capsys):
     def scarce(*given):
         raise BlockingIOError(11, "Resource temporarily unavailable")
