@@ -9,11 +9,11 @@ PYTEST := $(PY) -m pytest
 # wait: three workers keep two cores busy. A cell may train for seconds, on a busy machine for minutes.
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=240 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help lab test run edit save exercises lint bench study prove pictures site doctor
+.PHONY: help lab test test-browser run edit save exercises lint bench study prove pictures site doctor
 
 help: ## list these targets
 	@echo 'Read the course with `make lab`. All targets:'
-	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
 
 lab: $(VENV)/.ready ## install what is needed and open JupyterLab (LAB_ARGS="--no-browser")
 	$(COURSE) lab $(LAB_ARGS)
@@ -31,7 +31,11 @@ endif
 
 test: $(VENV)/.ready-dev ## install what tests need and run them all, notebooks included (NB=04: a lesson)
 	@[ -z "$(NB)" ] || [ -n "$(wildcard notebooks/$(NB)_*)" ] || { echo 'There is no lesson $(NB).'; exit 2; }
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(PYTEST) $(WHAT) $(NBVAL) -m "not prove" -n 3 $(TEST_ARGS)
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(PYTEST) $(WHAT) $(NBVAL) -m "not prove and not browser" -n 3 $(TEST_ARGS)
+
+test-browser: $(VENV)/.ready-browser ## use the course in a real browser, as a learner does (needs Chromium)
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(PYTEST) tests/browser -m browser \
+	    -n 2 --dist loadgroup --no-loadscope-reorder --durations 10 $(TEST_ARGS)
 
 run: need-nb $(VENV)/.ready-dev ## execute a lesson and its solution in place (NB=04)
 	$(COURSE) run $(NB)
@@ -60,7 +64,7 @@ study: $(VENV)/.ready-dev ## train all runs of lesson 08's study anew, which tak
 prove: $(VENV)/.ready-dev ## run the long proofs, which are not part of `make test`
 	$(PYTEST) tests -m prove $(TEST_ARGS)
 
-pictures: $(VENV)/.ready-dev ## make the pictures of the README anew
+pictures: $(VENV)/.ready-browser ## make the pictures of the README anew
 	$(PY) docs/pictures/make.py
 
 site: $(VENV)/.ready-dev ## make the site of the lessons in build/site
@@ -69,6 +73,8 @@ site: $(VENV)/.ready-dev ## make the site of the lessons in build/site
 .PHONY: need-nb
 need-nb:
 	@if [ -z "$(NB)" ]; then echo 'Name a lesson, for example NB=04.'; exit 2; fi
+
+COMMA := ,
 
 # An install that was killed leaves its .installing behind, and the next one starts from nothing.
 define INSTALL
@@ -101,3 +107,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 $(VENV)/.ready-dev: pyproject.toml constraints.txt
 	$(call INSTALL,.[dev])
 	@touch $(VENV)/.ready $@
+
+$(VENV)/.ready-browser: pyproject.toml constraints.txt
+	$(call INSTALL,.[dev$(COMMA)browser])
+	@touch $(VENV)/.ready $(VENV)/.ready-dev $@

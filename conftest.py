@@ -8,6 +8,7 @@ import pytest
 
 # Those that take longest, or wait most, come first; else the last worker would end with one.
 FIRST = (
+    "test_lessons.py",
     *("test_cluster.py", "test_whole_class.py", "test_cheating.py", "test_attacks.py"),
     *("test_checks.py", "test_mutation.py", "test_mistakes.py", "12_your_bert.ipynb"),
     *("test_plots.py", "test_pictures.py", "test_page.py", "07_seeing_attention.ipynb"),

@@ -1,7 +1,7 @@
 """Make the pictures of the README, each for a light and for a dark page; `make pictures` runs this.
 
 Two heads are drawn by the course itself. What a check says is shown by a browser, so it needs
-Chromium and `.venv/bin/pip install playwright`; without them, that picture stays as it is.
+Chromium; without it, that picture stays as it is.
 """
 
 import io
@@ -42,7 +42,7 @@ def main():
     try:
         from playwright.sync_api import sync_playwright
     except ModuleNotFoundError:
-        return "The picture of a check needs playwright: .venv/bin/pip install playwright"
+        return "The picture of a check needs playwright; `make pictures` installs it."
     if chromium is None:
         return (
             "The picture of a check needs Chromium; on Debian and Ubuntu: apt-get install chromium"

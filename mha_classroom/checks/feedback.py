@@ -14,8 +14,9 @@ __all__ = ["Feedback"]
 GOOD, BAD = "#2e9e44", "#e5484d"
 BOX = "border-left: 4px solid {}; padding: 4px 14px; margin: 4px 0; overflow-x: auto"
 SIDE_BY_SIDE = "display: flex; gap: 0 3em; max-width: 100%"
-# JupyterLab's own rule for pre breaks lines within a number.
-PRE = "margin: 0.3em 0 0.6em; line-height: 1.35; word-break: normal"
+# JupyterLab's own rule for pre breaks lines within a number. A mark in the last line has its line
+# in the padding, or the text would scroll by that.
+PRE = "margin: 0.3em 0; padding: 0 0 4px; line-height: 1.35; word-break: normal"
 KEPT = "white-space: pre; overflow-x: auto"  # a line stays a line
 BROKEN = "white-space: pre-wrap"  # only at spaces
 MARK = f"background: none; color: inherit; font-weight: bold; border-bottom: 3px solid {BAD}"
@@ -81,8 +82,9 @@ class Feedback:
         small = [d for d in others if compared and not _is_large(d[1])]
         texts = _marked(*(text for _, text in compared)) if len(compared) == 2 else None
         texts = texts or [_escape(text) for _, text in compared]
-        row = [_block(heading, _escape(text), KEPT) for heading, text in small]
-        pair = [_block(d[0], text, KEPT) for d, text in zip(compared, texts, strict=True)]
+        scrolls = any(_width(text) > WIDE for _, text in compared)
+        row = [_block(heading, _escape(text), KEPT, scrolls) for heading, text in small]
+        pair = [_block(d[0], text, KEPT, scrolls) for d, text in zip(compared, texts, strict=True)]
         if pair:
             row.append(f'<div style="{SIDE_BY_SIDE}">{"".join(pair)}</div>')
         below = [_block(h, _escape(text), BROKEN) for h, text in others if (h, text) not in small]
@@ -114,15 +116,22 @@ def _anchor(lesson, section):
     return section.replace(" ", "-")
 
 
-def _block(heading, content, lines):
-    """A heading above a text in which numbers stay in their columns."""
-    pre = f'<pre style="{PRE}; {lines}">{content}</pre>'
+def _block(heading, content, lines, scrolls=False):
+    """A heading above a text in which numbers stay in their columns.
+
+    scrolls: whether it may be wider than its place; then the keyboard reaches it too.
+    """
+    reached = f' tabindex="0" role="group" aria-label="{_escape(heading)}"' if scrolls else ""
+    pre = f'<pre style="{PRE}; {lines}"{reached}>{content}</pre>'
     return f'<div style="min-width: 0"><em>{_escape(heading)}</em>{pre}</div>'
 
 
 def _is_large(text):
-    lines = text.split("\n")
-    return len(lines) > HIGH or max(map(len, lines)) > WIDE
+    return text.count("\n") >= HIGH or _width(text) > WIDE
+
+
+def _width(text):
+    return max(map(len, text.split("\n")))
 
 
 def _marked(yours, expected):

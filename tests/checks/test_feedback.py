@@ -591,3 +591,11 @@ def test_a_second_run_that_does_not_end_is_a_timeout(monkeypatch):
 
     feedback = diagnose("01-softmax", softmax)
     assert feedback.kind == "timeout" and "two different results" not in str(feedback)
+
+
+@pytest.mark.parametrize(("width", "reached"), [(3, False), (60, True)])
+def test_a_result_that_is_wider_than_its_place_can_be_reached_with_the_keyboard(width, reached):
+    feedback = Feedback("04-made", "value", "", (("yours", "1" * width), ("expected", "2")))
+    shown = feedback._repr_html_()
+    assert ('tabindex="0" role="group" aria-label="yours"' in shown) is reached
+    assert shown.count("tabindex") == 2 * reached

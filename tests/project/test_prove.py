@@ -1,17 +1,15 @@
 """Long proofs from a clean clone, run by `make prove`: the two commands do everything."""
 
 import os
-import shutil
 import socket
 import subprocess
 import time
 import urllib.request
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 
+import clean_clone
 import pytest
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.prove
 # What an outer make and an outer pytest leave behind is not there in a newcomer's shell.
 OURS = ("MAKE", "MFLAGS", "PYTEST_", "VIRTUAL_ENV", "PYTHON", "LAB_ARGS", "TEST_ARGS")
@@ -21,15 +19,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
     """A clone of what git would have if everything here were committed, and nothing else."""
-    folder = tmp_path_factory.mktemp("empty") / "mha course"
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "-z", "--exclude-standard"],
-        **{"cwd": ROOT, "capture_output": True, "text": True, "check": True},
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).exists():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+    folder = clean_clone.copy_to(tmp_path_factory.mktemp("empty") / "mha course")
     author = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
     for words in (["init", "-q"], ["add", "-A"], [*author, "commit", "-q", "-m", "all"]):
         subprocess.run(["git", *words], cwd=folder, check=True)

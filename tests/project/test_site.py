@@ -1,13 +1,10 @@
 """The site of the lessons: every page, link, picture and formula, with nothing from elsewhere."""
 
-import functools
-import http.server
 import json
 import os
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -228,91 +225,3 @@ def test_the_workflow_publishes_what_make_site_makes():
     assert json.dumps(workflow["permissions"], sort_keys=True) == (
         '{"contents": "read", "id-token": "write", "pages": "write"}'
     )
-
-
-# In a browser.
-
-SERIOUS = """async () => {
-    // preload would ask for the style sheets again, some of them at addresses of axe's own making
-    const found = await axe.run(document, {resultTypes: ["violations"], preload: false});
-    const bad = found.violations.filter(rule => ["serious", "critical"].includes(rule.impact));
-    return bad.map(rule => [rule.id, rule.nodes.map(node => node.html)]);
-}"""
-
-
-class Silent(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *words):
-        pass
-
-
-@pytest.fixture(scope="module")
-def address(pages):
-    """Where the site is served from, as a host of static pages does."""
-    handler = functools.partial(Silent, directory=str(pages["folder"]))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@pytest.fixture
-def tab(browser, address, request):
-    """A tab in a light or dark system; what fails or is asked for elsewhere is in `tab.faults`."""
-    theme, width = getattr(request, "param", ("light", 1366))
-    size = {"width": width, "height": 900}
-    context = browser.new_context(viewport=size, color_scheme=theme, base_url=address)
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    page.faults = []
-    page.on("pageerror", lambda error: page.faults.append(str(error)))
-    page.on("response", lambda r: r.ok or r.status == 304 or page.faults.append(r.url))
-    page.on("request", lambda r: r.url.startswith((address, "data:")) or page.faults.append(r.url))
-    yield page
-    context.close()
-
-
-@pytest.mark.prove
-@pytest.mark.parametrize("tab", [("light", 1366), ("dark", 800)], indirect=True, ids=str)
-def test_axe_finds_nothing_serious_on_any_page(pages, tab):
-    try:
-        from axe_playwright_python.base import AXE_SCRIPT
-    except ModuleNotFoundError:
-        pytest.fail("this test needs axe: .venv/bin/pip install axe-playwright-python")
-    found = {}
-    for name, _ in each(pages):
-        tab.goto(f"/{name}")
-        wider = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-        assert not tab.evaluate(wider), name
-        tab.evaluate("document.querySelectorAll('details').forEach(tag => tag.open = true)")
-        tab.evaluate(AXE_SCRIPT)
-        if bad := tab.evaluate(SERIOUS):
-            found[name] = bad
-    assert found == {} and tab.faults == []
-
-
-@pytest.mark.prove
-def test_search_finds_the_lesson_that_explains_a_word(tab):
-    tab.goto("/index.html")
-    field = tab.locator(".bd-sidebar-primary input[type=search]")
-    field.fill("entropy")
-    field.press("Enter")
-    result = tab.locator("#search-results a", has_text=re.compile("^7. Seeing attention$"))
-    result.click()
-    tab.wait_for_url("**/notebooks/07_seeing_attention.html*")
-    assert tab.faults == []
-
-
-@pytest.mark.prove
-def test_dark_and_light_can_be_chosen_and_answers_fold_open(tab):
-    tab.goto("/notebooks/01_attention_math.html")
-    for theme in ("dark", "light"):
-        tab.click(".theme-switch-button >> visible=true")
-        tab.click(f".theme-change-button[data-mode={theme}] >> visible=true")
-        tab.wait_for_selector(f"html[data-theme={theme}]")
-    answer = tab.locator("article details", has_text="Every weighted average of sevens").first
-    folded = answer.bounding_box()["height"]
-    answer.locator("summary").click()
-    assert answer.bounding_box()["height"] > 1.5 * folded
-    formula = tab.locator("math").first.bounding_box()
-    assert formula["height"] > 20 and formula["width"] > 100
-    assert tab.faults == []

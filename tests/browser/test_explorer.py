@@ -1,21 +1,13 @@
-"""The widget in JupyterLab and the page in a real browser, run by `make prove`."""
+"""The explorer in JupyterLab and on its page."""
 
 import json
-import os
 import re
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from contextlib import contextmanager
-from urllib.parse import urlsplit
 
 import pytest
+from accessibility import serious
+from learner import Learner, ask, close_everything, served
 
-pytestmark = pytest.mark.prove
-TOKEN = "explorer"
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("explorer")]
 TEXT = "The children played in the garden until it got dark."
 NUM_CELLS = 3
 NOTEBOOK = {
@@ -34,92 +26,6 @@ NOTEBOOK = {
         ),
     ],
 }
-SECONDS = 30
-
-
-@pytest.fixture
-def tab(browser):
-    """A new tab; `tab.errors` are the errors of its pages, `tab.hosts` whom they asked."""
-    context = browser.new_context(viewport={"width": 1280, "height": 2000})
-    page = context.new_page()
-    page.set_default_timeout(SECONDS * 1000)
-    page.errors = []
-    page.on("pageerror", lambda error: page.errors.append(str(error)))
-    page.hosts = set()
-    page.on("request", lambda request: page.hosts.add(urlsplit(request.url).hostname))
-    page.on("request", lambda request: page.hosts.discard(None))  # data: and blob: ask nobody
-    yield page
-    context.close()
-
-
-@contextmanager
-def served(folder, words, environment, path):
-    """Run a server on a free port until the block ends; gives its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    address = f"http://localhost:{port}"
-    log = folder / "log"
-    with open(log, "wb") as file:
-        server = subprocess.Popen(
-            [sys.executable, "-m", *words, f"--port={port}"],
-            **{"cwd": folder, "env": {**os.environ, **environment}},
-            **{"stdout": file, "stderr": file, "start_new_session": True},
-        )
-    try:
-        end = time.monotonic() + SECONDS
-        while not _answers(address + path):
-            assert server.poll() is None and time.monotonic() < end, log.read_text("utf-8")[-4000:]
-            time.sleep(0.3)
-        yield address
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(timeout=60)
-
-
-def _answers(url):
-    try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return answer.status == 200
-    except OSError:
-        return False
-
-
-@pytest.fixture
-def lab(tmp_path):
-    """The address of a JupyterLab with one notebook and settings of its own."""
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "try.ipynb").write_text(json.dumps(NOTEBOOK), "utf-8")
-    places = "JUPYTER_CONFIG_DIR JUPYTERLAB_SETTINGS_DIR JUPYTERLAB_WORKSPACES_DIR IPYTHONDIR"
-    environment = {place: str(tmp_path / place.lower()) for place in places.split()}
-    words = [
-        *("jupyterlab", "--no-browser", "--allow-root", f"--IdentityProvider.token={TOKEN}"),
-        f"--ServerApp.root_dir={tmp_path / 'work'}",
-    ]
-    with served(tmp_path, words, environment, f"/api/status?token={TOKEN}") as address:
-        yield address
-
-
-def call(address, path, content, method="POST"):
-    request = urllib.request.Request(
-        f"{address}{path}?token={TOKEN}",
-        **{"method": method, "data": json.dumps(content).encode()},
-        headers={"Content-Type": "application/json"},
-    )
-    urllib.request.urlopen(request, timeout=60).close()
-
-
-def ask(address, path):
-    with urllib.request.urlopen(f"{address}{path}?token={TOKEN}", timeout=60) as answer:
-        return json.load(answer)
-
-
-def open_notebook(lab, tab):
-    kernel = {"path": "try.ipynb", "type": "notebook", "name": "", "kernel": {"name": "python3"}}
-    call(lab, "/api/sessions", kernel)  # or about one start in three waits for ever
-    tab.goto(f"{lab}/lab/tree/try.ipynb?token={TOKEN}")
-    tab.wait_for_selector(".jp-Notebook")
-    tab.wait_for_selector("#jp-main-statusbar >> text=Idle")
 
 
 def pressed(tab):
@@ -168,14 +74,16 @@ def found():
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_the_widget_in_jupyterlab(lab, tab, found, tmp_path, theme):
+def test_the_widget_in_jupyterlab(course, new_tab, found, tmp_path, theme):
+    close_everything(course.address)
+    file = course.work / "try.ipynb"
+    file.write_text(json.dumps(NOTEBOOK), "utf-8")
     themes = "/lab/api/settings/@jupyterlab/apputils-extension:themes"
-    call(lab, themes, {"raw": json.dumps({"theme": theme})}, "PUT")
-    reject = tab.locator(".jp-Dialog button.jp-mod-reject")
-    tab.add_locator_handler(reject, lambda: reject.click())
-    open_notebook(lab, tab)
-    tab.click("#jp-MainMenu .lm-MenuBar-item:has-text('Run')")
-    tab.click("li[data-command='runmenu:run-all']")
+    ask(course.address, themes, {"raw": json.dumps({"theme": theme})}, "PUT")
+    tab = new_tab(height=2000)
+    learner = Learner(course, tab)
+    learner.open("try.ipynb")
+    learner.run_all(cells=1)
     tab.wait_for_selector(".mha-explorer .heads button")
 
     # It opens on the head that looks most at other words; the saved picture is not in the way.
@@ -260,13 +168,11 @@ def test_the_widget_in_jupyterlab(lab, tab, found, tmp_path, theme):
     # The next day: the kernel is gone, the notebook was saved, from within the explorer.
     tab.locator(".heads button[aria-pressed=true]").focus()
     tab.keyboard.press("ControlOrMeta+s")
-    file = tmp_path / "work" / "try.ipynb"
     tab.wait_for_function("() => !document.querySelector('.lm-TabBar-tab.jp-mod-dirty')")
     assert "[UNK]" in file.read_text("utf-8")
     tab.goto("about:blank")
-    for session in ask(lab, "/api/sessions"):
-        call(lab, f"/api/sessions/{session['id']}", {}, "DELETE")
-    open_notebook(lab, tab)
+    close_everything(course.address)
+    learner.open("try.ipynb")
     gone = tab.locator("text=model not found")
     gone.wait_for(state="attached")
     assert tab.locator(".mha-picture img").is_visible() and not gone.is_visible()
@@ -276,9 +182,10 @@ def test_the_widget_in_jupyterlab(lab, tab, found, tmp_path, theme):
     assert tab.hosts == {"localhost"}
 
 
-def test_the_page(tab, tmp_path):
-    words = ["mha_classroom.commands.cli", "explore", "--server.headless=true"]
-    with served(tmp_path, words, {}, "/_stcore/health") as address:
+def test_the_page(new_tab, tmp_path):
+    tab = new_tab(height=2000)
+    words = ["explore", "--server.headless=true"]
+    with served(tmp_path, words, {}, "/_stcore/health", tmp_path / "log") as address:
         tab.goto(address)
         tab.wait_for_selector(".mha-explorer .heads button")
         assert pressed(tab).startswith("layer 0, head 2, looks at the token before")
@@ -301,6 +208,8 @@ def test_the_page(tab, tmp_path):
         for scheme in ("light", "dark"):
             tab.emulate_media(color_scheme=scheme)
             tab.reload()
+            tab.wait_for_selector("text=Take layer 0, head 2 along:")
+            assert serious(tab) == []
             smallest, ground = tab.locator(".weights tbody td").first.evaluate(CONTRAST)
             assert smallest >= 4.5 and (ground > 0.8 if scheme == "light" else ground < 0.1)
         tab.get_by_role("button", name="layer 3, head 5,").click()
