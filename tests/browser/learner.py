@@ -1,7 +1,8 @@
 """The course's JupyterLab, and what a learner does in it with mouse and keyboard.
 
-Whatever waits here waits for something to be seen. A notebook is ready when its kernel is: what is
-run before that makes JupyterLab ask which kernel to take, or is lost.
+Whatever waits here waits for something to be seen. A notebook is ready when its kernel is:
+JupyterLab forgets cells that are run before, or asks which kernel to take for them. A new notebook
+has to say in its metadata which kernel it wants, or JupyterLab asks that.
 """
 
 import json
@@ -28,7 +29,7 @@ TRACEBACK = "[data-mime-type='application/vnd.jupyter.stderr']"
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 TABS = ".lm-DockPanel-tabBar .lm-TabBar-tab"
 
-# The path of the notebook in front, once its kernel waits for something to do.
+# Whether the notebook with this path is in front, and its kernel waits for something to do.
 READY = """path => {
     const tab = document.querySelector('.lm-DockPanel-tabBar .lm-TabBar-tab.jp-mod-current');
     const light = document.querySelector('PANEL .jp-Notebook-ExecutionIndicator');
