@@ -24,7 +24,7 @@ __all__ = ["START", "Learner", "Served", "ask", "close_everything", "served", "s
 START = "notebooks/00_start_here.ipynb"
 TOKEN = secrets.token_hex(8)
 SECONDS = 120  # for a server to answer
-RUN = 300  # for all cells of a notebook
+RUN = 600  # for all cells of a notebook, of which some train
 TRACEBACK = "[data-mime-type='application/vnd.jupyter.stderr']"
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 TABS = ".lm-DockPanel-tabBar .lm-TabBar-tab"
