@@ -1,7 +1,8 @@
 """The course's JupyterLab, and what a learner does in it with mouse and keyboard.
 
-Whatever waits here waits for something to be seen. A notebook is ready when its kernel is: what is
-run before that makes JupyterLab ask which kernel to take, or is lost.
+Whatever waits here waits for something to be seen. A notebook is ready when its kernel is:
+JupyterLab forgets cells that are run before, or asks which kernel to take for them. A new notebook
+has to say in its metadata which kernel it wants, or JupyterLab asks that.
 """
 
 import json
@@ -23,12 +24,12 @@ __all__ = ["START", "Learner", "Served", "ask", "close_everything", "served", "s
 START = "notebooks/00_start_here.ipynb"
 TOKEN = secrets.token_hex(8)
 SECONDS = 120  # for a server to answer
-RUN = 300  # for all cells of a notebook
+RUN = 600  # for all cells of a notebook, of which some train
 TRACEBACK = "[data-mime-type='application/vnd.jupyter.stderr']"
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 TABS = ".lm-DockPanel-tabBar .lm-TabBar-tab"
 
-# The path of the notebook in front, once its kernel waits for something to do.
+# Whether the notebook with this path is in front, and its kernel waits for something to do.
 READY = """path => {
     const tab = document.querySelector('.lm-DockPanel-tabBar .lm-TabBar-tab.jp-mod-current');
     const light = document.querySelector('PANEL .jp-Notebook-ExecutionIndicator');
