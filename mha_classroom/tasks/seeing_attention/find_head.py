@@ -56,8 +56,9 @@ def _look(weights, offset, strength):
 
 def _alike(draw):
     """Heads whose scores differ in the fifth digit: half precision has three, and holds what they
-    have in common."""
-    common = random_weights(draw, 2, 3, 5, 5).mean(dim=(0, 1)).half().double()
+    have in common. Every weight is above 0.1, since half precision has more digits near 0."""
+    common = random_weights(draw, 2, 3, 5, 5).mean(dim=(0, 1))
+    common = (0.1 + common / 2).half().double()
     weights = common.expand(2, 3, 5, 5).clone()
     queries = torch.arange(1, 5)
     for place, head in enumerate(weights.flatten(0, 1)):
