@@ -225,6 +225,8 @@ def test_the_page(new_tab, tmp_path):
         other.fill("Dogs do not.")
         other.press("Enter")
         expect(tab, ".queries", "dogs")
+        # The heads are drawn before the buttons below them know the new text.
+        tab.wait_for_selector("[data-test-script-state=notRunning]")
         assert pressed(tab).startswith("layer 3, head 5,")
         with tab.expect_download() as download:
             tab.get_by_text("(CSV)").click()
