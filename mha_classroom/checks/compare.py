@@ -10,7 +10,7 @@ from fractions import Fraction
 import torch
 
 from mha_classroom.checks.patterns import pattern_of
-from mha_classroom.checks.showing import describe, plain_number, show_both, tell_apart
+from mha_classroom.checks.showing import describe, listed, plain_number, show_both, tell_apart
 
 __all__ = ["FLOAT32_TOLERANCE", "Difference", "compare"]
 
@@ -54,7 +54,7 @@ def _pairs(expected, got, names):
     """Yield (name, expected, yours) for each part; a Difference in place of what is not there."""
     if isinstance(expected, (tuple, list)):
         if not isinstance(got, (tuple, list)) or len(got) != len(expected):
-            wanted = f"{len(expected)} values have to be returned, {', '.join(names)}"
+            wanted = f"{len(expected)} values have to be returned: {listed(names)}"
             yield "", None, Difference("type", f"{wanted}; got {describe(got)}")
             return
         if len(names) != len(expected):  # a mistake may return more parts than were asked for
@@ -66,8 +66,8 @@ def _pairs(expected, got, names):
             return
         missing = [key for key in expected if key not in got]
         if missing:
-            listed = ", ".join(map(repr, missing))
-            yield "", None, Difference("type", f"the dict that is returned has no {listed}")
+            keys = ", ".join(map(repr, missing))
+            yield "", None, Difference("type", f"the dict that is returned has no {keys}")
             return
         yield from ((str(key), expected[key], got[key]) for key in expected)
     else:

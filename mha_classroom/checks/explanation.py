@@ -61,8 +61,11 @@ def of_mistakes(task, failed, mistakes, other=()):
     )
 
 
-def of_stage(failed, stage):
-    """The feedback with the first stage that differs named, where it could be found."""
+def of_stage(failed, stage, name=""):
+    """The feedback with the first stage that differs named, where it could be found.
+
+    name: of the part of the result that differs, where there are several.
+    """
     if stage is None:
         return failed
     right, wrong = stage
@@ -71,9 +74,10 @@ def of_stage(failed, stage):
             failed, f"Right up to here: {right}. Then comes the error." if right else ""
         )
     if wrong is None:
-        part = next((d[0][7:] for d in failed.details if d[0].startswith("yours: ")), "")
-        after = f"Look at how {part} comes of it" if part else "Something after that changes it"
-        text = f"Every step up to this one is there and right: {right}. {after}."
+        get = f"how you get {name}" if name else "what you make of it and return"
+        if failed.kind == "shape" and right.endswith(name):
+            get = "the shape in which you return it"
+        text = f"Every step up to this one is there and right: {right}. Look at {get}."
         return with_remark(failed, text)
     before = f"Right up to here: {right}. " if right else ""
     text = f"{before}The first step whose numbers do not appear in your computation: {wrong}."
@@ -181,7 +185,8 @@ def of_exception(task, case, error):
         details.insert(0, ("what it means", meaning))
     if own:
         _, number, function, line = own[-1]
-        details.insert(0, (f"at line {number} of the cell, in {function}", line))
+        inside = "" if function.startswith("<") else f", in {function}"  # <listcomp>, <module>
+        details.insert(0, (f"at line {number} of the cell{inside}", line))
     return Feedback(task.id, "raises", message, tuple(details))
 
 

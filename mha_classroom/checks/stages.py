@@ -54,8 +54,16 @@ def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
     if wrong and here[wrong]:
         others = zip(chosen[1:], elsewhere, strict=True)
         where = [cases[index].name for index, stages in others if not stages.get(wrong, True)]
-        wrong += f', in "{where[0]}"' if where else ""
+        if where:
+            first = _missing_at_the_end(here)
+            wrong += f', in "{where[0]}"' + (f"; in the case below it is {first}" if first else "")
     return (right, wrong) if right or wrong else None
+
+
+def _missing_at_the_end(seen):
+    """The first stage after the last one that is there, None if the last of all is there."""
+    missing = list(itertools.takewhile(lambda name: not seen[name], reversed(seen)))
+    return missing[-1] if missing else None
 
 
 def _one_run(task, case):
@@ -91,8 +99,12 @@ def _stages_seen(task, seen, case):
         known = _Shelf(earlier, task.tolerance)
         if not known.holds(want):
             by_numbers = not known.holds_numbers_of(want)
-            ways = _pieces(want, by_numbers)
-            found[name] = any(_all_held(pieces, computed, given) for pieces in ways)
+            # Rows of nothing but zeros and ones are found anywhere: only the whole says something.
+            bare = bool(((want == 0) | (want == 1)).all())
+            ways = [[want]] if bare else _pieces(want, by_numbers)
+            held = any(_all_held(pieces, computed, given) for pieces in ways)
+            if held or not bare:
+                found[name] = held
         earlier.append(want)
     return found
 

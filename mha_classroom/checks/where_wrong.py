@@ -68,7 +68,7 @@ def _by_name(right, wrong):
     if len(wrong) <= min(FEW, len(right)):
         return f"It is right in {len(right)} of {total} cases, and wrong in: {_listed(wrong)}."
     if len(right) <= FEW:
-        return f"Of {total} cases it is right in: {_listed(right)}."
+        return f"It is right in {len(right)} of {total} cases: {_listed(right)}."
     return ""
 
 

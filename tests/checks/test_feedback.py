@@ -330,7 +330,7 @@ def test_the_part_that_comes_of_the_steps_is_named():
         return output, weights + 0.01 * torch.arange(weights.shape[-1])
 
     feedback = diagnose("02-scaled_dot_product_attention", attend)
-    assert "Look at how the table of weights comes of it." in " ".join(feedback.remarks)
+    assert "Look at how you get the table of weights." in " ".join(feedback.remarks)
 
 
 def test_numbers_put_into_a_tensor_are_a_step():
@@ -371,6 +371,37 @@ def staged(stages, answer, *inputs):
 LARGE = ([1.0, 3, 5, 11], [7.0, 2, 5, 3])
 
 
+def test_two_mistakes_in_different_cases_are_both_said():
+    def stages(x):
+        return {"the double": 2 * x, "the end": 2 * x + 9}
+
+    def answer(x):
+        return (2 if len(x) == 2 else 3) * x + 5
+
+    seen = staged(stages, answer, [3.0, 4], *LARGE)
+    assert seen == (None, 'the double, in "4 numbers"; in the case below it is the end')
+
+
+def test_rows_of_zeros_and_ones_are_not_taken_for_a_stage():
+    def stages(x):
+        return {"the double": 2 * x, "the largest": nn.functional.one_hot(x.argmax(-1)).double()}
+
+    def answer(x):  # each row of "the largest" is here, and nobody has looked at x
+        return [torch.eye(x.shape[-1], dtype=x.dtype)[i] for i in range(2)][0] + 2 * x
+
+    tables = ([[1.0, 3], [5, 2]], [[7.0, 2], [2, 3]], [[1.0, 4], [6, 3]])
+    assert staged(stages, answer, *tables) == ("the double", None)
+
+
+def test_of_a_result_of_another_shape_no_step_after_it_is_blamed():
+    def bahdanau_step(*inputs):
+        context, weights = find("10-bahdanau_step").reference(*inputs)
+        return context.unsqueeze(1), weights
+
+    remarks = diagnose("10-bahdanau_step", bahdanau_step).remarks
+    assert any("Look at the shape in which you return it." in remark for remark in remarks)
+
+
 def test_a_stage_that_equals_an_input_is_not_taken_for_done():
     def stages(x):
         return {"the scores": x * 1.0, "the double": 2 * x}
@@ -391,7 +422,7 @@ def test_a_number_that_comes_up_by_accident_is_not_taken_for_a_stage():
 
     # 2 · 2 = 2 + 2: with the other inputs it shows that nothing is squared.
     seen = staged(stages, lambda x: 2 * x + 5, [2.0], *LARGE)
-    assert seen == (None, 'the square, in "4 numbers"')
+    assert seen == (None, 'the square, in "4 numbers"; in the case below it is the end')
     assert staged(stages, lambda x: x * x + 5, [2.0], *LARGE) == ("the square", "the end")
 
 

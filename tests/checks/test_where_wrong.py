@@ -39,7 +39,7 @@ def said(right, wrong):
         ([{"a": X}] * 2, [{"a": X.double()}] * 2, "dtype float32, and wrong where it has dtype f"),
         ([{"bias": True}] * 2, [{"bias": False}] * 2, "bias is True, and wrong where it is False."),
         ([{"a": X}] * 3, [{"a": X[0]}], 'right in 3 of 4 cases, and wrong in: "case 3".'),
-        ([{"a": X}], [{"a": X}] * 6, 'Of 7 cases it is right in: "case 0".'),
+        ([{"a": X}], [{"a": X}] * 6, 'It is right in 1 of 7 cases: "case 0".'),
     ],
 )
 def test_what_tells_right_cases_from_wrong_ones_is_said(right, wrong, words):
