@@ -214,6 +214,12 @@ MEANINGS = [
         "columns. This one has more, or fewer.",
     ),
     (
+        r"linalg\.\S+: .*the input matrix is singular",
+        "This matrix is square, and yet it has no inverse: one of its rows follows from the "
+        "others. So it is with A.T @ A where A has fewer rows than columns, or columns that "
+        "depend on each other, and with A @ A.T where two rows of A are the same.",
+    ),
+    (
         r"Class values must be (?:non-negative|smaller than num_classes)",
         "one_hot takes numbers from 0 to num_classes - 1. Which of yours is another one?",
     ),

@@ -98,6 +98,7 @@ RAISING = {
     "super": (NoSuper, "`super().__init__()`"),
     "gradient": (gradient_of_what_is_gone, "Y = Y + ..."),
     "square": (lambda: torch.linalg.solve(X[0], X[0, 0]), "as many rows as columns"),
+    "singular": (lambda: torch.linalg.inv(torch.ones(2, 2)), "one of its rows follows from"),
     "one_hot": (
         lambda: nn.functional.one_hot(torch.tensor([-1])),
         "numbers from 0 to num_classes - 1",

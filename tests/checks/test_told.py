@@ -466,6 +466,53 @@ SUBTRACTED = "subtracted-from-the-residual"
 SLICE = "threshold-of-none"
 
 
+def sums_of_columns(shift):
+    def softmax(x):
+        powers = (x - getattr(x, shift)(-1, keepdim=True)).exp()
+        return powers / powers.sum(0, keepdim=True)
+
+    return softmax
+
+
+def rows_divided(strength):
+    def looking_matrices(looks_at):
+        shares = looks_at / looks_at.sum(1, keepdim=True)
+        return strength * shares, torch.eye(len(looks_at)).double()
+
+    return looking_matrices
+
+
+def scores_of_viewed_keys(queries, keys):
+    batch, num_keys, width = keys.shape
+    return queries @ keys.view(batch, width, num_keys) / math.sqrt(width)
+
+
+def weights_first_by_the_width_of_values(queries, keys, values, valid_lens=None):
+    longer = queries * (queries.shape[-1] / values.shape[-1]) ** 0.5
+    attend = find("02-scaled_dot_product_attention").reference
+    return attend(longer, keys, values, valid_lens)[::-1]
+
+
+def output_of_scores_measured_in_each_sentence(queries, keys, values):
+    scores = queries @ keys.mT
+    later = torch.ones(scores.shape[1:]).triu(1).bool()
+    scores = scores / scores.std((1, 2), keepdim=True)
+    return scores.masked_fill(later, -math.inf).softmax(-1) @ values
+
+
+def all_numbers_but_the_last(sentences):
+    mask = torch.zeros(*sentences.shape, sentences.shape[1], dtype=torch.bool)
+    for number in range(int(sentences.max())):
+        here = sentences == number
+        mask |= here[:, :, None] & here[:, None]
+    return mask.tril()
+
+
+def weights_first_divided_by_one_more(output, weights, values, key):
+    new = weights.index_fill(-1, torch.tensor(key), 0.0) / (1 + weights[..., [key]])
+    return new, new @ values
+
+
 def loop_from_the_end(scale):
     def loop_of_heads(X, W_q, W_k, W_v, W_o):
         heads = []
@@ -1199,6 +1246,38 @@ class AddedToItself(nn.Module):
             "no-sums",
         ),
         ("10-decoder_layer", layer_of(first_sum_with_the_normed), "normed-sum"),
+        ("01-softmax", sums_of_columns("amax"), "sum-of-each-column"),
+        ("01-softmax", sums_of_columns("amin"), "sum-of-each-column + smallest-subtracted"),
+        (
+            "01-query_for",
+            lambda keys, weights: query_and_constant(keys, weights)[1:],
+            "constant-last-but-first-dropped",
+        ),
+        ("01-query_for", lambda keys, weights: keys.T @ weights.log(), "logarithms-times-keys"),
+        ("01-looking_matrices", rows_divided(100), "rows-divided"),
+        ("01-looking_matrices", rows_divided(20), "rows-divided-at-a-strength-of-20"),
+        ("02-scaled_scores", scores_of_viewed_keys, "keys-viewed"),
+        (
+            "02-scaled_dot_product_attention",
+            weights_first_by_the_width_of_values,
+            "divided-by-root-of-value-width + results-swapped",
+        ),
+        (
+            "02-mended_attention",
+            output_of_scores_measured_in_each_sentence,
+            "scale-measured-in-each-sentence + output-only",
+        ),
+        ("02-packed_mask", all_numbers_but_the_last, "last-number-of-all-missed"),
+        (
+            "02-packed_mask",
+            lambda sentences: sentences[:, :, None] == sentences[:, None],
+            "future-visible + padding-sees-padding",
+        ),
+        (
+            "02-without_key",
+            weights_first_divided_by_one_more,
+            "divided-by-one-and-its-weight + results-swapped",
+        ),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

@@ -211,7 +211,7 @@ ADDITIVE = {
     ),
     "matrices-transposed": known(
         "You transpose W_q and W_k.",
-        "nn.Linear keeps its matrices that way, and the package does. Here they are given as "
+        "nn.Linear keeps its matrices that way, and so does the package. Here they are given as "
         "(width, h), ready for X @ W. Where width and h are equal, only the numbers tell.",
         section="The package version",
         maps=lambda W_q, W_k: (W_q.mT, W_k.mT),

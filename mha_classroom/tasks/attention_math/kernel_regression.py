@@ -284,7 +284,8 @@ KERNEL = {
     ),
     "multiplied-by-the-width": known(
         "You multiply by the square of the width where the formula divides.",
-        "A larger width means that known places farther away still count.",
+        "A larger width means that known places farther away still count. If the formula stands "
+        "in one line: what is squares / 2 * width ** 2, read from the left?",
         scale=lambda width: -(width**2) / 2,
     ),
     "divided-first-squared-later": known(

@@ -28,8 +28,9 @@ def looking_cases(draw):
     some = table([0, 1, 1, 0], [0, 0, 0, 0], [1, 0, 0, 1], [1, 1, 1, 0])
     own = table([1, 0], [1, 0])
     drawn = (draw.normal(7, 7) > 0.3).double()
-    drawn[0, :3] = torch.tensor([0.0, 1, 1])
-    drawn[1, 0], drawn[2, 0] = 0, 1
+    drawn[0, :5] = torch.tensor([0.0, 1, 1, 1, 1])
+    drawn[1, 0], drawn[1, 6] = 0, 1
+    drawn[torch.arange(2, 7), torch.arange(5)] = 1  # each kind looks at some
     return [
         case("article, noun, verb", grammar, [0, 1, 2, 0, 1]),
         case("2 kinds that both look at the first", own, [0, 1, 1]),
@@ -112,8 +113,10 @@ def _checked(pair, num_kinds):
             )
         if W.dim() != 2 or W.shape[0] != num_kinds or not W.shape[1]:
             raise AnswerError(f"{name} has shape {tuple(W.shape)}, expected ({num_kinds}, d_k).")
-        if not W.isfinite().all():
-            raise AnswerError(f"{name} holds inf or NaN, and inf · 0 is not a number.")
+        if W.isinf().any():
+            raise AnswerError(f"{name} holds inf, and inf · 0 is not a number.")
+        if W.isnan().any():
+            raise AnswerError(f"{name} holds NaN: 0 / 0 is not a number, and neither is inf · 0.")
     W_q, W_k = (W.detach() for W in pair)
     if W_q.shape != W_k.shape:
         sizes = f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"
@@ -143,6 +146,10 @@ def _first_kind_only(looks_at):
     first = torch.zeros_like(looks_at)
     first[torch.arange(len(first)), looks_at.argmax(dim=1)] = 1
     return first * looks_at
+
+
+def _shares(looks_at):
+    return looks_at / looks_at.sum(dim=1, keepdim=True)
 
 
 def _growing_shares(looks_at):
@@ -250,6 +257,22 @@ LOOKING = {
         "A row of looks_at may have several ones, and they count alike.",
         table=_first_kind_only,
     ),
+    "rows-divided": known(
+        "You divide the rows of looks_at, by their sum or the like, and a kind that looks at "
+        "nothing has a row of zeros.",
+        "0 / 0 is not a number. Nor has anything to be divided: what makes equal scores into equal "
+        "shares, however many they are?",
+        section="From scores to weights",
+        queries=_shares,
+    ),
+    "rows-divided-at-a-strength-of-20": known(
+        "You divide the rows of looks_at, by their sum or the like, and a kind that looks at "
+        "nothing has a row of zeros.",
+        "0 / 0 is not a number. Where a kind looks at several, the division also makes their "
+        "scores small. What makes equal scores into equal shares, however many they are?",
+        section="From scores to weights",
+        wrong=lambda looks_at: (20 * _shares(looks_at), _eye_like(looks_at)),
+    ),
     "away-from-them": known(
         "Your words look at all but the right ones.",
         "Somewhere a sign is turned round: a large score means a large weight.",
@@ -316,7 +339,7 @@ TASK = Task(
     alone=(
         *("scores-overflow", "infinite-entries", "one-matrix-returned"),
         *("whole-numbers", "float32-keys"),
-        "asking-and-asked-swapped-weakly",
+        *("asking-and-asked-swapped-weakly", "rows-divided"),
         "table-times-its-transpose",  # with one-hot queries it is right
     ),
 )

@@ -90,6 +90,10 @@ def _constant_first(keys, weights):
     return _with_pinv(torch.cat([ones, keys], dim=1), weights.log())[:-1]
 
 
+def _constant_last(keys, weights):
+    return _constant_returned_too(keys, weights)[1:]
+
+
 def _two_keys(keys, weights):
     apart = keys[1] - keys[0]
     return apart * torch.log(weights[1] / weights[0]) / (apart @ apart)
@@ -207,6 +211,12 @@ QUERY = {
         "What is left begins with the constant and lacks the query's last feature.",
         wrong=_constant_first,
     ),
+    "constant-last-but-first-dropped": known(
+        "Your unknown constant stands last, with the column of ones, and you drop the first number "
+        "of the solution.",
+        "What is left lacks the query's first feature and ends with the constant.",
+        wrong=_constant_last,
+    ),
     "neighbours-and-the-first-mixed": known(
         "You take differences between neighbouring keys, and of the scores differences from the "
         "first.",
@@ -276,6 +286,14 @@ QUERY = {
         "Your query is too long by a factor of √d_k.",
         "That would be right if the scores were divided by it, as in lesson 2. Here they are not.",
         finish=lambda query: query * len(query) ** 0.5,
+    ),
+    "logarithms-times-keys": known(
+        "You multiply the logarithms of the weights by the keys and add up.",
+        "Keys times query is scores. To get from scores to the query is not a product with the "
+        "keys, but the solution of equations, one for each key. And of the scores only the "
+        "differences are known.",
+        section="Scores",
+        wrong=lambda keys, weights: keys.T @ weights.log(),
     ),
     "keys-added-up": known(
         "You multiply the scores by the keys and add up.",

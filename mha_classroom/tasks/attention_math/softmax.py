@@ -251,6 +251,13 @@ SOFTMAX = {
         section=FORMULA,
         total=lambda powers, axis: powers.sum(),
     ),
+    "sum-of-each-column": known(
+        "You divide each number by the sum of its column, along the first axis.",
+        "A row is what lies along the last axis, and each row has one unit to share out: the sum "
+        "that counts is that of its own powers.",
+        section=FORMULA,
+        total=lambda powers, axis: powers.sum(0, keepdim=True),
+    ),
     "maximum-of-each-column": known(
         "You subtract from each number the largest of its column.",
         "The numbers of one row are then shifted by different amounts, which changes the "
@@ -293,7 +300,7 @@ SOFTMAX = {
     ),
     "softmax-over-first-axis": known(
         "Your softmax runs along the first axis: the columns of a table add up to 1.",
-        "A row is what lies along the last axis. With one row only, both are the same.",
+        "A row is what lies along the last axis. With one axis only, both are the same.",
         section=FORMULA,
         axis=0,
     ),

@@ -689,7 +689,7 @@ SOFTMAX = {
         empty=lambda count: math.nan,
     ),
     "scores-changed-in-place": known(
-        "You write into the caller's scores: after the call they are gone.",
+        "You write into the caller's scores: after the call they are not what they were.",
         "Whoever calls may still need them, for a second mask or a picture. X[...] = and functions "
         "whose names end in _ write into the tensor they are given.",
         section=NOTHING,

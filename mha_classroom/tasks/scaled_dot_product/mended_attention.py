@@ -378,11 +378,6 @@ TASK = Task(
     alone=(
         *HIDES_OTHERS,
         *all_but(LOUD, "hidden-keys-had-a-say"),
-        "scale-measured",
-        "scale-measured-centred",
-        "scale-measured-in-each-sentence",
-        "scale-measured-in-each-sentence-centred",
-        "scale-measured-in-each-row",
         "scale-measured-next-word-visible",
         "keys-centred-so-far",
         "keys-centred-over-the-batch",

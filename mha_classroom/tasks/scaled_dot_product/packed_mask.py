@@ -138,13 +138,6 @@ OPPOSITE = "Two meanings of True"
 AXES = "A mask with one axis too many, or too few"
 
 PACKED = {
-    "padding-sees-padding": known(
-        "Padding attends to padding, as if it were a sentence of its own.",
-        "-1 equals -1, so a comparison of the numbers alone takes all padding for one sentence. "
-        "Its rows have to be False from end to end.",
-        section=PADDING,
-        real=_every,
-    ),
     "padding-sees-itself": known(
         "Each word of padding attends to itself.",
         "That keeps NaN away in some libraries. This task asks for rows that are False from end "
@@ -181,6 +174,11 @@ PACKED = {
         "The sentence with the largest number of a row is missing.",
         "range(n) ends before n. And do the numbers have to be counted at all?",
         real=lambda s: (s >= 0) & (s < s.amax(1, keepdim=True)),
+    ),
+    "last-number-of-all-missed": known(
+        "The sentence with the largest number of the whole batch is missing.",
+        "range(n) ends before n. And do the numbers have to be counted at all?",
+        real=lambda s: (s >= 0) & (s < s.amax()),
     ),
     "last-sentence-taken-for-padding": known(
         "You take the last number of each row for the mark of padding.",
@@ -332,6 +330,14 @@ PACKED = {
         "~ shows the difference: of True it makes False, of 1 it makes -2.",
         section=OPPOSITE,
         form=torch.Tensor.long,
+    ),
+    # Last, and so the second of a pair: the first case has no padding.
+    "padding-sees-padding": known(
+        "Padding attends to padding, as if it were a sentence of its own.",
+        "-1 equals -1, so a comparison of the numbers alone takes all padding for one sentence. "
+        "Its rows have to be False from end to end.",
+        section=PADDING,
+        real=_every,
     ),
 }
 

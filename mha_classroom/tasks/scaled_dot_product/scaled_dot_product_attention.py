@@ -217,13 +217,6 @@ RESULTS = {
         "of them.",
         scale=lambda s, q, k, v: (s / q.shape[-1] ** 0.5).softmax(-1),
     ),
-    "results-swapped-unscaled": known(
-        "You return the weights first and the output second, and you do not scale the scores.",
-        "Whoever calls unpacks them as output, weights. And a score is a sum of d_k products, so "
-        "it grows with the width.",
-        scale=not_scaled,
-        give=lambda output, weights: (weights, output),
-    ),
     "weights-returned-transposed": known(
         "Your output is right, but the weights that you return are turned: (B, S, L).",
         "Rows ask: row i says what query i takes of each key. With as many queries as keys the "
@@ -360,15 +353,10 @@ ATTENTION = (
 
 HIDES_OTHERS = (
     "root-of-a-number-by-torch",
-    "output-only",
-    "weights-only",
-    "results-swapped",
-    "results-swapped-unscaled",
     "weights-returned-transposed",
     "scores-cut-off",
     "divided-by-root-of-batch",
     "width-of-the-example",
-    "divided-by-root-of-value-width",
     "scaled-after-softmax",
     "softmax-twice",
     "weights-transposed",

@@ -151,7 +151,7 @@ SCALES = {
     ),
     "width-of-the-example": known(
         "You always divide by 2.",
-        "That is √d_k for d_k = 4, as in the lesson's example. Other queries have other widths.",
+        "That is √d_k for d_k = 4, the width of the example. Other queries have other widths.",
         scale=_times(lambda q, k: 0.5),
     ),
     "root-cut-to-whole": known(
@@ -270,6 +270,13 @@ SCORES = {
         "lie in memory, so a column holds parts of several keys. Swapping two axes is another "
         "thing.",
         product=lambda q, k: q @ k.reshape(k.shape[0], k.shape[2], k.shape[1]),
+    ),
+    "keys-viewed": known(
+        "You bring the keys into shape with view, and they are mixed up.",
+        "The shape is right and the numbers are not: view leaves them in the order in which they "
+        "lie in memory, so a column holds parts of several keys. Swapping two axes is another "
+        "thing.",
+        product=lambda q, k: q @ k.view(k.shape[0], k.shape[2], k.shape[1]),
     ),
     "first-sentence-for-all": known(
         "Every sequence is scored against the keys of the first.",
