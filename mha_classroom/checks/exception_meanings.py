@@ -223,6 +223,12 @@ MEANINGS = [
         r"Class values must be (?:non-negative|smaller than num_classes)",
         "one_hot takes numbers from 0 to num_classes - 1. Which of yours is another one?",
     ),
+    (
+        r"shape of the mask \[(.*?)\] at index \d+ does not match the shape of the indexed tensor "
+        r"\[(.*?)\] at index (\d+)",
+        "A boolean mask says of each place along an axis whether it is kept. Yours has the shape "
+        "[{0}] and the tensor [{1}]: it needs one entry for each place of axis {2}.",
+    ),
     (r"maximum recursion depth", "The function calls itself again and again, without an end."),
 ]
 

@@ -103,6 +103,7 @@ RAISING = {
         lambda: nn.functional.one_hot(torch.tensor([-1])),
         "numbers from 0 to num_classes - 1",
     ),
+    "kept": (lambda: X[:, torch.tensor([True, False])], "one entry for each place of axis 1"),
 }
 
 

@@ -1032,6 +1032,74 @@ class AddedToItself(nn.Module):
         return self.norm(self.dropout(X) + X)
 
 
+def fold_with_columns_first(W_v, W_o):
+    return torch.bmm(W_v, W_o.reshape(len(W_v), -1, W_v.shape[2]).transpose(1, 2))
+
+
+def strongest_after_a_reshape(heads, W_o):
+    H, B, L, d_v = heads.shape
+    words = heads.reshape(B, L, H, d_v)
+    terms = torch.einsum("blhd,hdm->blhm", words, W_o.reshape(H, d_v, -1))
+    return terms.abs().argmax(2)
+
+
+def strongest_of_magnitudes(heads, W_o):
+    rows = W_o.split(heads.shape[3])
+    return torch.stack([heads[h].abs() @ rows[h] for h in range(len(rows))]).argmax(0)
+
+
+def head_for_all_words_at_once(X, W_q, W_k, W_v):
+    words = X.flatten(0, 1)
+    scores = (words @ W_q) @ (words @ W_k).T
+    output = (scores / W_k.shape[1] ** 0.5).softmax(-1) @ (words @ W_v)
+    return output.unflatten(0, X.shape[:2])
+
+
+def sum_from_head_1_on(heads, W_o):
+    output, rows = 0, W_o.chunk(len(heads))
+    for h in range(1, len(heads)):
+        output = output + heads[h] @ rows[h]
+    return output
+
+
+def neighbours_with_the_last_features(num_features, num_positions):
+    W_q, W_k, _ = find("03-neighbour_weights").build()(num_features, num_positions)
+    last = torch.eye(num_features + num_positions).double()[:, -num_features:]
+    return W_q, W_k, torch.stack([last, last])
+
+
+def remove_by_a_mask_of_d_model(W_q, W_k, W_v, W_o, num_heads, removed):
+    width = len(W_q) // num_heads
+    stay = torch.tensor([h not in removed for h in range(num_heads) for _ in range(width)])
+    return W_q[:, stay], W_k[:, stay], W_v[:, stay], W_o[stay]
+
+
+def words_for_each_head(X, num_heads):
+    pieces = torch.split(X, X.shape[1] // num_heads, dim=1)
+    return torch.stack(pieces, dim=1).flatten(0, 1)
+
+
+def merge_with_all_rows(X, num_heads):
+    B, L, d = X.shape
+    return X.view(B, num_heads, L, d).permute(0, 2, 1, 3).reshape(B, L, num_heads * d)
+
+
+def unpacked_into_a_list(X, num_heads):
+    parts = []
+    for part in X.chunk(3):
+        B, L, D = part.shape
+        parts.append(part.reshape(B, L, num_heads, D // num_heads).transpose(1, 2))
+    return parts
+
+
+def repack_square_matrices(packed, num_heads):
+    width = packed.shape[0] // 3
+    axes = (num_heads, 3, width // num_heads)
+    if packed.dim() == 1:
+        return packed.reshape(axes).transpose(0, 1).reshape(-1)
+    return packed.reshape(*axes, width).transpose(0, 1).reshape(-1, width)
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -1278,6 +1346,22 @@ class AddedToItself(nn.Module):
             weights_first_divided_by_one_more,
             "divided-by-one-and-its-weight + results-swapped",
         ),
+        ("03-fold_W_o", fold_with_columns_first, "pieces-reshaped-and-turned"),
+        ("03-strongest_head", strongest_after_a_reshape, "merge-without-transpose"),
+        ("03-strongest_head", strongest_of_magnitudes, "magnitudes-of-the-heads-and-the-sign-kept"),
+        ("03-one_head", head_for_all_words_at_once, "all-sequences-as-one"),
+        ("03-output_as_sum", sum_from_head_1_on, "first-head-left-out-with-sum"),
+        ("03-neighbour_weights", neighbours_with_the_last_features, "values-of-the-last-features"),
+        ("03-remove_heads", remove_by_a_mask_of_d_model, "d_model-over-H-by-mask"),
+        ("04-transpose_qkv", words_for_each_head, "words-cut-by-split-and-stacked"),
+        ("04-transpose_output", merge_with_all_rows, "rows-taken-for-sequences"),
+        (
+            "04-transpose_output",
+            lambda X, H: X.mT.reshape(len(X) // H, -1, X.shape[1]),
+            "words-and-features-swapped-in-the-result",
+        ),
+        ("04-split_packed", unpacked_into_a_list, "sequences-chunked-in-a-loop"),
+        ("04-repack", repack_square_matrices, "square-matrices-only-by-their-rows"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
@@ -1632,3 +1716,11 @@ def test_a_cell_that_failed_is_not_judged_by_the_one_before(tmp_path, monkeypatc
     assert run("check('01-softmax', softmax)")
     assert [feedback.kind for feedback in said] == ["mistake", "not run", "passed"]
     assert "The last cell with `def softmax` ended in an error" in said[1].message
+
+
+def test_both_modules_in_eval_mode_are_told_together():
+    def load(attention, reference):
+        find("04-load_torch_weights").reference(attention.eval(), reference.eval())
+
+    message = told("04-load_torch_weights", load).message
+    assert "attention and reference are in eval mode, and before they were in training" in message

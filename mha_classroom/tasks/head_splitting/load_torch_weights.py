@@ -50,7 +50,9 @@ def examine_loading(inputs, seen):
         listed = ", ".join(after) or "none"
         raise AnswerError(f"Afterwards attention has other parameters than before: {listed}.")
     frozen = inputs.get("frozen", False)
-    _check_reference(seen["reference"], inputs, frozen)
+    _check_reference(seen["reference"], inputs)
+    _check_modes(seen, frozen)
+    _check_trainable(seen["reference"], "reference", seen["reference"]["numbers"] if frozen else ())
     _check_trainable(seen["attention"], "attention", ("W_k",) if frozen else ())
     if all(bool((X == BEFORE).all()) for X in after.values()):
         raise AnswerError(
@@ -67,7 +69,7 @@ def examine_loading(inputs, seen):
     return {name: after[name] for name in names}
 
 
-def _check_reference(state, inputs, frozen):
+def _check_reference(state, inputs):
     wanted = {name: X for name, X in inputs.items() if torch.is_tensor(X)}
     names = [*state["numbers"], *(n for n in wanted if n not in state["numbers"])]
     changed = [n for n in names if not equal(state["numbers"].get(n), wanted.get(n))]
@@ -76,21 +78,23 @@ def _check_reference(state, inputs, frozen):
             f"Afterwards reference holds other numbers than before, in {' and '.join(changed)}. It "
             "has to be left as it is: numbers go from reference into attention."
         )
-    _check_trainable(state, "reference", state["numbers"] if frozen else ())
+
+
+def _check_modes(seen, frozen):
+    """Where parameters were frozen, both modules were in eval mode."""
+    trained = not frozen
+    others = [name for name in ("attention", "reference") if seen[name]["training"] is not trained]
+    if others:
+        now, before = ("eval", "training") if trained else ("training", "eval")
+        are, were = ("are", "they were") if len(others) > 1 else ("is", "it was")
+        raise AnswerError(
+            f"Afterwards {' and '.join(others)} {are} in {now} mode, and before {were} in {before} "
+            f"mode. {NUMBERS_ONLY}"
+        )
 
 
 def _check_trainable(state, module, frozen_before):
-    """frozen_before: the names, or how they begin, of the parameters that were not trainable.
-
-    Where there are any, the module was in eval mode.
-    """
-    trained = not frozen_before
-    if state["training"] is not trained:
-        now, before = ("eval", "training") if trained else ("training", "eval")
-        raise AnswerError(
-            f"Afterwards {module} is in {now} mode, and before it was in {before} mode. "
-            f"{NUMBERS_ONLY}"
-        )
+    """frozen_before: the names, or how they begin, of the parameters that were not trainable."""
     before = {name: not name.startswith(tuple(frozen_before)) for name in state["numbers"]}
     after = {name: state["trainable"].get(name) for name in before}
     frozen = [name for name in before if before[name] and after[name] is not True]

@@ -97,6 +97,10 @@ def _square_matrices_and_biases(packed, H):
     return packed.reshape(H, 3, width // H, width).transpose(0, 1).reshape(3 * width, width)
 
 
+def _square_by_their_rows_and_biases(packed, H):
+    return (_right if packed.dim() == 1 else _of_square_matrices_only)(packed, H)
+
+
 def _columns_by_reshape(packed, H):
     return packed.reshape(len(packed), H, 3, -1).transpose(1, 2).reshape(packed.shape)
 
@@ -252,6 +256,12 @@ REPACKING = {
         "follows from it.",
         wrong=_square_matrices_and_biases,
     ),
+    "square-matrices-only-by-their-rows": known(
+        "Your function takes the second axis of a matrix to be d_model wide.",
+        "A matrix may take words of another width. Only the first axis is cut: what stands behind "
+        "it stays as it is.",
+        wrong=_square_by_their_rows_and_biases,
+    ),
     "biases-left-as-they-are": known(
         "A bias comes back as it was; matrices are right.",
         "Number i of a bias is added to what row i of the matrix makes. If the rows move, it has "
@@ -302,6 +312,7 @@ TASK = Task(
     "04-repack",
     repack,
     repack_cases,
+    returns=("the result",),
     mistakes=read_again(PACKED, REPACKING),
     build=build_repack,
     alone=(

@@ -93,13 +93,16 @@ PIECES_OF_THREE = (
 )
 
 
-def _first_axis_cut(cut):
-    return known(
-        "You cut along the axis of sequences.",
-        "Each word has its query, its key and its value, so B stays as it is. chunk and split cut "
-        "along the first axis unless they are told another one.",
-        cut=cut,
-    )
+FIRST_AXIS_CUT = (
+    "You cut along the axis of sequences.",
+    "Each word has its query, its key and its value, so B stays as it is. chunk and split cut "
+    "along the first axis unless they are told another one.",
+)
+FIRST_AXIS = {"chunked": lambda X: X.chunk(3), "split": lambda X: X.split(X.shape[-1] // 3)}
+
+
+def _as_many_as_there_are(cut):
+    return lambda X, H: [into_heads(part, H) for part in cut(X)]
 
 
 PACKING = {
@@ -168,8 +171,14 @@ PACKING = {
         *PIECES_OF_THREE,
         cut=lambda X, H: three(X.split(3, -1)),
     ),
-    "sequences-chunked": _first_axis_cut(lambda X, H: three(X.chunk(3))),
-    "sequences-split": _first_axis_cut(lambda X, H: three(X.split(X.shape[-1] // 3))),
+    **{
+        f"sequences-{way}": known(*FIRST_AXIS_CUT, cut=lambda X, H, cut=cut: three(cut(X)))
+        for way, cut in FIRST_AXIS.items()
+    },
+    **{
+        f"sequences-{way}-in-a-loop": known(*FIRST_AXIS_CUT, wrong=_as_many_as_there_are(cut))
+        for way, cut in FIRST_AXIS.items()
+    },
     "keys-first": known(
         "Queries and keys have changed places.",
         "The order in X, and of what you return, is queries, keys, values.",

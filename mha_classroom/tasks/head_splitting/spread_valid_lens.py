@@ -177,6 +177,7 @@ TASK = Task(
     "04-spread_valid_lens",
     spread_valid_lens,
     spread_cases,
+    returns=("the result",),
     mistakes=read_again(LENGTHS, SPREAD),
     number=3,
 )

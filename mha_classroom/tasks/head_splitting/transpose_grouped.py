@@ -274,6 +274,7 @@ TASK = Task(
     "04-transpose_grouped",
     transpose_grouped,
     grouped_cases,
+    returns=("the result",),
     mistakes=read_again(LENGTHS, GROUPED),
     build=build_grouped,
     alone=("words-repeated", "not-repeated", "repeated-num_heads-times"),

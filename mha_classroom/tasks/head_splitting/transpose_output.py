@@ -28,6 +28,15 @@ def right_merge(X, H):
     return X.reshape(-1, H, *X.shape[1:]).transpose(1, 2).flatten(2)
 
 
+def _rows_for_sequences(width):
+    def transpose_output(X, num_heads):
+        B, L, d = X.shape
+        X = X.reshape(B, num_heads, L, width(d)).transpose(1, 2)
+        return X.reshape(B, L, -1)
+
+    return transpose_output
+
+
 BACK = "Merge: the same steps backwards"
 
 MERGE = {
@@ -62,6 +71,20 @@ MERGE = {
         "The first axis holds B · num_heads rows. How many sequences is that?",
         section=STEP_3,
         wrong=lambda X, H: X.reshape(H, -1, *X.shape[1:]).transpose(1, 2).flatten(2),
+    ),
+    **{
+        f"rows-taken-for-sequences{id}": known(
+            "You take the size of the first axis for the number of sequences.",
+            "The first axis holds B · num_heads rows. How many sequences is that?",
+            section=STEP_3,
+            wrong=_rows_for_sequences(width),
+        )
+        for id, width in (("", lambda d: d), ("-and-width-left-open", lambda d: -1))
+    },
+    "words-and-features-swapped-in-the-result": known(
+        "Words and features have changed places in your result: you return (B, num_heads · d, L).",
+        "W_o comes next, and it multiplies features: they have to stand on the last axis.",
+        wrong=lambda X, H: X.mT.reshape(-1, H * X.shape[2], X.shape[1]),
     ),
     "words-and-features-swapped": known(
         "Words and features have changed places before you join.",
@@ -144,6 +167,7 @@ TASK = Task(
     "04-transpose_output",
     multihead.transpose_output,
     merge_cases,
+    returns=("the result",),
     mistakes=read_again(BACK, MERGE),
     forbidden=(
         "mha_course.multihead.transpose_output",

@@ -61,6 +61,10 @@ def starting_at_h(X, H):
     return torch.stack([X[..., h : h + d] for h in range(H)], 1).flatten(0, 1)
 
 
+def _stacked(pieces):
+    return torch.stack(pieces, 1).flatten(0, 1)
+
+
 STEP_1 = "Step 1: cut each word"
 STEP_2 = "Step 2: heads to the front"
 STEP_3 = "Step 3: batch and heads become one axis"
@@ -142,7 +146,8 @@ SPLIT = {
     "heads-before-batch": known(
         "Your rows are ordered by head first, then by sequence.",
         "The rows of one sequence belong together: all heads of sequence 0, then all of sequence "
-        "1. Lengths are spread in that order, so another order looks at other people's padding.",
+        "1. Lengths are spread in that order too: in another one, a row is masked by the length of "
+        "another sequence.",
         section=STEP_3,
         wrong=lambda X, H: torch.cat(X.chunk(H, -1), 0),
     ),
@@ -161,9 +166,13 @@ SPLIT = {
         wrong=lambda X, H: torch.stack(X.chunk(H, -1)[::-1], 1).flatten(0, 1),
     ),
     "words-cut-and-joined": known(*WORDS_CUT, wrong=lambda X, H: torch.cat(X.chunk(H, 1))),
-    "words-cut-and-stacked": known(
-        *WORDS_CUT, wrong=lambda X, H: torch.stack(X.chunk(H, 1), 1).flatten(0, 1)
-    ),
+    "words-cut-and-stacked": known(*WORDS_CUT, wrong=lambda X, H: _stacked(X.chunk(H, 1))),
+    **{
+        f"words-cut-by-split-and-{how}": known(
+            *WORDS_CUT, wrong=lambda X, H, join=join: join(X.split(X.shape[1] // H, 1))
+        )
+        for how, join in (("joined", torch.cat), ("stacked", _stacked))
+    },
     "floats-whatever-X-holds": known(
         *AS_FLOATS, section=STEP_3, wrong=lambda X, H: right_split(X.float(), H)
     ),
@@ -193,6 +202,7 @@ TASK = Task(
     "04-transpose_qkv",
     multihead.transpose_qkv,
     whole_number_cases,
+    returns=("the result",),
     mistakes=read_again(TRAP, SPLIT),
     forbidden=(
         "mha_course.multihead.transpose_qkv",

@@ -13,7 +13,7 @@ def fold_W_o(W_v, W_o):
 
 def fold_cases(draw):
     W_v = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [2.0, 0.0], [0.0, 2.0]]])
-    W_o = torch.tensor([[1.0, 0.0], [0.0, 1.0], [10.0, 0.0], [0.0, 100.0]])
+    W_o = torch.tensor([[1.0, 2.0], [0.0, 1.0], [10.0, 0.0], [0.0, 100.0]])
 
     def case(name, H, d_model, d_v, d_out):
         inputs = {"W_v": draw.normal(H, d_model, d_v), "W_o": draw.normal(H * d_v, d_out)}
@@ -174,6 +174,13 @@ FOLD = {
         "The rows of head h start at row h.",
         "Each head before it owns d_v rows.",
         rows=_starting_at_h,
+    ),
+    "pieces-reshaped-and-turned": known(
+        "You reshape W_o to (H, d_out, d_v) and turn each piece: its numbers are in other places "
+        "than they were.",
+        "reshape deals numbers out as they lie in memory, row by row, and a row of W_o is d_out "
+        "long. Which of the new axes has to come last, so that a row stays a row?",
+        rows=lambda W_o, H, d_v: W_o.reshape(H, -1, d_v).mT,
     ),
     "pieces-of-H-rows": known(
         "You cut W_o into pieces of H rows.",

@@ -234,10 +234,10 @@ JOINING = {
         twin="heads-end-to-end",
     ),
     "heads-summed": known(
-        "What meets W_o is as wide as one head: you add the heads up before (or average them), or "
-        "W_o meets one of them alone.",
-        "W_o has H · d_v rows, so it waits for all heads side by side. Added up, they write on top "
-        "of each other: dogs and cats in one mixture again.",
+        "What meets W_o is as wide as one head: it is one head alone (does a `return` stand inside "
+        "the loop?), or the sum or the mean of all.",
+        "W_o has H · d_v rows, so it waits for all heads side by side. Added up, they would write "
+        "on top of each other: dogs and cats in one mixture again.",
         section=SUM_OF_HEADS,
         join=lambda heads, W_o: heads.sum(1) @ W_o,
     ),

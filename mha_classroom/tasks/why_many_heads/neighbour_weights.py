@@ -158,7 +158,7 @@ def _complain_of_strength(heads, many):
             )
             d = head.content.shape[-1]
             if many is not None and _firm_undivided(_checked(many, d, MANY)):
-                text += " Were scores not divided by √d_k, it would be enough."
+                text += " It would be enough if scores were not divided by √d_k."
             raise AnswerError(text)
 
 
@@ -337,6 +337,10 @@ def _positions(W_v, d):
     W_v[:, d:] = torch.eye(W_v.shape[1] - d, d)
 
 
+def _last_features(W_v, d):
+    W_v[:, -d:] = torch.eye(d)
+
+
 # Looked for alone, all of them.
 SHAPES = {
     "out-before-in": known(
@@ -494,7 +498,7 @@ NEIGHBOURS = {
     "contents-in-scores": known(
         "Your queries and keys hold the content as well as the position.",
         "Contents then add to the scores, and words that are alike draw each other's attention. "
-        "What is a place asked for by?",
+        "Which features of a word say where it stands?",
         change=_with_contents,
     ),
     "strength-too-small": known(
@@ -542,6 +546,11 @@ NEIGHBOURS = {
         "The value is what a word hands over. Which rows of W_v meet the content?",
         fill=_positions,
     ),
+    "values-of-the-last-features": known(
+        "Your heads bring the last num_features numbers of the word that they look at.",
+        "A word is its content first, its position after it. Which rows of W_v meet the content?",
+        fill=_last_features,
+    ),
     "values-all-ones": known(
         "Your W_v is all ones: each number that a head brings is the sum of a whole word.",
         "Each feature of the content has to arrive in its own place, without the others.",
@@ -576,6 +585,7 @@ TASK = Task(
         "two-steps-on-a-ring",
         "both-neighbours-in-each-head",
         "ends-forgotten",
+        "positions-in-the-wrong-rows",
         "contents-in-scores",
         *(f"firm-up-to-{positions}-positions" for positions, _, _ in FIRM_UP_TO),
         "infinite-strength",

@@ -302,6 +302,15 @@ HEAD = {
     "root-rounded-down": known(*ROUNDED, wrong=build_head(scale=rounded_root)),
     "squeezed": known(*SQUEEZED, wrong=lambda *given: one_head(*given).squeeze()),
     "squeezed-in-front": known(*SQUEEZED, wrong=lambda *given: one_head(*given).squeeze(0)),
+    "all-sequences-as-one": known(
+        "You make one long sequence of the whole batch: words attend to the words of other "
+        "sequences, too.",
+        "Sequences share a batch to be fast, nothing else: no number of one may change another. "
+        "Each has its own matrix of scores.",
+        wrong=lambda X, *W: build_head()(X.reshape(1, -1, X.shape[-1]), *W).reshape(
+            *X.shape[:2], -1
+        ),
+    ),
     "attention-across-the-batch": known(
         "Your words attend to the words at the same place in other sequences.",
         "The first axis is the batch. Some libraries put words first, and no shape complains.",

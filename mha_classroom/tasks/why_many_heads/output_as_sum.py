@@ -52,6 +52,16 @@ def build_sum(
     return output_as_sum
 
 
+def _in_rounds(first, beyond, combine):
+    """The terms of some heads: from the number `first` to the last, but for `beyond` of them."""
+
+    def output_as_sum(heads, W_o):
+        rows = W_o.split(heads.shape[-1])
+        return combine([heads[h] @ rows[h] for h in range(first, len(heads) - beyond)])
+
+    return output_as_sum
+
+
 def _width_from_batch(heads, W_o):
     B = heads.shape[1]
     return sum(head @ W_o[h * B : (h + 1) * B] for h, head in enumerate(heads))
@@ -72,6 +82,12 @@ LEFT_OUT = (
     "The last head is missing from your sum.",
     "range(H - 1) ends before H - 1: how many rounds is that? Every head has something to add.",
 )
+FIRST_LEFT_OUT = (
+    "The term of head 0 is missing from your sum.",
+    "Does a loop or a slice begin at 1? The heads are numbered from 0.",
+)
+# With one head each way to add up no terms returns, or raises, something of its own.
+ADDED = {"with-sum": sum, "by-stacking": lambda terms: torch.stack(terms).sum(0)}
 # Of `strongest_head` as well.
 LINED_UP = (
     "You multiply heads (H, B, L, d_v) by matrices (H, d_v, d_model) as they are: the sequences "
@@ -192,10 +208,13 @@ SUM = {
         *LEFT_OUT, wrong=build_sum(combine=lambda terms: terms[:-1].sum(0))
     ),
     "first-head-left-out": known(
-        "The term of head 0 is missing from your sum.",
-        "Does a loop or a slice begin at 1? The heads are numbered from 0.",
-        wrong=build_sum(combine=lambda terms: terms[1:].sum(0)),
+        *FIRST_LEFT_OUT, wrong=build_sum(combine=lambda terms: terms[1:].sum(0))
     ),
+    **{
+        f"{which}-head-left-out-{how}": known(*said, wrong=_in_rounds(*ends, combine))
+        for which, said, ends in (("first", FIRST_LEFT_OUT, (1, 0)), ("last", LEFT_OUT, (0, 1)))
+        for how, combine in ADDED.items()
+    },
     "first-head-twice": known(
         "Head 0 is in your sum twice.",
         "The sum begins with its term, and the loop adds it again. With what should a sum begin, "

@@ -161,6 +161,13 @@ def _with_width(width, cut):
     return remove_heads
 
 
+def _by_mask_of_d_model(W_q, W_k, W_v, W_o, num_heads, removed):
+    mask = torch.ones(num_heads, dtype=torch.bool)
+    mask[removed] = False
+    mask = mask.repeat_interleave(W_q.shape[0] // num_heads)
+    return W_q[:, mask], W_k[:, mask], W_v[:, mask], W_o[mask]
+
+
 def _those_there_are(stay, size):
     return [i for i in stay if i < size]
 
@@ -191,8 +198,8 @@ D_K_FOR_D_V = (
 )
 ONLY_FIRST = (
     "Only the first head of the list is removed.",
-    "Does a `return` stand inside the loop, or does each round start from the full matrices? "
-    "`removed` may name several heads, or none.",
+    "Does a `return` stand inside the loop, does each round start from the full matrices, or do "
+    "you read removed[0] only? `removed` may name several heads, or none.",
 )
 NARROW_ONES = (
     "You return a matrix for each head, with the heads on an axis of their own.",
@@ -344,6 +351,7 @@ REMOVE = {
     "d_model-over-H-past-the-end": known(
         *D_MODEL_OVER_H, wrong=_with_width(lambda W_q, H: W_q.shape[0] // H, None)
     ),
+    "d_model-over-H-by-mask": known(*D_MODEL_OVER_H, wrong=_by_mask_of_d_model),
     "heads-start-early": known(
         "The columns of head h start at h · (d − 1), where d is the width of a head.",
         "Each head before it owns d columns, not one less.",

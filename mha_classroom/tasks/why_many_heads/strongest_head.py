@@ -2,8 +2,8 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Task, known, read_again
-from mha_classroom.tasks.why_many_heads.output_as_sum import LINED_UP
+from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.why_many_heads.output_as_sum import LINED_UP, WRONGLY
 
 
 def strongest_head(heads, W_o):
@@ -101,6 +101,12 @@ def _closest_to_the_output(heads, W_o):
 
 def _lined_up(heads, W_o):
     return (heads @ W_o.reshape(len(heads), _width_of(heads), -1)).abs().argmax(0)
+
+
+def _dealt_out_anew(heads):
+    """As if (H, B, L, d_v) lay in memory as (B, L, H, d_v)."""
+    H, B, L, d_v = heads.shape
+    return heads.reshape(B, L, H, d_v).permute(2, 0, 1, 3)
 
 
 def _width_from_d_out(heads, W_o):
@@ -241,6 +247,14 @@ STRONGEST = {
         wrong=_width_from_d_out,
     ),
     "heads-line-up-with-sequences": known(*LINED_UP, wrong=_lined_up),
+    "merge-without-transpose": known(
+        "You reshape (H, B, L, d_v) to (B, L, H · d_v), or to (B, L, H, d_v): a row holds several "
+        "words of one head.",
+        "reshape deals numbers out as they lie in memory, all of head 0 before head 1. A row needs "
+        "one word of every head.",
+        section=WRONGLY,
+        wrong=lambda heads, W_o: strongest_head(_dealt_out_anew(heads), W_o),
+    ),
     "single-product": known(
         "You look for the largest single product of a head's number and a row of W_o.",
         "A head adds d_v products to a feature, and they may cancel. What counts is their sum.",
@@ -256,6 +270,14 @@ STRONGEST = {
         "A head's products may cancel. Add them up first, then ask how far from 0 the sum is.",
         wrong=_magnitudes_first,
     ),
+    **{
+        f"magnitudes-of-the-heads{id}": known(
+            "You take magnitudes of what the heads bring, before it meets W_o.",
+            "A head's products may cancel. Add them up first, then ask how far from 0 the sum is.",
+            wrong=lambda heads, W_o, size=size: build_strongest(size=size)(heads.abs(), W_o),
+        )
+        for id, size in (("", torch.abs), ("-and-the-sign-kept", unchanged))
+    },
     "closest-to-the-output": known(
         "You name the head whose term is closest to the whole output.",
         "The other heads may add up to much and cancel. Asked for is the term that is furthest "
