@@ -148,14 +148,16 @@ MEANINGS = [
         "`stack` needs pieces of one shape. Are they cut in equal parts?",
     ),
     (
-        r"not enough values to unpack \(expected (\d+), got (\d+)\)",
-        "The left side names {0} things, and the right side has {1}. Does what you call return "
-        "fewer, or does a tensor have fewer axes than you think?",
+        r"not enough values to unpack \(expected ((?:at least )?\d+), got (\d+)\)",
+        "The left side asks for {0}, and the right side has {1}. Does what you call return fewer, "
+        "does a tensor have fewer axes than you think, or is a text split that does not have the "
+        "separator in it?",
     ),
     (
         r"(too many|not enough) values to unpack",
-        "The left side names another number of things than the right side has. `split` takes how "
-        "long each piece is, `chunk` how many pieces there are.",
+        "The left side names another number of things than the right side has. Of a tensor "
+        "`split` takes how long each piece is, `chunk` how many pieces there are. A text is "
+        "split wherever the separator stands.",
     ),
     (
         r"tuple index out of range",

@@ -82,7 +82,7 @@ RAISING = {
     "cat": (lambda: torch.cat([X, X[:, :, 1:]], 1), "may differ on axis 1 only"),
     "stack": (lambda: torch.stack([X, X[1:]]), "pieces of one shape"),
     "reshape with -1": (lambda: X.reshape(4, -1), "no size in the place of -1 makes [4, -1]"),
-    "one is missing": (unpacked, "The left side names"),
+    "one is missing": (unpacked, "The left side asks for"),
     "unpack": (lambda: [a for a, b in ["xyz"]], "how long each piece is"),
     "texts": (lambda: torch.tensor(["x"]), "holds numbers, no texts"),
     "list": (lambda: [1][2], "Counting starts from 0"),
@@ -118,6 +118,15 @@ def test_every_explanation_was_triggered():
     assert len(RAISING) == len(MEANINGS)
     assert explain(ValueError("something else")) == ""
     assert explain(KeyError("W_q")) == "The dict has no key 'W_q'. How are its keys spelled?"
+
+
+def test_a_text_without_the_separator_is_no_chunk():
+    with pytest.raises(ValueError) as caught:
+        _first, *_middle, _last = "global_step".split("/")
+    meaning = explain(caught.value)
+    assert "asks for at least 2, and the right side has 1" in meaning
+    assert "separator" in meaning
+    assert "chunk" not in meaning
 
 
 def test_none_in_a_sum_and_a_tuple_in_a_product_are_explained_too():

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from mha_classroom.checks import diagnose, find
 from mha_course.attention import scaled_dot_product_attention
 from mha_course.implementations import build
+from mha_course.interop import BERT_NAMES
 
 WRONG = all_answers()[1]
 
@@ -1098,6 +1099,65 @@ def repack_square_matrices(packed, num_heads):
     if packed.dim() == 1:
         return packed.reshape(axes).transpose(0, 1).reshape(-1)
     return packed.reshape(*axes, width).transpose(0, 1).reshape(-1, width)
+def two_classes_for_a_norm(V, d, num_layers, f, max_len=512, num_segments=2):
+    block = 4 * (d * d + d) + (d + 1) * f + (f + 1) * d + 4 * d
+    pooler, next_sentence = d * d + d, 2 * d + 2
+    return (V + max_len + num_segments) * d + num_layers * block + pooler + next_sentence
+
+
+def whole_kilobytes(tokens, layers, heads, width, bytes_per_number=2, batch_size=1):
+    return 2 * tokens * layers * heads * width * bytes_per_number * batch_size // 1024
+
+
+def keys_alone_or_fewer_than_none(
+    card, parameters, layers, heads, width, bytes_per_number=2, batch_size=1
+):
+    room = card - bytes_per_number * parameters
+    return int(room / (layers * heads * width * bytes_per_number * batch_size))
+
+
+class WeightsOfAnotherCall(find("06-BertLayer").build()):
+    def forward(self, X, mask=None, need_weights=False):
+        found = self.self_attention(X, mask)
+        output = self.feed_forward(self.self_output(found, X))
+        if not need_weights:
+            return output
+        return output, self.self_attention(X, need_weights=True)[1]
+
+
+class OutputAfterFeedForward(find("06-BertLayer").build()):
+    def forward(self, X, mask=None, need_weights=False):
+        found, weights = self.self_attention(X, mask, need_weights=True)
+        output = self.self_output(self.feed_forward(found), X)
+        return (output, weights) if need_weights else output
+
+
+def stripped_letters(state_dict):
+    mapped = {}
+    for name, X in state_dict.items():
+        new = name.lstrip("bert.").replace("encoder.layer.", "encoder.layers.")
+        for old, ours in BERT_NAMES.items():
+            new = new.replace(old, ours)
+        mapped[new] = X
+    return mapped
+
+
+def values_for_keys_from_1(state_dict):
+    swapped = {"W_k": "W_v", "W_v": "W_k"}
+    mapped = {}
+    for name, X in find("06-map_weights").build()(state_dict).items():
+        parts = [swapped.get(part, part) for part in name.split(".")]
+        mapped[".".join(str(int(part) + 1) if part.isdigit() else part for part in parts)] = X
+    return mapped
+
+
+class NeitherMaskNorActivation(find("06-PreNormLayer").build()):
+    def forward(self, X, mask=None):
+        out, part = self.self_output, self.feed_forward
+        found = out.W_o(self.self_attention(out.norm(X)))
+        X = X + F.dropout(found, out.rate, self.training)
+        found = part.W_2(part.W_1(part.norm(X)))
+        return X + F.dropout(found, part.rate, self.training)
 
 
 @pytest.mark.parametrize(
@@ -1362,6 +1422,14 @@ def repack_square_matrices(packed, num_heads):
         ),
         ("04-split_packed", unpacked_into_a_list, "sequences-chunked-in-a-loop"),
         ("04-repack", repack_square_matrices, "square-matrices-only-by-their-rows"),
+        ("05-count_bert", two_classes_for_a_norm, "embedding-norm-forgotten + two-classes-counted"),
+        ("05-cache_bytes", whole_kilobytes, "divided-by-1024-and-cut"),
+        ("05-longest_text", keys_alone_or_fewer_than_none, "one-kept + negative-cut-towards-0"),
+        ("06-BertLayer", WeightsOfAnotherCall, "weights-without-mask"),
+        ("06-BertLayer", OutputAfterFeedForward, "output-after-feed-forward"),
+        ("06-map_weights", stripped_letters, "prefix-by-lstrip-in-a-chain-encoder-layer"),
+        ("06-map_weights", values_for_keys_from_1, "layers-from-1 + keys-and-values-swapped"),
+        ("06-PreNormLayer", NeitherMaskNorActivation, "mask-not-passed + no-activation"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
@@ -1679,6 +1747,21 @@ def test_two_readings_of_the_same_numbers_are_both_offered():
     feedback = told("05-count_block", task.build(**mistake.parts))
     assert feedback.mistake == "biases-forgotten"
     assert feedback.remarks[0].startswith("Or two other things that together give the same numbers")
+
+
+@pytest.mark.parametrize(
+    ("task_id", "mistake"),
+    [
+        ("05-attention_flops", "macs-not-flops"),
+        ("05-attention_flops", "one-projection"),
+        ("05-longest_text", "two-bytes-always"),
+    ],
+)
+def test_a_mistake_is_not_told_again_as_two_halves(task_id, mistake):
+    task = find(task_id)
+    (known,) = (m for m in task.mistakes if m.id == mistake)
+    feedback = told(task_id, task.build(**known.parts))
+    assert (feedback.mistake, feedback.remarks) == (mistake, ())
 
 
 def test_a_whole_number_that_is_a_float_is_told_so():

@@ -3,7 +3,7 @@
 import torch
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.showing import describe
+from mha_classroom.checks.showing import Text, describe
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_course import bert
 
@@ -39,7 +39,7 @@ def examine_mask(inputs, mask):
     """The mask's dtype, and the mask in float64, which holds all numbers of the others."""
     if not torch.is_tensor(mask):
         raise AnswerError(f"additive_mask has to return a tensor, got {describe(mask)}.")
-    return str(mask.dtype).removeprefix("torch."), mask.double()
+    return Text(str(mask.dtype).removeprefix("torch.")), mask.double()
 
 
 def _lowest(dtype):

@@ -105,7 +105,7 @@ def _drops_weights(inputs, trained):
     kept = 0.75 * inputs["X"].shape[1] * torch.cat([X[..., :1] for X in heads], -1)
     single = torch.allclose(kept, kept.round(), atol=1e-4) and len(kept.round().unique()) > 2
     return {
-        "in training all numbers of what a head found for a word change alike": whole,
+        "in training all numbers that a head found for a word are multiplied by one factor": whole,
         "in training single weights are dropped, and the others are divided by 1 - p": single,
     }
 
@@ -225,6 +225,14 @@ class _PairUnpacked(build_layer()):
         return (output, weights) if need_weights else output
 
 
+class _WeightsOfAnotherCall(build_layer()):
+    """The weights come from a second call, which leaves the mask out."""
+
+    def forward(self, X, mask=None, need_weights=False):
+        output = super().forward(X, mask)
+        return (output, self.self_attention(X, None, True)[1]) if need_weights else output
+
+
 class _PairWithoutWeights(build_layer()):
     def forward(self, X, mask=None, need_weights=False):
         return super().forward(X, mask, not need_weights)
@@ -311,6 +319,13 @@ LAYER = {
         "The parts stand in a row, each takes what the one before returned. Between attention and "
         "feed-forward part the heads are joined, the residual is added, the sum normalised.",
         join=lambda self, attended, X: attended,
+    ),
+    "output-after-feed-forward": known(
+        "You give the feed-forward part what the attention returned, and self_output comes last.",
+        "The parts stand in a row, each takes what the one before returned. First the heads are "
+        "joined and X is added, then each word is worked on alone.",
+        join=lambda self, attended, X: attended,
+        think=lambda self, joined, attended, X: self.self_output(self.feed_forward(attended), X),
     ),
     "only-residual-added": known(
         "You add X to the result of the attention and leave self_output out.",
@@ -481,6 +496,13 @@ LAYER = {
         ),
         join=lambda self, attended, X: self.self_output(attended, self.feed_forward(X)),
         think=lambda self, joined, attended, X: joined,
+    ),
+    "weights-without-mask": known(
+        "The weights that you return were made without the mask. The output is right.",
+        "Whoever looks at them wants to see what the output was made with, and that was made with "
+        "the mask.",
+        section=ADDED,
+        wrong=_WeightsOfAnotherCall,
     ),
     "weights-averaged": known(
         "You return the weights averaged over the heads.",

@@ -173,9 +173,8 @@ def _drops_weights(output, trained, inputs):
     back = torch.linalg.pinv(v)
     whole = bool(torch.allclose(left @ back @ v, left))
     factors = (left @ back) / (kept @ back) if whole else torch.zeros_like(left @ back)
-    return {"in training a head's output is still made of the values": whole} | dropped_or_scaled(
-        factors, "weights"
-    )
+    summed = {"in training a head's output is a weighted sum of its values": whole}
+    return summed | dropped_or_scaled(factors, "weights")
 
 
 def with_the_shape_of(X, output):
@@ -192,7 +191,9 @@ def dropped_or_scaled(factors, what):
     alike = bool((kept - kept[:1]).abs().max() < 1e-6) if len(kept) else False
     mixed = all(bool((dropped.amax(a) != dropped.amin(a)).any()) for a in range(factors.dim()))
     return {
-        f"in training single {what} are dropped, and all others grow alike": alike and mixed,
+        f"in training single {what} become 0, and all others are multiplied by one factor": (
+            alike and mixed
+        ),
         f"the factor of the {what} that are kept in training": kept[0].item() if alike else 0.0,
     }
 

@@ -82,8 +82,8 @@ def examine_variables(inputs, seen):
     if lost:
         yours = [str(n) for n, X in mapped.items() if _is_of(X, inputs[wanted[lost[0]]])]
         raise AnswerError(
-            f"{what_became_of(wanted[lost[0]], lost[0], yours)} Names that are not there: "
-            f"{len(lost)} of {len(wanted)}."
+            f"{what_became_of(wanted[lost[0]], lost[0], yours)} Names that are missing "
+            f"from your result: {len(lost)} of {len(wanted)}."
         )
     besides = _besides([str(n) for n in mapped if n not in wanted])
     return {BESIDES: besides} | {f"the tensor {name}": mapped[name] for name in wanted}
@@ -99,7 +99,7 @@ BESIDES = "the rest of your result (besides the weights of the BERT)"
 
 def _besides(names):
     """The kinds of names that should not be there, with an example."""
-    kinds = {"what an optimiser kept in mind" if "adam" in n else "other names" for n in names}
+    kinds = {"numbers of the optimiser" if "adam" in n else "other names" for n in names}
     text = " and ".join(sorted(kinds)) or "nothing"
     return Text(text, f"{text}, such as {names[0]}" if names else None)
 
@@ -274,14 +274,15 @@ VARIABLES = {
     },
     "moments-kept": known(
         "Names that end in adam_m or adam_v are in your result.",
-        "They are what the optimiser kept in mind of each variable, and no weights.",
+        "Training needs these numbers, two for each weight, and the optimiser keeps them. The "
+        "model has no place for them.",
         other=lambda name: (
             name.removeprefix("bert/").replace("/", ".") if name.endswith(MOMENTS) else None
         ),
     ),
     "moments-for-weights": known(
         "Where a name ends in adam_m or adam_v, you take it for the weight itself.",
-        "They are what the optimiser kept in mind of each variable. They come after it, so they "
+        "They are numbers that the optimiser keeps for each variable. They come after it, so they "
         "overwrite it.",
         moment=lambda name: False,
         turn=lambda name, X: X.T if re.search("kernel(/adam_.)?$", name) else X,
@@ -305,7 +306,7 @@ VARIABLES = {
     ),
     "everything-else-kept": known(
         "What is no weight of the BERT is in your result under its old name.",
-        "What the optimiser kept in mind, the heads of the pretraining and the counter of steps "
+        "The numbers of the optimiser, the heads of the pretraining and the counter of steps "
         "have no place in the model.",
         other=lambda name: name,
     ),

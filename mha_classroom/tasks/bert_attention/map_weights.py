@@ -16,7 +16,8 @@ def names_cases(draw):
     def case(name, entries, before=""):
         return Case(name, {f"{before}{n}": draw.normal(*s) for n, s in entries.items()})
 
-    few = ["attention.self.query.weight", "attention.output.dense.weight", "output.LayerNorm.bias"]
+    # The key first: it shows both what its layer is called and whether it has changed places.
+    few = ["attention.self.key.weight", "attention.output.dense.weight", "output.LayerNorm.bias"]
     some = {f"encoder.layer.0.{n}": (2, 2) if "weight" in n else (2,) for n in few}
     embeddings = _embeddings() | {"pooler.dense.weight": (2, 2), "pooler.dense.bias": (2,)}
     layers = {k: s for n in (0, 1) for k, s in _layer(n).items()}
@@ -84,7 +85,7 @@ def examine_names(inputs, seen):
         yours = [str(n) for n, X in zip(mapped, seen["origins"], strict=True) if X == lost[0]]
         raise AnswerError(
             f"{what_became_of(lost[0], wanted[lost[0]], yours)} Names that are "
-            f"not there: {len(lost)} of {len(wanted)}."
+            f"missing from your result: {len(lost)} of {len(wanted)}."
         )
     extra = [n for n in mapped if n not in wanted.values()]
     if extra:
@@ -167,6 +168,32 @@ def _biases_missed(state_dict):
     return {names[id(X)] if n.endswith(".bias") else n: X for n, X in mapped.items()}
 
 
+def _stripped_and_replaced(layer, whole):
+    """lstrip, and then a chain of replacements: what they find behind the lost letters is renamed.
+
+    layer: what stands for layers. whole: whether the tables are looked for as embeddings.…
+    """
+    chain = [(f"{layer}.", f"{layer}s."), *RIGHT_NAMES.items()]
+    if not whole:
+        chain = [
+            (old.removeprefix("embeddings."), new.removeprefix("embeddings."))
+            if "_" in old
+            else (old, new)
+            for old, new in chain
+        ]
+
+    def map_weights(state_dict):
+        mapped = {}
+        for name, X in state_dict.items():
+            new = name.lstrip("bert.")
+            for old, ours in chain:
+                new = new.replace(old, ours)
+            mapped[new] = X
+        return mapped
+
+    return map_weights
+
+
 def _one_place(state_dict):
     """Of encoder.layer.11.output the number is 1, and the rest of the name 1.output."""
     short = re.compile(r"(?:bert\.)?encoder\.layer\.(\d)(\d\..+)")
@@ -243,6 +270,15 @@ NAMES = {
         LSTRIP,
         wrong=build_names(cut=lambda name: name.lstrip("bert."), unknown=lambda name, short: name),
     ),
+    **{
+        f"prefix-by-lstrip-in-a-chain-{layer.replace('.', '-')}{end}": known(
+            "You cut bert. with lstrip, and it cuts more.",
+            LSTRIP,
+            wrong=_stripped_and_replaced(layer, not end),
+        )
+        for layer in ("encoder.layer", "layer")
+        for end in ("", "-of-ends")
+    },
     "biases-missed": known(
         "Names that end in bias stay as they were.",
         "Each name ends in weight or bias, and both have other names in the course.",

@@ -470,6 +470,7 @@ TASK = Task(
         "feed-forward-added",
         "feed-forward-of-normed-added",
         "mask-not-passed",
+        "no-activation",
     ),
     stages=pre_norm_stages,
     uses=("06-BertSelfAttention", "06-BertSelfOutput", "06-BertFeedForward", "06-BertLayer"),

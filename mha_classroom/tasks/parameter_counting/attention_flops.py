@@ -252,7 +252,13 @@ TASK = Task(
     returns=("the number of FLOPs",),
     mistakes=read_again("Counting operations: FLOPs", FLOPS),
     build=build_flops,
-    alone=tuple(f"{more}-more-for-each-score" for more in MORE),
+    # With one of the first three a pair looks like a simpler mistake: halves of MACs, for instance.
+    alone=(
+        "projections-as-macs",
+        "tokens-and-width-swapped",
+        "table-of-the-paper",
+        *(f"{more}-more-for-each-score" for more in MORE),
+    ),
     quantities=flops_quantities,
     forbidden=FORBIDDEN,
     number=4,

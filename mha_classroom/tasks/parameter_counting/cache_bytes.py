@@ -1,5 +1,7 @@
 """Task 5.5, cache_bytes: bytes of a KV cache."""
 
+from operator import floordiv, truediv
+
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 from mha_classroom.tasks.parameter_counting.number_types import small_numbers
@@ -31,11 +33,11 @@ def build_cache(
     size=lambda b: b,
     batch=lambda B: B,
     default=2,
-    unit=1,
+    unit=lambda total: total,
 ):
     def cache_bytes(n, num_layers, num_kv_heads, head_width, bytes_per_number=default, B=1):
         numbers = kept * tokens(n) * layers(num_layers) * heads(num_kv_heads) * head_width
-        return numbers * size(bytes_per_number) * batch(B) / unit
+        return unit(numbers * size(bytes_per_number) * batch(B))
 
     return cache_bytes
 
@@ -75,6 +77,8 @@ def _batch_added(inputs, value):
     b, B = inputs.get("bytes_per_number", 2), inputs.get("batch_size", 1)
     return value in [RIGHT(n + B - less, *sizes, b) for less in (0, 1)]
 
+
+UNITS = (1000, 1024, 1000**2, 1024**2)
 
 CACHE = {
     "one-kept": known(
@@ -170,13 +174,14 @@ CACHE = {
         tokens=lambda n: n * n,
     ),
     **{
-        f"divided-by-{unit}": known(
-            f"You divide by {unit:,}.",
+        f"divided-by-{size}{end}": known(
+            f"You divide by {size:,}.",
             "Asked for are bytes. They are whole numbers, and nobody has to ask which kilobyte or "
             "megabyte you mean.",
-            unit=unit,
+            unit=lambda total, size=size, divide=divide: divide(total, size),
         )
-        for unit in (1000, 1024, 1000**2, 1024**2)
+        for size in UNITS
+        for end, divide in {"": truediv, "-and-cut": floordiv}.items()
     },
 }
 
@@ -187,6 +192,7 @@ TASK = Task(
     returns=("the number of bytes",),
     mistakes=read_again("The KV cache: what a model keeps while it writes", CACHE),
     build=build_cache,
+    alone=tuple(f"divided-by-{size}-and-cut" for size in UNITS),  # little is left to tell by
     quantities=cache_quantities,
     forbidden=FORBIDDEN,
     number=5,

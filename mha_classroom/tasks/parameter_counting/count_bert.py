@@ -344,6 +344,12 @@ BERT = {
         "comes after the pooler.",
         extra=lambda V, d: d * d + 3 * d + V,
     ),
+    "two-classes-counted": known(
+        "You count a layer with two outputs after the pooler.",
+        "It guesses whether one sentence follows another, or sorts texts into two kinds. Here "
+        "nothing comes after the pooler.",
+        extra=lambda V, d: 2 * d + 2,
+    ),
     "vocabulary-bias-counted": known(
         "You count a bias for each entry of the vocabulary.",
         "A table is looked up, without a bias. The layer that guesses words has one, and here "

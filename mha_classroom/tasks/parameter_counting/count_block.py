@@ -53,8 +53,8 @@ def block_quantities(inputs):
 
 BLOCK = {
     "one-layer-norm": known(
-        "Two numbers a feature are missing, as much as one LayerNorm: either you count a single "
-        "one, or each of yours has a scale and no shift.",
+        "You count a single LayerNorm, or two that have a scale and no shift: two numbers a "
+        "feature are missing.",
         "Where in a block does a LayerNorm stand? And what does it keep for each feature?",
         norms=1,
     ),
@@ -104,7 +104,8 @@ BLOCK = {
         norm_numbers=lambda d, f: d * d + d,
     ),
     "one-bias-for-all-of-attention": known(
-        "Three numbers a feature are missing: attention has one bias for all of its four matrices.",
+        "Attention has one bias for all of its four matrices, so three numbers a feature are "
+        "missing.",
         "Each matrix has its own. Does your count of a layer pass the check of 5.1?",
         attention=build_attention(biases=lambda matrices, d: d),
     ),

@@ -174,8 +174,8 @@ WIDTH = {
     ),
     "nothing-returned": known(
         "Where the heads do not divide the width, your function raises nothing and returns None.",
-        "A printed text does not stop the program, and no text at all tells nobody: the next line "
-        "calculates with None.",
+        "Whether a text was printed or not, the program goes on, and its next line calculates "
+        "with None. Only an error stops it.",
         refuse=lambda text: None,
     ),
     **{

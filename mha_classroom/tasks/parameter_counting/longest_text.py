@@ -40,27 +40,28 @@ def text_cases(draw):
 
 def build_text(
     parameters=lambda P, b, B: P * b,
+    bytes_of=lambda b: (b, b),
     kept=2,
     layers=lambda m: m,
     heads=lambda h: h,
     head=lambda w: w,
-    size=lambda b: b,
     batch=lambda B: B,
     default=2,
     whole=floor,
     each=lambda bytes_of_a_token: bytes_of_a_token,
     least=lambda n: max(n, 0),
 ):
-    """parameters: bytes that they take. size: bytes of a number in the cache. each: by what the
-    room is divided. least: what is returned for a length, which may be below 0."""
+    """parameters: bytes that they take. bytes_of: the bytes of a parameter, and of a number in the
+    cache. each: by what the room is divided. least: what is returned for a length, which may be
+    below 0."""
 
     def longest_text(
         card_bytes, P, num_layers, num_kv_heads, head_width, bytes_per_number=default, batch_size=1
     ):
-        b, B = bytes_per_number, batch_size
+        (b, size), B = bytes_of(bytes_per_number), batch_size
         token = kept * layers(num_layers) * heads(num_kv_heads) * head(head_width)
         room = card_bytes - parameters(P, b, B)
-        return least(whole(Fraction(room, each(token * size(b) * batch(B)))))
+        return least(whole(Fraction(room, each(token * size * batch(B)))))
 
     return longest_text
 
@@ -152,23 +153,22 @@ TEXT = {
     "cache-without-bytes": known(
         "You count the numbers of the cache, and not their bytes.",
         "A number in the cache takes bytes_per_number bytes, like a parameter.",
-        size=lambda b: 1,
+        bytes_of=lambda b: (b, 1),
     ),
     "two-bytes-always": known(
         "A number takes 2 bytes in your count, whatever bytes_per_number is.",
         "2 is half precision. The argument may say something else.",
-        parameters=lambda P, b, B: 2 * P,
-        size=lambda b: 2,
+        bytes_of=lambda b: (2, 2),
     ),
     "two-bytes-in-the-cache": known(
         "In your cache a number takes 2 bytes, whatever bytes_per_number is.",
         "2 is half precision. The argument may say something else.",
-        size=lambda b: 2,
+        bytes_of=lambda b: (b, 2),
     ),
     "two-bytes-a-parameter": known(
         "A parameter of yours takes 2 bytes, whatever bytes_per_number is.",
         "2 is half precision. The argument may say something else.",
-        parameters=lambda P, b, B: 2 * P,
+        bytes_of=lambda b: (2, b),
     ),
     "bytes-and-batch-swapped": known(
         "bytes_per_number and batch_size have changed places in your def line.",
@@ -255,7 +255,8 @@ TEXT = {
     "negative-cut-towards-0": known(
         "You return a negative number of tokens where the parameters do not fit.",
         "The task says what to return then.",
-        wrong=build_text(whole=trunc, least=lambda n: n),
+        whole=trunc,
+        least=lambda n: n,
     ),
     "sign-turned": known(
         "Where the parameters do not fit, you return a length all the same.",
