@@ -296,16 +296,22 @@ OFFSET = {
     ),
     **{
         id: known(
-            f"You begin at query {where}, whatever the offset is, and go on to the last query.",
-            "That fits an offset to the left only. At offset 1 query 0 has a key, and the last "
-            "query has none. Which queries have a key at this offset?",
+            f"You begin at query {where} and go on to the last query, {whichever}.",
+            "At offset 1 query 0 has a key, and the last query has none. Which queries have a key "
+            "at this offset?",
             wrong=_from_query(first, one_by_one),
         )
-        for id, where, first, one_by_one in (
-            ("from-query-1", "1", lambda offset: 1, False),
-            ("from-query-1-in-a-loop", "1", lambda offset: 1, True),
-            ("from-query-of-the-distance", "|offset|", abs, False),
-            ("from-query-of-the-distance-in-a-loop", "|offset|", abs, True),
+        for id, where, whichever, first, one_by_one in (
+            ("from-query-1", "1", "as if every offset were -1", lambda offset: 1, False),
+            ("from-query-1-in-a-loop", "1", "as if every offset were -1", lambda offset: 1, True),
+            ("from-query-of-the-distance", "|offset|", "as if no offset were positive", abs, False),
+            (
+                "from-query-of-the-distance-in-a-loop",
+                "|offset|",
+                "as if no offset were positive",
+                abs,
+                True,
+            ),
         )
     },
     "both-sides": known(
