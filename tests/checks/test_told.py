@@ -1018,6 +1018,102 @@ def none_is_0(num_heads, accuracies, goal, least_runs):
     return 0
 
 
+def ranked(mean, later_first=False):
+    """The tokens of the largest means, where `mean` makes one of what the queries give a key."""
+
+    def most_attended(weights, tokens, k=3):
+        means = [mean(j, column) for j, column in enumerate(weights.T.tolist())]
+        places = range(len(tokens))[:: -1 if later_first else 1]
+        places = sorted(places, key=lambda j: means[j], reverse=True)
+        return [(tokens[j], means[j]) for j in places[:k]]
+
+    return most_attended
+
+
+def mean_of_others(j, column, at_least=1):
+    others = column[:j] + column[j + 1 :]
+    return sum(others) / max(len(others), at_least)
+
+
+def rounded_mean(j, column):
+    return round(sum(column) / len(column), 2)
+
+
+def offset_from_query_1(weights, offset):
+    picked = [weights[..., i, i + offset] for i in range(1, weights.shape[-2])]
+    return torch.stack(picked).mean(0)
+
+
+def signed_over_the_sum_of_squares(gradients):
+    means = gradients.mean(0)
+    squares = (means * means).sum(-1, keepdim=True)
+    return torch.where(squares > 0, means / squares, 0.0)
+
+
+def heads_cut_out(attention, heads, limit=lambda h, H: h):
+    """One head after the other, with their numbers of before."""
+    width = attention.W_q.weight.shape[0] // attention.num_heads
+    for h in heads:
+        h = limit(h, attention.num_heads)
+        begin, end = h * width, (h + 1) * width
+        for linear in (attention.W_q, attention.W_k, attention.W_v):
+            for name, X in list(linear.named_parameters()):
+                setattr(linear, name, nn.Parameter(torch.cat([X[:begin], X[end:]])))
+        W = attention.W_o.weight
+        attention.W_o.weight = nn.Parameter(torch.cat([W[:, :begin], W[:, end:]], dim=1))
+        attention.num_heads -= 1
+
+
+def the_last_head_instead(attention, heads):
+    heads_cut_out(attention, heads, lambda h, H: min(h, H - 1))
+
+
+def heads_kept(feature_stays, out=lambda W, stay: W[:, stay], count=len):
+    """The features that stay. count: makes num_heads of the heads that stay."""
+
+    def prune_heads(attention, heads):
+        H = attention.num_heads
+        kept = [h for h in range(H) if h not in heads]
+        width = attention.W_q.weight.shape[0] // H
+        stay = [f for f in range(H * width) if feature_stays(f, width, H, kept)]
+        for linear in (attention.W_q, attention.W_k, attention.W_v):
+            for name, X in list(linear.named_parameters()):
+                setattr(linear, name, nn.Parameter(X[stay]))
+        attention.W_o.weight = nn.Parameter(out(attention.W_o.weight, stay))
+        attention.num_heads = count(kept) or H
+
+    return prune_heads
+
+
+def in_turn(f, width, H, kept):
+    return f % H in kept
+
+
+def side_by_side(f, width, H, kept):
+    return f // width in kept
+
+
+def numbered_key_heads(kept, num_heads, num_kv_heads):
+    stay = (kept * num_kv_heads).div(num_heads, rounding_mode="floor").unique()
+    return stay, torch.arange(len(stay))
+
+
+def the_limit_goes_too(importance, num_off):
+    if not num_off:
+        return importance >= 0
+    best = importance == importance.amax(1, keepdim=True)
+    others = importance[~best].sort().values
+    return best | (importance > others[min(num_off, len(others) - 1)])
+
+
+def one_of_the_different_values(groups, num_values):
+    right = 0
+    for size in groups:
+        drawn = torch.cartesian_prod(*[torch.arange(num_values)] * size).reshape(-1, size)
+        right += sum(size / len(set(row)) for row in drawn.tolist()) / num_values**size
+    return right / sum(groups)
+
+
 class AddedToItself(nn.Module):
     def __init__(self, config):
         super().__init__()
@@ -1430,6 +1526,35 @@ class NeitherMaskNorActivation(find("06-PreNormLayer").build()):
         ("06-map_weights", stripped_letters, "prefix-by-lstrip-in-a-chain-encoder-layer"),
         ("06-map_weights", values_for_keys_from_1, "layers-from-1 + keys-and-values-swapped"),
         ("06-PreNormLayer", NeitherMaskNorActivation, "mask-not-passed + no-activation"),
+        ("07-most_attended", ranked(mean_of_others), "itself-left-out"),
+        (
+            "07-most_attended",
+            ranked(lambda j, column: mean_of_others(j, column, 0)),
+            "itself-left-out-one-by-one",
+        ),
+        ("07-most_attended", ranked(rounded_mean), "rounded-before-the-order"),
+        (
+            "07-most_attended",
+            ranked(rounded_mean, later_first=True),
+            "later-one-first + rounded-before-the-order",
+        ),
+        ("07-offset_score", offset_from_query_1, "from-query-1-in-a-loop"),
+        (
+            "08-head_importance",
+            signed_over_the_sum_of_squares,
+            "signed + norm-without-root",
+        ),
+        ("08-prune_heads", heads_cut_out, "one-by-one"),
+        ("08-prune_heads", the_last_head_instead, "one-by-one"),
+        ("08-prune_heads", heads_kept(in_turn), "features-interleaved"),
+        (
+            "08-prune_heads",
+            heads_kept(side_by_side, lambda W, stay: W[stay], lambda kept: 0),
+            "stale-num_heads + rows-of-W_o",
+        ),
+        ("08-key_heads_needed", numbered_key_heads, "place-for-each-key-head"),
+        ("08-choose_heads", the_limit_goes_too, "one-too-many"),
+        ("08-expected_share", one_of_the_different_values, "different-values-alike"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

@@ -24,6 +24,7 @@ def choice_cases(draw):
     two_weak[0], two_weak[3] = torch.tensor([0.3, 0.6, 0.2]), torch.tensor([0.5, 0.1, 0.4])
     return [
         case("2 layers, 3 heads, 2 off", small, 2),
+        case("the same importances, 3 off", small, 3),
         case("the weakest heads of a layer are all its heads", weak, 7),
         case("one more than a layer has, and none but its own are weak", weak, 5),
         case("two weak layers", two_weak, 7),
@@ -244,6 +245,7 @@ CHOSEN = {
             lambda X, n: _ranks(_protected(X)) > n,
             lambda X, n: _protected(X) > _protected(X).flatten().sort().values[n],
             lambda X, n: choose_heads(X, n + 1),
+            lambda X, n: choose_heads(X, n + 1 if n else 0),
         ),
     ),
     "one-too-few": known(
@@ -252,6 +254,7 @@ CHOSEN = {
         **_forms(
             lambda X, n: _ranks(_protected(X)) >= n - 1,
             lambda X, n: _protected(X) >= _protected(X).flatten().sort().values[n - 1],
+            lambda X, n: choose_heads(X, max(n - 1, 0)),
         ),
     ),
     "layers-normalised": known(

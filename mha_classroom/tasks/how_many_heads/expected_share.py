@@ -104,9 +104,16 @@ SHARES = {
     ),
     "random-of-the-group": known(
         "You let the model choose one of a head's values, at random or the first, for each answer. "
-        "(Or one answer of each head is right, and the others are by chance: the same number.)",
+        "(Or one answer of each head is right, and the others are right by chance: the same "
+        "number.)",
         "A better guess exists: which of a head's values is right most often?",
         right=lambda values: sum(values.count(value) for value in values) / len(values),
+    ),
+    "different-values-alike": known(
+        "You let the model choose one of a head's different values, each as likely as the others, "
+        "also where one of them comes more often.",
+        "A better guess exists: which of a head's values is right most often?",
+        right=lambda values: len(values) / len(set(values)),
     ),
     "divided-by-the-number-of-heads": known(
         "You divide the number of right answers by the number of heads.",

@@ -133,6 +133,12 @@ NORMALISED = {
         "Divide by the norm of what you divide: of the means that the heads of a layer have.",
         wrong=lambda G: G.abs().mean(dim=0) / G.norm(dim=(0, 2)).clamp(min=1e-300)[:, None],
     ),
+    "signed": known(
+        "You take the mean of the gradients with their signs.",
+        "Importance asks how much a head changes the loss, in whichever direction.",
+        size=unchanged,
+    ),
+    "norm-without-root": _divided_by("the sum of squares", lambda X: X.square().sum(1, True)),
     "softmax": known(
         "You take a softmax in each layer.",
         "The task asks for a division by the l2 norm: the root of the sum of squares.",
@@ -142,17 +148,11 @@ NORMALISED = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
-    "signed": known(
-        "You take the mean of the gradients with their signs.",
-        "Importance asks how much a head changes the loss, in whichever direction.",
-        size=unchanged,
-    ),
     "largest-example": known(
         "You take the largest gradient of all examples.",
         "The formula has a mean over examples.",
         gather=lambda X: X.amax(dim=0),
     ),
-    "norm-without-root": _divided_by("the sum of squares", lambda X: X.square().sum(1, True)),
     "examples-normalised": known(
         "You divide each example's gradients by their norm, before the mean.",
         "Then examples with small gradients count as much as those with large ones. First the "
@@ -170,8 +170,8 @@ ALONE = {
         **any_of(build_importance, gather=(lambda X: X.mean(dim=1), lambda X: X.mean(dim=2))),
     ),
     "small-number": known(
-        "You treat small norms in a way of their own: you add a small number to them, do not let "
-        "them fall below one, or take them for 0.",
+        "You change small norms before you divide. Perhaps you add a small number to every norm, "
+        "or raise norms below a limit to that limit, or take them for 0.",
         "Where gradients are small, as after long training, that changes the result. Only a norm "
         "of exactly 0 needs care.",
         guard=lambda norms: norms + 1e-8,

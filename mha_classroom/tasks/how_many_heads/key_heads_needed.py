@@ -165,6 +165,11 @@ ALONE = {
         "Then the first place is 0, and gaps further on are still there.",
         place=lambda used, needed: used - used.min(),
     ),
+    "place-for-each-key-head": known(
+        "You return one place for each key head that stays.",
+        "Asked for is one place for each query head that stays: where to find its keys.",
+        place=lambda used, needed: torch.arange(len(needed)),
+    ),
     "places-of-query-heads": known(
         "You number the query heads that stay.",
         "Query heads of one group have one key head, and so the same place.",

@@ -54,9 +54,6 @@ def _filled(size):
     return lambda X, factors: X.masked_fill((factors == 0).expand_as(X), -size)
 
 
-FEW_AXES = "You add too few axes, so the factors do not stand where the heads are."
-
-
 MASKS = {
     "on-queries": known(
         "Your factors fall on the queries instead of the heads.",
@@ -101,13 +98,14 @@ MASKS = {
         apply=lambda X, factors: (X * factors).sum(1),
     ),
     "no-axes": known(
-        FEW_AXES,
-        "The axes of outputs are B, H, L, d. Broadcasting lines axes up from the right, so without "
-        "two axes more the last axis of the mask meets the features.",
+        "You multiply by the mask as it is, or add axes in front of it only, so the factors do not "
+        "stand where the heads are.",
+        "The axes of outputs are B, H, L, d, and two of them stand to the right of the heads. "
+        "Broadcasting lines axes up from the right: the last axis of the mask meets the features.",
         wrong=lambda X, mask: X * mask,
     ),
     "one-axis": known(
-        FEW_AXES,
+        "You add one axis behind the mask, so the factors do not stand where the heads are.",
         "The axes of outputs are B, H, L, d, and two of them stand to the right of the heads. With "
         "one axis more, the factors of (H,) meet the queries.",
         wrong=lambda X, mask: X * mask[..., None],

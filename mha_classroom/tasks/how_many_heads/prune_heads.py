@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from mha_classroom.checks.examining import total
+from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.how_many_heads.runs import made, run_removal
 
@@ -157,18 +158,51 @@ def _zeroed(attention, heads):
             attention.W_o.weight[:, width * h : width * (h + 1)] = 0
 
 
-def _one_by_one(order, **parts):
-    """Heads go one after the other, though the numbers of the others change on the way."""
+def _in_turn_in_order(heads, count, width):
+    """The same features in increasing order."""
+    return torch.tensor([f for f in range(count * width) if f % count in heads], dtype=torch.long)
+
+
+def _left(answer, inputs):
+    return examine_removal(inputs, run_removal(answer, inputs))
+
+
+def _one_by_one(order, last_instead=False, **parts):
+    """Heads go one after the other, though the numbers of the others change on the way.
+
+    last_instead: in place of a head whose number is not there any more, the last one goes.
+    """
 
     def prune(attention, heads):
         for h in order(heads):
+            h = min(h, attention.num_heads - 1) if last_instead else h
             build_removal(**parts)(attention, [h])
 
     return prune
 
 
+def _sliced_one_by_one(attention, heads):
+    """The same with slices, which past the end hold nothing."""
+    width = of_weight(attention)
+    for h in heads:
+        before, behind = slice(h * width), slice((h + 1) * width, None)
+        for linear in (attention.W_q, attention.W_k, attention.W_v):
+            for name, X in list(linear.named_parameters()):
+                setattr(linear, name, nn.Parameter(torch.cat([X[before], X[behind]])))
+        W = attention.W_o.weight
+        attention.W_o.weight = nn.Parameter(torch.cat([W[:, before], W[:, behind]], dim=1))
+        attention.num_heads -= 1
+
+
 def _one_less(kept, attention):
     return attention.num_heads - 1
+
+
+ONE_BY_ONE = [
+    *(_one_by_one(order, last_instead=last) for order in (list, sorted) for last in (False, True)),
+    _one_by_one(list, count=_one_less),
+    _sliced_one_by_one,
+]
 
 
 def _num_heads_first(attention, heads):
@@ -194,9 +228,7 @@ REMOVED = {
         "`attention`.",
         wrong=lambda attention, heads: None,
     ),
-    "one-by-one": known(*SHIFTED, wrong=_one_by_one(list)),
-    "one-by-one-sorted": known(*SHIFTED, wrong=_one_by_one(sorted)),
-    "one-by-one-counted": known(*SHIFTED, wrong=_one_by_one(list, count=_one_less)),
+    "one-by-one": known(*SHIFTED, wrong=ONE_BY_ONE[0], shows=like(*ONE_BY_ONE, run=_left)),
     "stale-num_heads": known(
         "num_heads is still the number of before.",
         "The layer then cuts what is left into too many heads, each too narrow. If the numbers "
@@ -216,7 +248,13 @@ REMOVED = {
     "features-interleaved": known(
         "You take features in turn, as if head h had features h, h + H, h + 2H and so on.",
         "A head owns neighbouring rows: d of them, one after the other (lesson 4).",
-        features=_turn_by_turn,
+        **any_of(build_removal, features=(_in_turn_in_order, _turn_by_turn), run=_left),
+    ),
+    "rows-of-W_o": known(
+        "You cut rows of W_o.",
+        "nn.Linear keeps (out, in). W_o reads the joined heads: are they what goes in, or what "
+        "comes out?",
+        out=lambda W, index: W[index],
     ),
     "width-of-out_features": known(
         "In a layer from which heads were removed before, you get the width of a head wrong.",
@@ -229,12 +267,6 @@ REMOVED = {
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
     "kept-and-removed-swapped-in-order-given": known(*KEPT, stay=lambda heads, count: heads),
-    "rows-of-W_o": known(
-        "You cut rows of W_o.",
-        "nn.Linear keeps (out, in). W_o reads the joined heads: are they what goes in, or what "
-        "comes out?",
-        out=lambda W, index: W[index],
-    ),
     "W_o-as-it-was": known(
         "W_o still expects all heads.",
         "The joined heads are narrower now, so W_o has to lose something, too.",

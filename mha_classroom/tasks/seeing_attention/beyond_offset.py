@@ -311,20 +311,21 @@ BEYOND = {
     ),
     "tagged-queries-left-out": known(
         "You leave every tagged query out of the baseline, at whatever distance its key stands.",
-        "What is tagged is a pair, not a word. Take the pair (1, 3): what does query 1 give to "
-        "key 2? That is distance 1, and (1, 2) is in no tag.",
+        "What is tagged is a pair, not a word. With the pairs (1, 2), (3, 5) and (4, 5), what does "
+        "query 3 give to key 4? That is distance 1, and (3, 4) is not tagged.",
         baseline=_among(lambda i, j, pairs: not _tagged_query(i, pairs)),
     ),
     "tagged-keys-left-out": known(
         "You leave every tagged key out of the baseline, whichever query asks.",
-        "What is tagged is a pair, not a word. Take the pair (1, 3): what does key 3 get from "
-        "query 2? That is distance 1, and (2, 3) is in no tag.",
+        "What is tagged is a pair, not a word. With the pairs (1, 2), (3, 5) and (4, 5), what does "
+        "key 2 get from query 0? That is distance 2, and (0, 2) is not tagged.",
         baseline=_among(lambda i, j, pairs: not _tagged_key(j, pairs)),
     ),
     "tagged-words-left-out": known(
         "You leave tagged queries and tagged keys out of the baseline, at every distance.",
-        "What is tagged is a pair, not a word. Take the pair (1, 3): neither (1, 2) nor (2, 3) is "
-        "in a tag, so both belong to the baseline of distance 1.",
+        "What is tagged is a pair, not a word. With the pairs (1, 2), (3, 5) and (4, 5), the "
+        "places (3, 4) and (0, 2) are not tagged: one belongs to the baseline of distance 1, the "
+        "other to that of distance 2.",
         baseline=_among(
             lambda i, j, pairs: not _tagged_query(i, pairs) and not _tagged_key(j, pairs)
         ),
@@ -332,8 +333,8 @@ BEYOND = {
     "tagged-queries-meet-tagged-keys": known(
         "You leave out every place whose query stands in a pair and whose key stands in a pair, "
         "though the two may be of different pairs.",
-        "What is tagged is a pair. With the pairs (1, 3) and (4, 2), the place (1, 2) is in no "
-        "tag, so it belongs to the baseline of distance 1.",
+        "What is tagged is a pair. With the pairs (5, 2), (6, 4) and (1, 3), the place (5, 3) is "
+        "not tagged, so it belongs to the baseline of distance -2, that of the pair (6, 4).",
         baseline=_among(
             lambda i, j, pairs: not (_tagged_query(i, pairs) and _tagged_key(j, pairs))
         ),

@@ -279,9 +279,8 @@ FIND = {
     ),
     "layer-and-head-apart": known(
         "You choose the layer and the head separately, each by an average.",
-        "The layer that is best on average and the place that is best on average need not meet in "
-        "a good head. "
-        "The largest of all scores is asked for.",
+        "The layer that is best on average and the head number that is best on average need not "
+        "meet in a good head. The largest of all scores is asked for.",
         choose=_apart,
     ),
     "head-of-layer-0": known(

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from mha_classroom.checks.examining import total
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.runs import run_attended
@@ -13,7 +14,7 @@ from mha_course.explorer import heads
 
 
 def attended_cases(draw):
-    """Equal words, equal means, every k, one token."""
+    """Equal words, equal means, almost equal ones, every k, one token."""
 
     def case(name, tokens, weights=None, **options):
         weights = random_weights(draw, len(tokens), len(tokens)) if weights is None else weights
@@ -29,6 +30,7 @@ def attended_cases(draw):
     )
     even = torch.full((4, 4), 0.25, dtype=torch.float64)
     steps = table([1, 2, 1, 4, 2, 4, 1, 1]).expand(8, 8) / 16
+    close = table([0.25, 0.25001, 0.3, 0.19999]).expand(4, 4)
     twice = ["the", "cat", "saw", "the", "dog"]
     return [
         case("no k given", ["[CLS]", "the", "cat", "[SEP]"], small),
@@ -43,6 +45,7 @@ def attended_cases(draw):
         case("17 tokens, many equal", words(17), _many_equal(17), k=11),
         case("[CLS] gets most", ["[CLS]", *words(9), "[SEP]"], _parked(draw, 11), k=4),
         case("the same words again and again", twice * 3, k=6),
+        case("two means are almost equal", words(4), close),
         case("weights are not contiguous", words(7), random_weights(draw, 7, 7).T.contiguous().T),
     ]
 
@@ -143,6 +146,7 @@ def build_attended(
 
 
 ROWS = "Rows are queries, columns are keys"
+DIGITS = (2, 1, 3, 4)
 
 
 def _means_of_rows(inputs, value):
@@ -155,6 +159,32 @@ def _means_of_rows(inputs, value):
 def _without_itself(weights):
     """What the other queries give to a key, added up."""
     return weights.sum(dim=0) - weights.diagonal()
+
+
+def _seen(answer, inputs):
+    return examine_attended(inputs, run_attended(answer, inputs))
+
+
+def _without_itself_one_by_one(weights, tokens, k=3):
+    """A mean in plain Python, which of one token has nothing to divide by."""
+    means, rows = [], weights.tolist()
+    for key in range(len(rows)):
+        given = [row[key] for query, row in enumerate(rows) if query != key]
+        means.append(sum(given) / len(given))
+    order = sorted(range(len(means)), key=lambda key: -means[key])
+    return [(tokens[key], means[key]) for key in order[:k]]
+
+
+def _rounded(digits):
+    return lambda number: round(float(number), digits)
+
+
+def _means_rounded(digits):
+    return lambda weights: table(*map(_rounded(digits), weights.mean(dim=0).tolist()))
+
+
+def _means_rounded_by_torch(digits):
+    return lambda weights: weights.mean(dim=0).round(decimals=digits)
 
 
 def _votes(weights):
@@ -227,6 +257,16 @@ def _without_special(weights, tokens, k=3):
     return kept[:k]
 
 
+OTHERS_ONLY = (
+    "You leave the diagonal out, what each token gives to itself, and take the mean over the "
+    "other queries.",
+    "A token is one of the queries that look at it. The task asks what all the queries give.",
+)
+ROUNDED = (
+    "You round the mean weights.",
+    "Round what you print, not what you return: whoever goes on with it needs the digits.",
+)
+
 ATTENDED = {
     "averaged-over-keys": known(
         "You average along the rows, over the keys.",
@@ -276,11 +316,19 @@ ATTENDED = {
         strength=lambda weights: _without_itself(weights) / len(weights),
     ),
     "itself-left-out": known(
-        "You leave the diagonal out, what each token gives to itself, and take the mean over the "
-        "other queries.",
-        "A token is one of the queries that look at it. The task asks what all the queries give.",
+        *OTHERS_ONLY,
         section=ROWS,
-        strength=lambda weights: _without_itself(weights) / (len(weights) - 1),
+        **any_of(
+            build_attended,
+            strength=(
+                lambda weights: _without_itself(weights) / (len(weights) - 1),
+                lambda weights: _without_itself(weights) / max(len(weights) - 1, 1),
+            ),
+            run=_seen,
+        ),
+    ),
+    "itself-left-out-one-by-one": known(
+        *OTHERS_ONLY, section=ROWS, wrong=_without_itself_one_by_one
     ),
     "first-query-only": known(
         "You look at the first row: what the first token attends to.",
@@ -376,15 +424,17 @@ ATTENDED = {
         "The reader wants to know who gets them.",
         pair=lambda tokens, position, number: number,
     ),
-    "rounded": known(
-        "You round the mean weights.",
-        "Round what you print, not what you return: whoever goes on with it needs the digits.",
-        number=lambda number: round(float(number), 2),
-    ),
-    "rounded-to-4-digits": known(
-        "You round the mean weights.",
-        "Round what you print, not what you return: whoever goes on with it needs the digits.",
-        number=lambda number: round(float(number), 4),
+    "rounded": known(*ROUNDED, **any_of(build_attended, number=map(_rounded, DIGITS), run=_seen)),
+    "rounded-before-the-order": known(
+        ROUNDED[0],
+        "Two means that differ by little become equal, and their order may change. " + ROUNDED[1],
+        **any_of(
+            build_attended,
+            strength=(
+                make(n) for n in DIGITS for make in (_means_rounded, _means_rounded_by_torch)
+            ),
+            run=_seen,
+        ),
     ),
     **{
         id: known(

@@ -88,6 +88,18 @@ def _indexed_one_by_one(weights, offset):
     return torch.stack([weights[..., i, i + offset] for i in range(length)], dim=-1)
 
 
+def _from_query(first, one_by_one):
+    """Every query from one on that depends on the offset. one_by_one: in a loop."""
+
+    def pick(weights, offset):
+        queries = torch.arange(first(offset), weights.shape[-1])
+        if one_by_one:
+            return torch.stack([weights[..., i, i + offset] for i in queries.tolist()], dim=-1)
+        return weights[..., queries, queries + offset]
+
+    return build_offset(pick=pick)
+
+
 def _cut_at_the_end(weights, offset):
     """The same without the queries whose key would be past the end."""
     queries = torch.arange(min(weights.shape[-1], weights.shape[-1] - offset))
@@ -282,6 +294,26 @@ OFFSET = {
         wrong=lambda weights, offset: build_offset()(weights.mT, offset),
         twin="sign-turned",
     ),
+    **{
+        id: known(
+            f"You begin at query {where} and go on to the last query, {whichever}.",
+            "At offset 1 query 0 has a key, and the last query has none. Which queries have a key "
+            "at this offset?",
+            wrong=_from_query(first, one_by_one),
+        )
+        for id, where, whichever, first, one_by_one in (
+            ("from-query-1", "1", "as if every offset were -1", lambda offset: 1, False),
+            ("from-query-1-in-a-loop", "1", "as if every offset were -1", lambda offset: 1, True),
+            ("from-query-of-the-distance", "|offset|", "as if no offset were positive", abs, False),
+            (
+                "from-query-of-the-distance-in-a-loop",
+                "|offset|",
+                "as if no offset were positive",
+                abs,
+                True,
+            ),
+        )
+    },
     "both-sides": known(
         "You look on both sides: at offset -1, at the token before and at the one after.",
         "A head that looks back and one that looks ahead are two kinds of head. The sign of the "

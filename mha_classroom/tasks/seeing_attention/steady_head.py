@@ -486,7 +486,7 @@ STEADY = {
     ),
     "padding-counted": known(
         "You count padding as if it were text.",
-        "A row of the batch is as long as its longest text. Past lens, neither queries nor keys "
+        "The whole batch is as long as its longest text. Past lens, neither queries nor keys "
         "are words, and padding has rows of weights as well.",
         score=_with_padding,
     ),
@@ -579,7 +579,7 @@ STEADY = {
         nothing=(0, 0),
     ),
     "nothing-as-a-place-among-texts": known(
-        "You return (0, 0) where texts count and no head passes.",
+        "You return (0, 0) where no head passes.",
         "The caller would take that for layer 0, head 0. None cannot be taken for a head.",
         nothing=(0, 0),
         no_text=lambda nothing: None,
