@@ -26,9 +26,9 @@ MEANINGS = [
     (
         r"Expected size for first two dimensions of batch2 tensor to be: \[(\d+), (\d+)\] "
         r"but got: \[(\d+), (\d+)\]",
-        "In a product of batches each matrix of the one has a partner in the other. The second "
-        "factor needs the sizes ({0}, {1}, …), and it has ({2}, {3}, …): first the number of "
-        "matrices, then as many rows as the first factor has columns.",
+        "In a product of batches two pairs of numbers have to agree. Matrices in the first factor "
+        "and in the second: {0} and {2}. Columns of the first factor and rows of the second: {1} "
+        "and {3}.",
     ),
     (
         r"shape '\[(.*?-1.*?)\]' is invalid for input of size (\d+)",

@@ -920,6 +920,75 @@ def attends_to_a_copy_of_the_values(query, key, value, kept_keys, kept_values, t
     return ring_hiding_by(-math.inf)(query, key, value, kept_keys, values, t)
 
 
+def the_first_two_parts(outputs, largest, totals):
+    new = torch.maximum(largest[0], largest[1])
+    base = new.where(new > -math.inf, 0.0)
+    shares = [totals[0] * (largest[0] - base).exp(), totals[1] * (largest[1] - base).exp()]
+    total = sum(shares)
+    summed = shares[0][:, None] * outputs[0] + shares[1][:, None] * outputs[1]
+    return summed / total.where(total > 0, 1.0)[:, None], new, total
+
+
+def tiles_taken_for_full(queries, keys, values, tile):
+    L, S = queries.shape[2], keys.shape[2]
+    largest = torch.full_like(queries[..., :1], -torch.inf)
+    total, output = torch.zeros_like(largest), torch.zeros_like(largest)
+    for start in range(0, S, tile):
+        scores = queries @ keys[:, :, start : start + tile].mT / queries.shape[-1] ** 0.5
+        later = torch.arange(start, start + tile) > torch.arange(S - L, S)[:, None]
+        scores = scores.masked_fill(later, -torch.inf)
+        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+        by, weights = (largest - new).exp(), (scores - new).exp()
+        total = total * by + weights.sum(-1, keepdim=True)
+        output = output * by + weights @ values[:, :, start : start + tile]
+        largest = new
+    return output / total
+
+
+def numbers_without_room_for_a_tile(L, S, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
+    block = min(L, fast_bytes // bytes_per_number // (d_k + d_v + tile))
+    return L * (d_k + d_v) + math.ceil(L / block) * S * (d_k + d_v)
+
+
+NO_ROOM_NO_BYTES = "tile-of-keys-forgotten + numbers-for-bytes"
+
+
+def step_then(give):
+    def bahdanau_step(*given):
+        return give(*find("10-bahdanau_step").reference(*given))
+
+    return bahdanau_step
+
+
+def step_masked_late(state, ready_keys, states, valid_lens, W_q, w_v):
+    weights = (torch.tanh((state @ W_q)[:, None] + ready_keys) @ w_v).softmax(1)
+    weights = weights * (torch.arange(weights.shape[1]) < valid_lens[:, None])
+    weights = weights / weights.sum(1, keepdim=True)
+    return torch.einsum("bs,bsd->bd", weights, states), weights
+
+
+def writes_in_a_table_for_the_limit(score_next, batch_size, longest, start, end, pad):
+    table = torch.full((batch_size, longest + 1), pad)
+    table[:, 0] = start
+    ended = torch.zeros(batch_size, dtype=torch.bool)
+    for t in range(longest):
+        table[:, t + 1] = score_next(table[:, : t + 1]).argmax(1).where(~ended, pad)
+        ended = ended | (table[:, t + 1] == end)
+        if ended.all():
+            break
+    return table
+
+
+def shifts_back_at_other_speeds(P, shift):
+    angles = shift * 10000 ** (-torch.arange(P.shape[1] // 2).double() / P.shape[1])
+    sines, cosines = P[:, 0::2], P[:, 1::2]
+    earlier = (
+        sines * angles.cos() - cosines * angles.sin(),
+        cosines * angles.cos() + sines * angles.sin(),
+    )
+    return torch.stack(earlier, -1).flatten(1)
+
+
 def writes_without_start(rounds=lambda longest: longest, done=torch.all):
     def greedy(score_next, batch_size, longest, start, end, pad):
         written = torch.full((batch_size, 1), start)
@@ -1555,6 +1624,14 @@ class NeitherMaskNorActivation(find("06-PreNormLayer").build()):
         ("08-key_heads_needed", numbered_key_heads, "place-for-each-key-head"),
         ("08-choose_heads", the_limit_goes_too, "one-too-many"),
         ("08-expected_share", one_of_the_different_values, "different-values-alike"),
+        ("09-log_sum_exp", WRONG["09-log_sum_exp"]["hidden keys far below"], "hidden-at-a-number"),
+        ("09-merge_parts", the_first_two_parts, "two-parts-always"),
+        ("09-causal_tiles", tiles_taken_for_full, "last-tile-taken-for-full"),
+        ("09-moved_bytes", numbers_without_room_for_a_tile, NO_ROOM_NO_BYTES),
+        ("10-bahdanau_step", step_then(lambda c, w: (c[:, None], w)), "query-axis-kept"),
+        ("10-bahdanau_step", step_masked_late, "divided-again"),
+        ("10-greedy", writes_in_a_table_for_the_limit, "never-stops"),
+        ("10-shift_positions", shifts_back_at_other_speeds, "turned-back + speeds-of-pairs"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

@@ -92,7 +92,7 @@ def _filled(number):
 
 def build_tiles(
     own=_own,
-    numbered=torch.arange,
+    numbered=lambda start, stop, tile: torch.arange(start, stop),
     allowed=_not_later,
     hide=_hide,
     scale=lambda q, v: q.shape[-1] ** -0.5,
@@ -119,7 +119,7 @@ def build_tiles(
         for start in stops(L, S, tile):
             part = slice(start, start + tile)
             every = queries @ keys[..., part, :].mT * scale(queries, values)
-            mask = allowed(numbered(start, start + every.shape[-1]), own(L, S))
+            mask = allowed(numbered(start, start + every.shape[-1], tile), own(L, S))
             scores = hide(every, mask)
             new = merged(largest, looks(scores, every).amax(-1))
             by = correct(largest, new)
@@ -267,7 +267,7 @@ MISTAKES = {
         "Key 0 of the second tile has the number `tile`. The mask needs the numbers in the whole "
         "sequence.",
         section=MASK,
-        numbered=lambda a, b: torch.arange(b - a),
+        numbered=lambda start, stop, tile: torch.arange(stop - start),
     ),
     "hidden-in-the-total": known(
         "Hidden keys count in the total, but not in the output.",
@@ -399,6 +399,18 @@ ALONE = {
         section=ONE_PASS,
         merged=lambda old, new: new,
     ),
+    "last-tile-taken-for-full": known(
+        "You number `tile` keys in the last tile, and it may have fewer.",
+        "Where `tile` does not divide S, or is larger than S, the mask is wider than the scores of "
+        "the last tile. How many keys are left for it?",
+        numbered=lambda start, stop, tile: torch.arange(start, start + tile),
+    ),
+    "scaled-by-the-width-of-values": known(
+        "You divide the scores by √d_v, the width of a value.",
+        "The values do not go into the scores. A score is the product of a query and a key, and "
+        "d_k is the width of these.",
+        scale=lambda q, v: v.shape[-1] ** -0.5,
+    ),
     "scaled-by-something-else": known(
         "The scores are divided by something else than √d_k, or multiplied by it.",
         "d_k is the last axis of the queries, the width of a query and a key. They are divided by "
@@ -409,7 +421,6 @@ ALONE = {
                 {"scale": scale}
                 for scale in (
                     lambda q, v: 1 / q.shape[-1],
-                    lambda q, v: v.shape[-1] ** -0.5,
                     lambda q, v: q.shape[-1] ** 0.5,
                     lambda q, v: q.shape[-1] ** -0.25,
                     lambda q, v: (q.shape[1] * q.shape[-1]) ** -0.5,
@@ -442,7 +453,7 @@ ALONE = {
 
 for _known in (MISTAKES, ALONE):
     for _id, _mistake in _known.items():
-        if _mistake.parts and not _mistake.shows:
+        if _mistake.parts and not _mistake.shows and _id != "last-tile-taken-for-full":  # raises
             _known[_id] = replace(_mistake, shows=_any_start(_mistake.parts))
 
 TASK = Task(

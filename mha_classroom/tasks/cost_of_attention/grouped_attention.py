@@ -228,6 +228,13 @@ ALONE = {
         "A head of values belongs to the head of keys with the same number.",
         value_head=lambda h, H, G: 0,
     ),
+    "scaled-by-the-width-of-values": known(
+        "You divide the scores by √d_v, the width of a value.",
+        "The values do not go into the scores. A score is the product of a query and a key, and "
+        "d_k is the width of these.",
+        scale=lambda q: 1.0,
+        value_scale=lambda v: v.shape[-1] ** -0.5,
+    ),
     "scaled-by-something-else": known(
         "The scores are divided by something else than √d_k, or multiplied by it.",
         "d_k is the last axis of the queries, the width of a query and a key. They are divided by "
@@ -235,7 +242,6 @@ ALONE = {
         scale=lambda q: 1 / q.shape[-1],
         shows=like(
             _as_rows(scale=lambda rows: rows.shape[-2] ** -0.5),
-            build_grouped(scale=lambda q: 1.0, value_scale=lambda v: v.shape[-1] ** -0.5),
             *(
                 build_grouped(scale=scale)
                 for scale in (

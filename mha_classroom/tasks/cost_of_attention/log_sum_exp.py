@@ -139,6 +139,13 @@ def _nan_after_hidden(inputs, value):
     return right(inputs, value) and not (_no_tile_hidden(inputs, value) & value.isnan()).any()
 
 
+def _finite_where_empty(inputs, value):
+    """A row of nothing but hidden keys gets a number far below 0, and all else is right."""
+    empty = (inputs["scores"] == -inf).all(-1)
+    right = like(lambda scores, tile: scores.logsumexp(-1), where=lambda *_: ~empty)
+    return right(inputs, value) and bool((value[empty].isfinite() & (value[empty] < -999)).all())
+
+
 def _mended(replaced):
     return lambda largest, total: torch.nan_to_num(largest + total.log(), **replaced)
 
@@ -271,6 +278,14 @@ ALONE = {
         "You return log(total) − largest.",
         "The terms were divided by exp(largest). What has to be done to the logarithm to undo it?",
         give=lambda largest, total: total.log() - largest,
+    ),
+    "hidden-at-a-number": known(
+        "A row of nothing but hidden keys gets a finite number: you put one such as −1e9 in the "
+        "place of −inf.",
+        "Measured against that number the keys count as visible: exp(0) is 1 for each. But a "
+        "hidden key adds nothing, so the sum of this row is 0. Which number is its logarithm?",
+        tiles=lambda scores, tile: [part.clamp(min=-1e9) for part in scores.split(tile, -1)],
+        shows=_finite_where_empty,
     ),
     "largest-returned": known(
         "You return the largest score.",

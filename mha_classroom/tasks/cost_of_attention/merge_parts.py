@@ -167,16 +167,17 @@ def _overflows(inputs, value):
     )
 
 
-def _in_a_loop(old_corrected, divided):
+def _in_a_loop(output_corrected=True, total_corrected=True, divided=False):
     """One part after another; the new output undivided, or divided in each step."""
 
     def merge_parts(outputs, largest, totals):
         output, most, total = torch.zeros_like(outputs[0]), largest[0], torch.zeros_like(totals[0])
         for o, m, t in zip(outputs, largest, totals, strict=True):
             new = torch.maximum(most, m)
-            by = torch.exp(most - _base(new)) if old_corrected else torch.ones_like(new)
+            by = torch.exp(most - _base(new))
             share = t * torch.exp(m - _base(new))
-            output, total = output * by[:, None] + o * share[:, None], total * by + share
+            output = output * (by[:, None] if output_corrected else 1) + o * share[:, None]
+            total = total * (by if total_corrected else 1) + share
             if divided:
                 output = _fine(outputs, output, total)
             most = new
@@ -310,14 +311,26 @@ MISTAKES = {
         "Going from part to part, you correct the new part only.",
         "When a larger score arrives, what was put together so far has to be corrected, too.",
         section=ONE_PASS,
-        wrong=_in_a_loop(old_corrected=False, divided=False),
+        wrong=_in_a_loop(output_corrected=False, total_corrected=False),
+    ),
+    "old-output-not-corrected": known(
+        "Going from part to part, you correct the total, and not the output put together so far.",
+        "That output was measured against the old largest score, like the total.",
+        section=ONE_PASS,
+        wrong=_in_a_loop(output_corrected=False),
+    ),
+    "old-total-not-corrected": known(
+        "Going from part to part, you correct the output, and not the total put together so far.",
+        "That total was measured against the old largest score, like the output.",
+        section=ONE_PASS,
+        wrong=_in_a_loop(total_corrected=False),
     ),
     "divided-in-each-step": known(
         "Going from part to part, you divide in each step, and take the result for a sum in the "
         "next.",
         "An output that was divided has to be multiplied by its total before it is added to "
         "another one.",
-        wrong=_in_a_loop(old_corrected=True, divided=True),
+        wrong=_in_a_loop(divided=True),
     ),
     "first-two-parts": known(
         "You merge two parts and leave out the others.",
@@ -325,6 +338,12 @@ MISTAKES = {
         wrong=lambda outputs, largest, totals: build_merge()(outputs[:2], largest[:2], totals[:2]),
     ),
 }
+
+
+def _two_parts(outputs, largest, totals):
+    pairs = ((X[0], X[1]) for X in (outputs, largest, totals))
+    return build_merge()(*map(torch.stack, pairs))
+
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
@@ -339,7 +358,7 @@ ALONE = {
     "largest-alone": known(
         "You weight the outputs by softmax of the largest scores.",
         "That leaves the totals out: a part with many keys near its largest score counts for more "
-        "than one with few. The totals belong into numerator and denominator.",
+        "than one with few. The totals belong in the numerator and the denominator.",
         weigh=lambda outputs, totals, factors: outputs * (factors / factors.sum(0))[..., None],
         divide=lambda outputs, summed, total: summed,
     ),
@@ -361,6 +380,11 @@ ALONE = {
         wrong=_finite_without_keys,
         shows=_others_without_keys,
     ),
+    "two-parts-always": known(
+        "You merge part 0 and part 1: others are left out, and with one part there is an error.",
+        "There can be any number of them, P.",
+        wrong=_two_parts,
+    ),
     "results-in-another-order": known(
         "You return the three in another order.",
         "The task asks for the output, then the largest score, then the total.",
@@ -371,7 +395,7 @@ ALONE = {
 # Queries without keys tell nothing of these: what they get has many ways to go wrong.
 for _known in (MISTAKES, ALONE):
     for _id, _mistake in _known.items():
-        if not _mistake.shows:
+        if not _mistake.shows and _id != "two-parts-always":  # which raises in one case
             _answer = _mistake.wrong or build_merge(**_mistake.parts)
             _known[_id] = replace(_mistake, shows=seen_by(_answer))
 

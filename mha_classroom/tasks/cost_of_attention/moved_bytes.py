@@ -61,11 +61,13 @@ def build_traffic(
     again=lambda d_k, d_v: d_k + d_v,
     extra=lambda L, S: 0,
     widths=lambda d_k, d_v: (d_k, d_v),
+    size=lambda b: b,
 ):
     """fixed, each: numbers in fast memory for the tile of keys, and for each query of a block.
     per: how many queries there is room for. queries, keys:
     how many are moved, in all and per block. once, again: numbers that are moved for each query,
-    and for each key in each block. widths: what is taken for d_k and d_v."""
+    and for each key in each block. widths: what is taken for d_k and d_v. size: what the numbers
+    are multiplied by, of the bytes of one."""
 
     def moved_bytes(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
         L, S, b = num_queries, num_keys, bytes_per_number
@@ -75,7 +77,7 @@ def build_traffic(
         block = least(block)
         moved = queries(L, block) * once(d_k, d_v) + extra(L, S)
         moved += blocks(L, block) * keys(S, tile) * again(d_k, d_v)
-        return moved * b
+        return moved * size(b)
 
     return moved_bytes
 
@@ -140,6 +142,11 @@ MISTAKES = {
         "A number takes bytes_per_number bytes.",
         numbers=lambda fast_bytes, size: fast_bytes,
     ),
+    "numbers-for-bytes": known(
+        "You return how many numbers are moved.",
+        "The task asks for bytes, and a number takes bytes_per_number of them.",
+        size=lambda b: 1,
+    ),
     "last-block-forgotten": known(
         "You count full blocks only, or round their number.",
         "Where the block does not divide the queries, a smaller one comes last, however small, and "
@@ -176,11 +183,17 @@ MISTAKES = {
         "The queries of a block share a tile while it lies in fast memory.",
         blocks=lambda L, block: L,
     ),
-    "not-read-or-not-written": known(
-        "The queries are not read in your count, or the outputs are not written.",
+    "outputs-not-written": known(
+        "The outputs are not written in your count.",
         "What is moved is what is read and what is written.",
         section=TRAFFIC,
-        **_forms(once=(lambda d_k, d_v: d_k, lambda d_k, d_v: d_v)),
+        once=lambda d_k, d_v: d_k,
+    ),
+    "queries-not-read": known(
+        "The queries are not read in your count.",
+        "Each block of queries comes from slow memory, too, once.",
+        section=TRAFFIC,
+        once=lambda d_k, d_v: d_v,
     ),
     "values-not-read": known(
         "The values are not read in your count.",
@@ -262,16 +275,6 @@ MISTAKES = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
-    "numbers-for-bytes": known(
-        "You return how many numbers are moved.",
-        "The task asks for bytes, and a number takes bytes_per_number of them.",
-        wrong=_changed(lambda right, b, *sizes: right // b),
-        shows=like(
-            _changed(lambda right, b, *sizes: right // b),
-            _changed(lambda right, b, *sizes: right / b),
-            run=by_name,
-        ),
-    ),
     "one-width-for-both": known(
         "You take one width for keys and values.",
         "A key is as wide as a query, d_k, and an output as wide as a value, d_v. They may differ.",

@@ -28,6 +28,13 @@ def step_cases(draw):
         }
         return Case(name, inputs)
 
+    def largest_hidden(name, *sizes):
+        """Padding has far larger scores than all that may be seen."""
+        large = case(name, *sizes)
+        for b, length in enumerate(large.inputs["valid_lens"]):
+            large.inputs["ready_keys"][b, length:] = 50 * large.inputs["w_v"].sign()
+        return large
+
     low = case("all scores near -30,000", 3, 4, 2, 6, 3, [2, 4, 1])
     low.inputs["ready_keys"] = 2 + 0.3 * low.inputs["ready_keys"].abs()
     low.inputs["state"] *= 0.1
@@ -37,7 +44,7 @@ def step_cases(draw):
         case("2 sequences of unequal length", 2, 5, 3, 7, 4, [5, 2]),
         case("3 sequences, all widths 3", 3, 3, 3, 3, 3, [1, 3, 2]),
         case("as many sequences as states", 4, 4, 5, 2, 6, [4, 1, 3, 2]),
-        case("large scores", 3, 7, 4, 6, 5, [7, 4, 1], 2000.0),
+        largest_hidden("large scores, the largest for padding", 3, 7, 4, 6, 5, [7, 4, 1], 2000.0),
         case("one state", 2, 1, 3, 5, 2, [1, 1]),
         low,
     ]
@@ -68,7 +75,10 @@ def build_step(
     weigh=lambda scores: scores.softmax(-1),
     after=lambda weights, keep: weights,
     values=lambda states, ready_keys: states,
+    give=lambda context, weights: (context[:, 0], weights),
 ):
+    """give: what is returned of the context, (B, 1, d), and the weights."""
+
     def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
         scores = join((state @ W_q)[:, None], ready_keys) @ last(w_v) * scale(len(w_v))
         S = scores.shape[1]
@@ -76,7 +86,7 @@ def build_step(
         weights = after(
             weigh(scores.masked_fill(~seen, fill)), torch.arange(S) < valid_lens[:, None]
         )
-        return (weights[:, None] @ values(states, ready_keys))[:, 0], weights
+        return give(weights[:, None] @ values(states, ready_keys), weights)
 
     return bahdanau_step
 
@@ -95,6 +105,20 @@ def step_of_scores(scores, states, valid_lens):
 def _tanh_of_the_score(state, ready_keys, states, valid_lens, W_q, w_v):
     scores = torch.tanh(((state @ W_q)[:, None] + ready_keys) @ w_v)
     return step_of_scores(scores, states, valid_lens)
+
+
+def _everything_seen(valid_lens, S):
+    return torch.full_like(valid_lens, S)
+
+
+def _powers_shared(scores):
+    powers = torch.exp(scores)
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def _masked_and_divided(weights, keep):
+    kept = weights * keep
+    return kept / kept.sum(-1, keepdim=True)
 
 
 def _widths(inputs):
@@ -140,7 +164,7 @@ STEP = {
         "valid_lens has no effect.",
         "The states past the length of a source were made of padding. No weight may go there.",
         section=MASKS,
-        lens=lambda valid_lens, S: torch.full_like(valid_lens, S),
+        lens=_everything_seen,
     ),
     "one-state-too-many": known(
         "Each sequence sees one state past its length.",
@@ -153,6 +177,19 @@ STEP = {
         "exp(0) is 1, so padding still gets a share.",
         section=MASKS,
         fill=0.0,
+    ),
+    "query-axis-kept": known(
+        "The axis of the one query is still there, in the context or in the weights.",
+        "A product of batches needs it: (B, 1, S) times (B, S, d). The task asks for (B, d) and "
+        "(B, S).",
+        **any_of(
+            build_step,
+            give=(
+                lambda context, weights: (context, weights),
+                lambda context, weights: (context, weights[:, None]),
+                lambda context, weights: (context[:, 0], weights[:, None]),
+            ),
+        ),
     ),
     "no-axis-for-the-states": known(
         "The projected state has no axis for the states of the source: (B, num_hiddens) is added "
@@ -195,8 +232,26 @@ ALONE = {
         "You hide padding after the softmax: the weights of a sequence do not sum to 1.",
         "When the softmax divided, the padding was in the sum.",
         section=MASKS,
-        lens=lambda valid_lens, S: torch.full_like(valid_lens, S),
+        lens=_everything_seen,
         after=lambda weights, keep: weights * keep,
+    ),
+    "divided-again": known(
+        "You set the weights of padding to 0 after the softmax, and divide by their sum again.",
+        "If the padding has by far the largest scores, the softmax leaves nothing for the real "
+        "states: their weights are 0, and 0 / 0 is NaN. Padding must be out before the softmax.",
+        section=MASKS,
+        lens=_everything_seen,
+        after=_masked_and_divided,
+    ),
+    "nothing-subtracted": known(
+        "You compute exp(score), without subtracting the largest.",
+        "exp overflows above 709 in float64, and far below 0 all of it is 0. Then inf / inf or "
+        "0 / 0 gives NaN. Only differences of scores may go into exp.",
+        **any_of(
+            build_step,
+            {"weigh": _powers_shared},
+            {"lens": _everything_seen, "weigh": torch.exp, "after": _masked_and_divided},
+        ),
     ),
     "softmax-over-the-batch": known(
         "The softmax runs over the sequences of the batch.",

@@ -78,6 +78,7 @@ def build_beam(
     joined=lambda every: every.flatten(1),
     sums=lambda every, ended: every,
     after=lambda tokens, beams, ended, pad: tokens,
+    padding=unchanged,
 ):
     """pads, others: what an ended beam adds for padding and for other tokens; None: its own.
 
@@ -85,6 +86,7 @@ def build_beam(
     """
 
     def beam_step(totals, scores, ended, pad):
+        pad = padding(pad)
         K, V = scores.shape[1:]
         new = logs(ready(scores, ended, pad))
         of_ended = new.clone() if others is None else torch.full_like(new, others)
@@ -228,6 +230,11 @@ BEAM = {
         "The text is complete, and its probability does not change any more.",
         pads=None,
     ),
+    "padding-is-0": known(
+        "You take token 0 for padding.",
+        "The argument pad says which token is padding.",
+        padding=lambda pad: 0,
+    ),
     "probabilities-returned": known(
         "You return probabilities.",
         "Totals are logarithms, those that you return as those that you got.",
@@ -346,8 +353,8 @@ ALONE = {
         **any_of(build_beam, choose=(_worst, lambda every, K: every.topk(K, largest=False))),
     ),
     "divided-by-beams": known(
-        "You make the beam and the token out of the place in a wrong way: the number of beams is "
-        "not what you divide by.",
+        "You get the wrong beam or token from a place: you divide by the number of beams, or you "
+        "do not divide.",
         "Flattened, there are V places for each beam. // V finds the beam, and what is left of the "
         "place without the beam is the token.",
         **any_of(

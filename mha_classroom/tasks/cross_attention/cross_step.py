@@ -78,6 +78,7 @@ def _first_length(lens):
 def build_cross(
     split=lambda q, H, d_k: q.reshape(len(q), H, 1, d_k),
     scale=lambda H, d_k, d_v, S: d_k**-0.5,
+    weaken=lambda y: 1.0,
     keep=torch.lt,
     lens=unchanged,
     fill=-torch.inf,
@@ -89,13 +90,13 @@ def build_cross(
     out=torch.matmul,
     mend=torch.nan_to_num,
 ):
-    """ask, out: what is made of y and W_q, and of the joined heads and W_o. mend: of the weights,
-    what is made of NaN."""
+    """weaken: what the scores are multiplied by as well, made of y. ask, out: what is made of y and
+    W_q, and of the joined heads and W_o. mend: of the weights, what is made of NaN."""
 
     def cross_step(y, keys, values_, memory_lens, W_q, W_o):
         _, H, S, d_k = keys.shape
         queries = split(ask(y, W_q), H, d_k)
-        scores = queries @ keys.mT * scale(H, d_k, values_.shape[-1], S)
+        scores = queries @ keys.mT * scale(H, d_k, values_.shape[-1], S) * weaken(y)
         seen = keep(torch.arange(S), lens(memory_lens)[:, None, None, None])
         weights = mend(scores.masked_fill(~seen, fill).softmax(axis))
         weights = after(weights, memory_lens)
@@ -114,8 +115,8 @@ def _mask_of_two_axes(y, keys, values, memory_lens, W_q, W_o):
 
 def _other_scales(inputs):
     """The answers that divide by the root of another size, or otherwise by the width."""
-    y, (B, H, S, d_k), d_v = inputs["y"], inputs["keys"].shape, inputs["values"].shape[-1]
-    sizes = {y.shape[1], B, H, S, d_v, H * d_k, inputs["W_o"].shape[1]}
+    B, H, S, d_k = inputs["keys"].shape
+    sizes = {B, H, S, H * d_k, inputs["W_o"].shape[1]}
     factors = [1 / d_k, d_k**0.5, *(size**-0.5 for size in sizes)]
     return [build_cross(scale=lambda *_, by=by: by) for by in factors]
 
@@ -270,6 +271,18 @@ ALONE = {
         "The softmax runs over the one query, or over the heads.",
         "Each head shares out one unit of attention among the keys: which axis are they?",
         **any_of(build_cross, axis=(2, 1)),
+    ),
+    "scaled-by-the-width-of-y": known(
+        "You divide the scores by the root of d_model, the width of y.",
+        "A score is the product of one head's query and key, a sum of as many terms as each of "
+        "them has numbers: that is another width.",
+        scale=lambda H, d_k, d_v, S: 1.0,
+        weaken=lambda y: y.shape[1] ** -0.5,
+    ),
+    "scaled-by-the-width-of-values": known(
+        "You divide the scores by the root of d_v, the width of a value.",
+        "The values do not go into the scores. A score is the product of one head's query and key.",
+        scale=lambda H, d_k, d_v, S: d_v**-0.5,
     ),
     "scaled-by-something-else": known(
         "The scores are divided by something else than the root of d_k, or multiplied by it.",

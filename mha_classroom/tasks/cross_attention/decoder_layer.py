@@ -34,26 +34,12 @@ def decoder_layer(layer, Y, memory, memory_lens):
 
 def layer_cases(draw):
     def case(name, B, L, S, d, H, inner, lens, norm_first, activation="relu"):
-        sizes = {
-            "self_attn.in_proj_weight": (3 * d, d),
-            "self_attn.in_proj_bias": (3 * d,),
-            "self_attn.out_proj.weight": (d, d),
-            "self_attn.out_proj.bias": (d,),
-            "linear1.weight": (inner, d),
-            "linear1.bias": (inner,),
-            "linear2.weight": (d, inner),
-            "linear2.bias": (d,),
-        }
-        for n in (1, 2, 3):
-            sizes |= {f"norm{n}.weight": (d,), f"norm{n}.bias": (d,)}
-        for name_, shape in list(sizes.items()):
-            if name_.startswith("self_attn"):
-                sizes[name_.replace("self_attn", "multihead_attn")] = shape
         inputs = {
             "num_heads": H,
+            "num_inner": inner,
             "norm_first": norm_first,
             "activation": activation,
-            "weights": {n: draw.normal(*shape, scale=0.7) for n, shape in sizes.items()},
+            "weights": draw.normal(8 * d * d + 2 * d * inner + 15 * d + inner, scale=0.7),
             "Y": draw.normal(B, L, d),
             "memory": 3 * draw.normal(B, S, d) + 1,
             "memory_lens": torch.tensor(lens),

@@ -143,7 +143,7 @@ GREEDY = {
     "end-replaced": known(
         "The END itself is missing: padding stands in its place.",
         "A row has ended for the tokens after END, not for END itself. Which comes first, the "
-        "choice of the padding or the remark that it has ended?",
+        "choice of the padding or noting that it has ended?",
         late=True,
     ),
     "ended-forgotten": known(
@@ -152,13 +152,15 @@ GREEDY = {
         remember=lambda ended, now: now,
     ),
     "stops-at-the-first-end": known(
-        "Everybody stops when the first row ends.",
+        "All rows stop when the first row ends.",
         "Each row has its own end. The loop is done when all rows have one.",
         done=torch.any,
     ),
     "never-stops": known(
-        "You go on to the limit although all rows have ended.",
-        "When every row has its END, nothing but padding would follow. Stop there.",
+        "You go on to the limit although all rows have ended, or you return a table made for the "
+        "limit, with columns that nothing was written into.",
+        "When every row has its END, nothing but padding would follow. Stop there, and return "
+        "what is written up to then.",
         done=lambda ended: False,
     ),
     "start-left-off": known(

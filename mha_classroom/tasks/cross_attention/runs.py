@@ -19,21 +19,20 @@ def run_greedy(answer, inputs):
 class DecoderParts(nn.Module):
     """The parts of a torch.nn.TransformerDecoderLayer under its names, without its forward."""
 
-    def __init__(self, weights, num_heads, norm_first, activation):
+    def __init__(self, d, num_inner, num_heads, norm_first, activation):
         super().__init__()
-        num_inner, d = weights["linear1.weight"].shape
         self.self_attn = nn.MultiheadAttention(d, num_heads, batch_first=True)
         self.multihead_attn = nn.MultiheadAttention(d, num_heads, batch_first=True)
         self.linear1, self.linear2 = nn.Linear(d, num_inner), nn.Linear(num_inner, d)
         self.norm1, self.norm2, self.norm3 = nn.LayerNorm(d), nn.LayerNorm(d), nn.LayerNorm(d)
         self.activation, self.norm_first = getattr(nn.functional, activation), norm_first
         self.double().requires_grad_(False)
-        self.load_state_dict(weights)
         self.eval()
 
 
 def run_decoder_layer(answer, inputs):
-    """Call an answer with the parts that the case's weights make."""
-    kinds = inputs["num_heads"], inputs["norm_first"], inputs["activation"]
-    parts = DecoderParts(inputs["weights"], *kinds)
+    """Call an answer with the parts that the case's weights make, all parameters in one row."""
+    kinds = (inputs[name] for name in ("num_inner", "num_heads", "norm_first", "activation"))
+    parts = DecoderParts(inputs["Y"].shape[-1], *kinds)
+    nn.utils.vector_to_parameters(inputs["weights"].clone(), parts.parameters())
     return answer(parts, inputs["Y"], inputs["memory"], inputs["memory_lens"])

@@ -205,6 +205,11 @@ SHIFT = {
         "Write down sin(a + b) and cos(a + b). Which of them has a minus sign?",
         sign=-1,
     ),
+    "speeds-of-pairs": known(
+        "Your speeds fall too slowly: the exponent of pair i is i / d, or the base is 100.",
+        "In the formula it is 10000 to the power of 2i / d, where i counts pairs.",
+        omega=lambda d: _powers(torch.arange(d // 2) / d),
+    ),
     "position-not-found": known(
         "You work out a position or an angle from a single number, or from one pair, and that "
         "does not tell it.",
@@ -288,11 +293,6 @@ ALONE = {
         "All sines come first in your result, then all cosines.",
         "The result has the layout of P: sine, cosine, sine, cosine.",
         join=lambda s, c: torch.cat([s, c], -1),
-    ),
-    "speeds-of-pairs": known(
-        "Your speeds fall too slowly: the exponent of pair i is i / d, or the base is 100.",
-        "In the formula it is 10000 to the power of 2i / d, where i counts pairs.",
-        omega=lambda d: _powers(torch.arange(d // 2) / d),
     ),
     "one-speed-for-all": known(
         "All pairs turn by the same angle.",

@@ -211,6 +211,11 @@ THREE = {
         "The argument pad says which token is padding.",
         **_in_one_or_both(lambda numbers, pad: numbers != 0),
     ),
+    "mask-inverted": known(
+        "Your masks are True where nobody may look.",
+        "In this course True means: may attend. PyTorch's modules mean the opposite.",
+        finish=torch.logical_not,
+    ),
 }
 
 # Not looked for together with another one: they hide it, or are seldom made.
@@ -220,11 +225,6 @@ ALONE = {
         "It would be broadcast and hide the right keys. But the task asks for a row for each "
         "query: (B, S, S), (B, L, L) and (B, L, S).",
         **any_of(build_masks, last=SINGLE_ROWS),
-    ),
-    "mask-inverted": known(
-        "Your masks are True where nobody may look.",
-        "In this course True means: may attend. PyTorch's modules mean the opposite.",
-        finish=torch.logical_not,
     ),
     "padded-queries-hidden": known(
         "You hide the rows of padding as well as its columns, in one of the masks or more.",

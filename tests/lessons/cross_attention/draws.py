@@ -55,25 +55,17 @@ def layer(rng, weak=None):
     batch, heads, inner, reads = _batch(rng, weak), size(rng, 1, 3), size(rng), size(rng, 1)
     d = heads * (heads if weak == "head count = head width" else size(rng, 2, 3))
     writes = reads if weak == "L = S" else size(rng, 1)
-    weights = {
-        "linear1.weight": normal(rng, inner, d, weak=weak),
-        "linear1.bias": normal(rng, inner, weak=weak),
-        "linear2.weight": normal(rng, d, inner, weak=weak),
-        "linear2.bias": normal(rng, d, weak=weak),
-    }
-    for name in ("self_attn", "multihead_attn"):
-        weights[f"{name}.in_proj_weight"] = normal(rng, 3 * d, d, weak=weak) / 2
-        weights[f"{name}.in_proj_bias"] = normal(rng, 3 * d, weak=weak)
-        weights[f"{name}.out_proj.weight"] = normal(rng, d, d, weak=weak)
-        weights[f"{name}.out_proj.bias"] = normal(rng, d, weak=weak)
-    for number in (1, 2, 3):
-        weights[f"norm{number}.weight"] = normal(rng, d, weak=weak)
-        weights[f"norm{number}.bias"] = normal(rng, d, weak=weak)
+    attention = [(3 * d, d), (3 * d,), (d, d), (d,)]
+    shapes = [*attention, *attention, (inner, d), (inner,), (d, inner), (d,), *[(d,)] * 6]
+    weights = [normal(rng, *shape, weak=weak) for shape in shapes]
+    for k in (0, 4):  # the matrices of queries, keys and values
+        weights[k] = weights[k] / 2
     return {
+        "num_inner": inner,
         "num_heads": heads,
         "norm_first": rng.random() < 0.5,
         "activation": rng.choice(["relu", "gelu"]),
-        "weights": weights,
+        "weights": torch.cat([weight.flatten() for weight in weights]),
         "Y": normal(rng, batch, writes, d, weak=weak),
         "memory": normal(rng, batch, reads, d, weak=weak),
         "memory_lens": _lengths(rng, batch, reads, weak),
