@@ -48,12 +48,14 @@ def feed_forward_cases(draw):
     ]
     for one in easy:
         one.inputs["X"] *= 3  # so far apart that eps shows in the next case only
+    approximate = case("hidden_act='gelu_new'", 5, 7, (2, 3), hidden_act="gelu_new")
+    approximate.inputs["W_1.weight"] *= 3  # around 2 it differs most from the exact one
     return [
         *easy,
         flat,
         case("layer_norm_eps=0.5", 5, 7, (2, 3), layer_norm_eps=0.5),
         case("hidden_act='relu'", 5, 7, (2, 3), hidden_act="relu"),
-        case("hidden_act='gelu_new'", 5, 7, (2, 3), hidden_act="gelu_new"),
+        approximate,
         case("in training, without dropout", 5, 7, (2, 3), training=True),
         case("hidden_dropout_prob=1", 5, 7, (2, 3), hidden_dropout=1.0),
         case(

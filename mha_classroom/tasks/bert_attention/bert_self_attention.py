@@ -18,6 +18,7 @@ def attention_cases(draw):
 
     added = case("a mask of all kinds of numbers", (6, 3), (2, 5))
     added.inputs["mask"] = 3 * draw.normal(2, 1, 1, 5)
+    added.inputs["mask"][0, 0, 0, :2] = torch.tensor([2.0, -2.0])  # of both signs in any draw
     even = case("attention_probs_dropout_prob=0.25", (10, 2), (7, 3), attention_dropout=0.25)
     for name in ("W_q.weight", "W_q.bias"):
         even.inputs[name] *= 0.1  # no weight near 0, so that what is dropped can be told

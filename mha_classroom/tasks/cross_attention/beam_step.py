@@ -36,6 +36,8 @@ def beam_cases(draw):
         "ended": torch.zeros(1, 2, dtype=torch.bool),
         "pad": 0,
     }
+    plain = case("3 sequences, 2 beams, 7 tokens", 3, 2, 7, 0)
+    plain.inputs["totals"][0, 1] -= 9.0  # both of the best come from the other beam
     loud = case("one beam has scores 50 higher than the other", 2, 2, 5, 0)
     loud.inputs["scores"][:, 1] += 50
     steep = case("one beam is far ahead, with scores 2,000 apart", 2, 2, 4, 3)
@@ -46,7 +48,7 @@ def beam_cases(draw):
     ahead.inputs["totals"] = torch.tensor([[-1.0, -30000.0], [-30000.0, -2.0]]).double()
     return [
         Case("probabilities .5 and .4 so far, then .6 .3 .1 or .1 .1 .8", by_hand),
-        case("3 sequences, 2 beams, 7 tokens", 3, 2, 7, 0),
+        plain,
         loud,
         case("1 of 3 beams has ended", 2, 3, 5, 4, [[True, False, False], [False, False, True]]),
         case("all beams have ended", 1, 3, 4, 1, [[True] * 3]),
