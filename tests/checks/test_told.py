@@ -9,6 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from mha_classroom.checks import diagnose, find
+from mha_classroom.tasks.reading_published_code.first_test import build_test
+from mha_classroom.tasks.reading_published_code.my_test import build_my_test
 from mha_course.attention import scaled_dot_product_attention
 from mha_course.implementations import build
 from mha_course.interop import BERT_NAMES
@@ -1323,6 +1325,89 @@ class NeitherMaskNorActivation(find("06-PreNormLayer").build()):
         X = X + F.dropout(found, out.rate, self.training)
         found = part.W_2(part.W_1(part.norm(X)))
         return X + F.dropout(found, part.rate, self.training)
+def divides_while_at_work(queries, keys, values, num_heads):
+    d = queries.shape[-1] // num_heads
+    queries /= math.sqrt(d)
+    q, k, v = (X.unflatten(-1, (num_heads, d)).transpose(1, 2) for X in (queries, keys, values))
+    output = (torch.softmax(q @ k.mT, -1) @ v).transpose(1, 2).flatten(2)
+    queries *= math.sqrt(d)
+    return output
+
+
+def every_third_feature(queries, keys, values, num_heads):
+    output, d = torch.zeros_like(queries), queries.shape[-1] // num_heads
+    for h in range(num_heads):
+        q, k, v = (X[..., h::num_heads] for X in (queries, keys, values))
+        output[..., h::num_heads] = torch.softmax(q @ k.mT / d**0.5, -1) @ v
+    return output
+
+
+LOW_FILL = "hidden-scores-not-low-enough"
+
+
+def causal_with_a_fill(queries, keys, values):
+    L, S = queries.shape[2], keys.shape[2]
+    scores = queries @ keys.mT / math.sqrt(queries.shape[-1])
+    scores = scores.masked_fill(torch.ones(L, S).tril(S - L) == 0, -1e9)
+    return scores.softmax(-1) @ values
+
+
+def filled_and_times_real(scores, real):
+    real = real[:, None, None]
+    return scores.masked_fill(~real, -1e6).softmax(-1) * real
+
+
+def lowered_and_times_real(scores, real):
+    real = real[:, None, None].double()
+    return (scores + (1 - real) * -1e9).softmax(-1) * real
+
+
+class OneMatrixForAll(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.W_o = nn.Linear(d_model, d_model, bias=False)
+
+
+def divided_by_what_is_not_0(hidden, attention_mask):
+    words = hidden * attention_mask[..., None]
+    return words.sum(1) / words.ne(0).sum(1)
+
+
+def mask_as_places(hidden, attention_mask):
+    return torch.stack(
+        [text[mask].mean(0) for text, mask in zip(hidden, attention_mask, strict=True)]
+    )
+
+
+class DropsATenth(find("12-BertEmbeddings").build()):
+    def __init__(self, config):
+        super().__init__(config)
+        self.dropout = nn.Dropout(0.1)
+        self.rate = 0.0
+
+    def forward(self, input_ids, token_type_ids=None):
+        return self.dropout(super().forward(input_ids, token_type_ids))
+
+
+def step_in_a_loop(powers_of):
+    def training_step(W, b, vectors, targets, rate=0.1):
+        powers = powers_of(vectors @ W.T + b)
+        shares, loss = powers / powers.sum(1, keepdim=True), 0
+        dW, db, count = torch.zeros_like(W), torch.zeros_like(b), len(vectors)
+        for share, vector, target in zip(shares, vectors, targets, strict=True):
+            loss = loss - torch.log(share[target]) / count
+            error = share - F.one_hot(target, len(b))
+            dW, db = dW + torch.outer(error, vector) / count, db + error / count
+        return loss, W - rate * dW, b - rate * db
+
+    return training_step
+
+
+def sums_and_leaves_b(W, b, vectors, targets, rate=0.1):
+    logs = torch.log_softmax(vectors @ W.T + b, 1)
+    error = (logs.exp() - F.one_hot(targets, len(b))) / len(targets)
+    return -logs[torch.arange(len(targets)), targets].sum(), W - rate * error.T @ vectors, b.clone()
 
 
 @pytest.mark.parametrize(
@@ -1632,10 +1717,37 @@ class NeitherMaskNorActivation(find("06-PreNormLayer").build()):
         ("10-bahdanau_step", step_masked_late, "divided-again"),
         ("10-greedy", writes_in_a_table_for_the_limit, "never-stops"),
         ("10-shift_positions", shifts_back_at_other_speeds, "turned-back + speeds-of-pairs"),
+        ("11-mended_attend", divides_while_at_work, "divided-in-place-and-back-at-the-end"),
+        ("11-mended_attend", every_third_feature, "heads-interleaved"),
+        ("11-mended_step", causal_with_a_fill, LOW_FILL),
+        ("11-mended_weights", filled_and_times_real, LOW_FILL),
+        ("11-mended_weights", lowered_and_times_real, LOW_FILL),
+        ("12-mean_pool", divided_by_what_is_not_0, "zeros-not-counted"),
+        ("12-mean_pool", mask_as_places, "mask-as-indices"),
+        ("12-BertEmbeddings", DropsATenth, "probability-of-your-own"),
+        ("12-training_step", step_in_a_loop(lambda logits: logits.exp()), "overflow"),
+        (
+            "12-training_step",
+            step_in_a_loop(lambda logits: (logits - logits.max()).exp()),
+            "one-maximum-for-all-and-divided",
+        ),
+        ("12-training_step", sums_and_leaves_b, "bias-not-moved + loss-summed"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
     assert told(task_id, answer).mistake == mistake
+
+
+def test_what_two_readings_of_a_test_lack_is_true_of_both():
+    with_itself = told("11-my_test", build_my_test(untouched=False))
+    assert with_itself.mistake == "inputs-not-looked-at"
+    assert "queries.clone()" in with_itself.message
+    as_many_keys = told("11-first_test", build_test(tries=((6, 4, [None], 1),)))
+    assert "√S is √d_k" in as_many_keys.message
+    one_matrix = told("11-MendedAttention", OneMatrixForAll).message
+    assert one_matrix.endswith(
+        "heads.weight is one matrix for all heads, and each head needs one of its own."
+    )
 
 
 def compared(with_what, accept=torch.allclose):

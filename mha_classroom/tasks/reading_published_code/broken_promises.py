@@ -265,8 +265,9 @@ PROMISES = {
     ),
     "large-differences-only": known(
         "You let pass differences that are larger than the statement allows.",
-        "A little of the padding is in some output. The statement says which difference counts as "
-        "none. torch.allclose allows 1e-5 of the number itself unless you say rtol=0.",
+        "Some of the functions let in a little of the padding, and the output changes by little. "
+        "The statement says which difference counts as none. torch.allclose allows 1e-5 of the "
+        "number itself unless you say rtol=0.",
         **_any_of(
             all_with(differ_largely),
             {"padding": only(padding_counts, differ=differ_largely)},
@@ -431,8 +432,9 @@ ALONE = {
         say=lambda found: {name for name in found if not found[name]},
     ),
     "first-broken-only": known(
-        "Once a promise is broken, or that on padding, you look at no other one.",
-        "More than one can be broken. Look at all four.",
+        "You stop looking at the first promise that is broken, or at least where it is the one on "
+        "padding.",
+        "More than one can be broken. Look at all four, whatever you have found before.",
         **_any_of({"say": first_of}, {"say": padding_or_others}),
     ),
     "rounding-counts": known(

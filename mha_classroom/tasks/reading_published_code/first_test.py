@@ -111,11 +111,18 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     ),
     (
         {"scaled by the root of H", "scaled by the root of S"},
-        "For the two roots: their outputs are not far from right ones. Allow smaller differences.",
+        "For the two roots: with as many heads, or keys, as each head has features, they are the "
+        "right root. If your test has neither, their outputs are not far from right ones: allow "
+        "smaller differences.",
     ),
     (
         {"scaled by the root of H"},
         "For the root of H: is the number of heads in your test also the width of a head?",
+    ),
+    (
+        {"scaled by the root of S"},
+        "For the root of S: are there as many keys in your test as each head has features? Then "
+        "√S is √d_k.",
     ),
     (
         {"values made from the keys"},
@@ -149,7 +156,7 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     ),
     (
         {"softmax of exp, no maximum"},
-        "For exp: queries times some thousand make scores that it cannot take.",
+        "For exp: multiply your queries by some thousand. The exp of such scores is infinite.",
     ),
     (
         {"the first mask kept"},

@@ -42,9 +42,10 @@ def build_attend(
     join=join,
     values_of=lambda keys, values: values,
     give_back=lambda queries, d: None,
+    late=False,
 ):
-    """shrink: what is done with the queries before they are cut. give_back: with them at the end,
-    in place."""
+    """shrink: what is done with the queries before they are cut. give_back: with them after the
+    weights, or late, at the end, in place."""
 
     def mended_attend(queries, keys, values, num_heads):
         (_, L, d_model), S = queries.shape, keys.shape[1]
@@ -54,8 +55,12 @@ def build_attend(
         if split is not cut:
             k, v = split(keys, S, num_heads), split(values, S, num_heads)
         weights = weigh(q @ k.mT)
-        give_back(queries, d)
-        return join(weights @ v)
+        if not late:
+            give_back(queries, d)
+        output = join(weights @ v)
+        if late:
+            give_back(queries, d)
+        return output
 
     return mended_attend
 
@@ -85,6 +90,10 @@ def interleaved(X, words, H):
     return X.reshape(len(X), words, -1, H).movedim(3, 1)
 
 
+def joined_interleaved(X):
+    return X.permute(0, 2, 3, 1).flatten(2)
+
+
 def queries_for_keys(queries, keys, values, num_heads):
     q = cut(queries / math.sqrt(queries.shape[2] // num_heads), queries.shape[1], num_heads)
     return join((q @ q.mT).softmax(-1) @ cut(values, values.shape[1], num_heads))
@@ -104,6 +113,7 @@ def attend_stages(inputs):
     }
 
 
+EQUAL = "Equal sizes hide mistakes"
 QUIET = "Text B: the shape is right"
 TESTS = "Tests that people write"
 
@@ -112,7 +122,7 @@ ATTEND = {
         "The caller's queries are still changed.",
         "An operator with = at its end, like /=, writes into the tensor that it is given. In "
         "self-attention that tensor is also the keys and the values.",
-        section="Five survive the best test",
+        section=EQUAL,
         shrink=in_place,
     ),
     "keys-cut-by-queries": known(
@@ -145,7 +155,7 @@ ATTEND = {
         "the root of d.",
         "A score is a sum of d products: it grows with d, the width of one head. What makes it as "
         "large as before?",
-        section="Equal sizes hide mistakes",
+        section=EQUAL,
         **any_of(
             build_attend,
             shrink=(
@@ -162,24 +172,30 @@ ATTEND = {
         section=QUIET,
         split=one_head,
     ),
-    "split-interleaved": known(
-        "Your heads take every H-th feature.",
-        "Head 0 has the first d features, head 1 the next d. Which size comes first where you cut "
-        "d_model in two?",
-        section=QUIET,
-        split=interleaved,
-    ),
+    **{
+        id: known(
+            "Your heads take every H-th feature.",
+            "Head 0 has the first d features, head 1 the next d: each has d neighbours, in "
+            "queries, keys and values, and in the output.",
+            section=QUIET,
+            **parts,
+        )
+        for id, parts in (
+            ("split-interleaved", {"split": interleaved}),
+            ("heads-interleaved", {"split": interleaved, "join": joined_interleaved}),
+        )
+    },
     "queries-for-keys": known(
         "The queries stand where the keys belong.",
         "In self-attention both are one tensor, and as long as it is not divided nobody notices.",
-        section="Equal sizes hide mistakes",
+        section=EQUAL,
         wrong=queries_for_keys,
     ),
     "keys-for-values": known(
         "The keys stand where the values belong.",
         "In self-attention both are one tensor, and nobody notices. The weights say how much of "
         "each value comes out.",
-        section="Equal sizes hide mistakes",
+        section=EQUAL,
         values_of=lambda keys, values: keys,
     ),
     "softmax-over-another-axis": known(
@@ -207,18 +223,25 @@ ALONE = {
         "cut by the number of queries.",
         "An operator with = at its end, like /=, writes into the tensor that it is given. And "
         "where in the shapes does the number of keys stand?",
-        section="Five survive the best test",
+        section=EQUAL,
         wrong=build_attend(shrink=in_place, keys_of=by_queries),
     ),
-    "divided-in-place-and-back": known(
-        "The caller's queries are divided in place and multiplied back later.",
-        "In self-attention they are also the keys, and so scores are divided twice in the "
-        "meantime. And a number that is divided and multiplied back is not always the same. Work "
-        "on a new tensor.",
-        section="Five survive the best test",
-        shrink=in_place,
-        give_back=multiplied_back,
-    ),
+    **{
+        id: known(
+            "The caller's queries are divided in place and multiplied back later.",
+            "In self-attention they are also the keys and the values, and what is computed in the "
+            "meantime is made of divided ones. And a number that is divided and multiplied back is "
+            "not always the same. Work on a new tensor.",
+            section=EQUAL,
+            shrink=in_place,
+            give_back=multiplied_back,
+            late=late,
+        )
+        for id, late in (
+            ("divided-in-place-and-back", False),
+            ("divided-in-place-and-back-at-the-end", True),
+        )
+    },
     "divided-after-the-softmax": known(
         "You divide the weights, the values or the output by the root of d.",
         "In self-attention the found function divided the values, too, since they were the same "

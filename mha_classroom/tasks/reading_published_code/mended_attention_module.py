@@ -28,6 +28,14 @@ def learning_cases(draw):
     ]
 
 
+def _of_whom(inputs, shape):
+    """What a parameter is that nobody asked for."""
+    width = inputs["X"].shape[2]
+    if shape == [3 * width, width] and inputs["num_heads"] > 1:
+        return "is one matrix for all heads, and each head needs one of its own."
+    return "is none of the names that are asked for."
+
+
 SEES = "An optimiser sees only these."
 
 
@@ -44,7 +52,7 @@ def examine_learning(inputs, seen):
         raise AnswerError(
             f"The module has no parameter {missing[0]}. Its parameters: "
             f"{', '.join(seen['shapes']) or 'none'}. "
-            + (f"{others[0]} is none of the names that are asked for." if others else SEES)
+            + (f"{others[0]} {_of_whom(inputs, seen['shapes'][others[0]])}" if others else SEES)
         )
     more = [name for name in seen["shapes"] if name not in wanted]
     if more:
@@ -158,14 +166,14 @@ MODULE = {
     "weights-cut-off": known(
         "The gradient stops at the attention weights: the rows that make queries and keys have a "
         "gradient of 0.",
-        "The output is right to the last digit. But .data and detach give the numbers without how "
-        "they came about, so training cannot change where a head looks.",
+        "The output is right to the last digit. But .data, detach and no_grad give the numbers "
+        "without how they came about, so training cannot change where a head looks.",
         use=torch.detach,
     ),
     "one-cut-off": known(
         "The gradient stops at the values, the keys or the queries: the rows that make them have a "
         "gradient of 0.",
-        ".data and detach give the numbers without how they came about.",
+        ".data, detach and no_grad give the numbers without how they came about.",
         **_any_of({"value": torch.detach}, {"key": torch.detach}, {"query": torch.detach}),
     ),
     "heads-shared": known(

@@ -33,8 +33,8 @@ def step_cases(draw):
 
 
 def low_case(draw):
-    """Scores below -100,000, so that a hidden score has to be lower still."""
-    queries = 1e5 * (1 + draw.normal(2, 2, 3, 4).abs())
+    """Scores below -1e12, so that a hidden score has to be lower still."""
+    queries = 1e12 * (1 + draw.normal(2, 2, 3, 4).abs())
     keys = -1 - draw.normal(2, 2, 5, 4).abs()
     inputs = {"queries": queries, "keys": keys, "values": draw.normal(2, 2, 5, 3)}
     return Case("all scores far below 0", inputs)
@@ -66,6 +66,10 @@ def filled(fill):
     return lambda scores, allowed, axis: scores.masked_fill(~allowed, fill).softmax(axis)
 
 
+def lowered(by):
+    return lambda scores, allowed, axis: (scores - by * ~allowed).softmax(axis)
+
+
 def begins(L, S):
     return torch.ones(L, S).tril().bool()
 
@@ -85,6 +89,7 @@ def step_stages(inputs):
     }
 
 
+EQUAL = "Equal sizes hide mistakes"
 LOOK = "Five survive the best test"
 TESTS = "Tests that people write"
 
@@ -106,6 +111,7 @@ STEP = {
         "The first new word sees key 0 and nothing else.",
         "The new words stand at the end of the sequence, so all words before them are past. At "
         "which place does query 0 stand, if there are S keys and L queries?",
+        section=EQUAL,
         see=begins,
     ),
     "hidden-scores-tiny": known(
@@ -117,10 +123,16 @@ STEP = {
         **any_of(build_step, hide=(tiny, filled(1.0), filled(-1.0), filled(-10.0), lowest_there)),
     ),
     "hidden-scores-not-low-enough": known(
-        "The hidden scores are set to a number that real scores can fall below.",
-        "Scores of any size have to work. Here some are below −100,000, and if those of the "
-        "visible words are lower than your number, the hidden words get all the weight.",
-        **any_of(build_step, hide=[filled(fill) for fill in FILLS[::-1] if fill < -10]),
+        "The hidden scores are not low enough: real ones can be lower.",
+        "Scores from −1e15 on have to work. In one case here all are below −1e12. Where those of "
+        "the visible words are lower than yours, the hidden words get weight.",
+        **any_of(
+            build_step,
+            hide=[
+                *(filled(fill) for fill in (-1e9, *FILLS[::-1]) if fill < -10),
+                *(lowered(by) for by in (1e9, 1e4, 1e6, 1e10, 1e12)),
+            ],
+        ),
     ),
     "hidden-after-the-softmax": known(
         "You hide after the softmax: the rows no longer sum to 1.",
@@ -153,7 +165,7 @@ STEP = {
         "The scores are divided by something else than the root of d, or multiplied by it.",
         "A score is a sum of d products. d is the last size of queries and keys. That line was "
         "right in the found function.",
-        section="Equal sizes hide mistakes",
+        section=EQUAL,
         **any_of(
             build_step,
             scale=(
@@ -199,6 +211,7 @@ ALONE = {
         "The triangle is moved the wrong way: by L − S in place of S − L, or the other way round.",
         "Write the mask for 2 queries and 5 keys by hand. The longer row has to be the last, and "
         "all its entries are allowed.",
+        section=EQUAL,
         **_triangles(lambda L, S: L - S, lambda L, S: L - S - 1),
     ),
     "mask-inverted": known(
@@ -214,6 +227,7 @@ ALONE = {
         "old.",
         "How many words stand before the first new one, if there are S words and L of them are "
         "new?",
+        section=EQUAL,
         **_triangles(
             lambda L, S: L,
             lambda L, S: L - 1,

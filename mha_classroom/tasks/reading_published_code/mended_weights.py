@@ -29,8 +29,8 @@ def weighing_cases(draw):
 
 
 def low_case(draw):
-    """Scores below -100,000, so that a hidden score has to be lower still."""
-    scores = -1e5 * (1 + draw.normal(2, 3, 4, 5).abs())
+    """Scores below -1e12, so that a hidden score has to be lower still."""
+    scores = -1e12 * (1 + draw.normal(2, 3, 4, 5).abs())
     real = torch.tensor([[1, 0, 1, 1, 0], [1, 1, 0, 0, 0]]).bool()
     return Case("all scores far below 0", {"scores": scores, "real": real})
 
@@ -55,6 +55,18 @@ def build_weights(
 def filled(fill):
     """A number in hidden places, and weights of 0 there."""
     return lambda scores, allowed, axis: scores.masked_fill(~allowed, fill).softmax(axis) * allowed
+
+
+def filled_before(fill):
+    """The same, with weights of 0 for a sequence without a word only."""
+    return lambda scores, allowed, axis: (
+        scores.masked_fill(~allowed, fill).softmax(axis) * allowed.any(-1, keepdim=True)
+    )
+
+
+def lowered(by):
+    """A number taken off in hidden places, and weights of 0 there."""
+    return lambda scores, allowed, axis: (scores - by * ~allowed).softmax(axis) * allowed
 
 
 def weights_stages(inputs):
@@ -110,7 +122,7 @@ WEIGHTS = {
     ),
     "equal-weights-without-a-word": known(
         "A sequence without a word still gets equal weights.",
-        "Its queries have nothing to attend to. The course gives such rows zeros.",
+        "Its queries have nothing to attend to, so the statement asks for weights of 0 there.",
         section=LENGTH_0,
         empty=uniform,
     ),
@@ -133,11 +145,19 @@ WEIGHTS = {
         hide=lambda scores, allowed, axis: scores.masked_fill(~allowed, 0.0).softmax(axis),
     ),
     "hidden-scores-not-low-enough": known(
-        "The hidden scores are set to a number like −100, that real scores can fall below.",
-        "Scores may have any size. If those of the words are lower than your number, the padding "
-        "gets their weight, and a product with the mask afterwards does not give it back.",
+        "The hidden scores are not low enough: real ones can be lower.",
+        "Scores from −1e15 on have to work. In one case here all are below −1e12. Where those of "
+        "the words are lower than yours, the padding gets their weight, and a product with the "
+        "mask afterwards does not give it back.",
         section=LENGTH_0,
-        **any_of(build_weights, hide=[filled(fill) for fill in FILLS[::-1]]),
+        **any_of(
+            build_weights,
+            hide=[
+                *(filled(fill) for fill in (-1e9, *FILLS[::-1])),
+                *(filled_before(fill) for fill in (-1e9, -1e4)),
+                *(lowered(by) for by in (1e9, 1e4, 1e6, 1e10, 1e12)),
+            ],
+        ),
     ),
     "hidden-after-the-softmax": known(
         "You hide after the softmax: the rows no longer sum to 1.",
@@ -198,8 +218,8 @@ ALONE = {
     ),
     "masks-on-the-wrong-sequences": known(
         "You repeat the masks one after another, and a sequence gets those of others.",
-        "With repeat come all sequences for head 0, then all for head 1. Sequence b needs its own "
-        "mask H times in a row. And a size of 1 needs no copies.",
+        "repeat copies the batch as a whole: all B masks, then all B of them again. Sequence b "
+        "needs its own mask H times in a row. And a size of 1 needs no copies.",
         fit_heads=lambda real, H: real.repeat(H, 1).view(len(real), H, 1, -1),
     ),
     "mask-times-infinity": known(

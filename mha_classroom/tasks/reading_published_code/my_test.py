@@ -100,7 +100,8 @@ MINE = {
         learns=False,
     ),
     "inputs-not-looked-at": known(
-        "You do not look at the queries after the call.",
+        "You do not look at the queries after the call, or you compare them with themselves: "
+        "`before = queries` is the same tensor, `before = queries.clone()` is a copy.",
         "One of the wrong ones changes them. Where nobody else uses the tensor, its output is "
         "right.",
         section=EQUAL,

@@ -162,6 +162,16 @@ def _by_hand(self, Y, axes=-1, unbiased=False, eps_in_the_root=True):
     return scaled * self.norm.weight + self.norm.bias
 
 
+def _drop_another(self, Y):
+    """In training one number is dropped, in each call another: two calls never agree by chance."""
+    if not self.training:
+        return Y
+    self.calls = getattr(self, "calls", 0) + 1
+    kept = torch.ones_like(Y)
+    kept.view(-1)[self.calls % Y.numel()] = 0
+    return Y * kept / 0.9
+
+
 def _clamped(places):
     """Looks positions up at these places, none past the end of the table."""
     return build_embeddings(
@@ -388,6 +398,11 @@ EMBEDDINGS = {
         "Numbers are dropped in eval mode too.",
         "A function drops whenever it is told to. The module knows whether it is training.",
         drop=lambda self, Y: nn.functional.dropout(Y, self.rate, True),
+    ),
+    "probability-of-your-own": known(
+        "You drop with a probability of your own, whatever the config says.",
+        "It may be 0 or 1 in the config, too. Which of its probabilities is for hidden states?",
+        drop=_drop_another,
     ),
     "other-probability": known(
         "You drop with attention_probs_dropout_prob.",

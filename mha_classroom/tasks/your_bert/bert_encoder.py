@@ -169,7 +169,8 @@ ENCODER = {
     ),
     "mask-first-layer-only": known(
         "The mask reaches the first layer only.",
-        "A layer forgets it: whatever is padding for one layer is padding for the next, too.",
+        "A layer returns hidden states, and no mask. Whatever is padding for one layer is padding "
+        "for the next, too, so each has to be given the mask.",
         mask_of=_only(lambda number, count: number == 0),
     ),
     "mask-last-layer-only": known(
@@ -231,12 +232,12 @@ ENCODER = {
     ),
     "only-the-last": known(
         "You return the last hidden state alone.",
-        "The task asks for a list of all of them, X first.",
+        "The task asks for all of them, in a list or a tuple, X first.",
         collect=lambda states: states[-1],
     ),
     "in-one-tensor": known(
         "You return the hidden states as one tensor.",
-        "The numbers may be right; the task asks for a list of tensors.",
+        "The numbers may be right; the task asks for a list or a tuple of tensors.",
         collect=torch.stack,
     ),
     "last-first": known(

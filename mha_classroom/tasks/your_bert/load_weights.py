@@ -77,7 +77,7 @@ def examine_loading(inputs, seen):
     if bad and changed:
         raise AnswerError(
             "A ValueError comes as it should, and yet the model is not what it was: "
-            f"{_some(changed)} changed before. All or nothing."
+            f"before it comes, other numbers are written into {_some(changed)}. All or nothing."
         )
     if not bad and not changed:
         raise AnswerError(

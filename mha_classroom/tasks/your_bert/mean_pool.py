@@ -17,7 +17,7 @@ def mean_cases(draw):
     def first(lengths, L):
         return [[int(place < length) for place in range(L)] for length in lengths]
 
-    small = torch.tensor([[[1, 2], [3, 6], [5, 1]], [[4, 7], [9, 8], [5, 3]]]).double()
+    small = torch.tensor([[[0, 2], [3, 6], [6, 1]], [[4, 7], [9, 8], [5, 3]]]).double()
     between = [[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0, 0, 0, 0, 1]]
     return [
         case("2 texts, of 3 tokens and of 1", (2, 3, 2), first([3, 1], 3), small),
@@ -138,6 +138,20 @@ MEAN = {
         "A mean is the sum divided by how many there are, so that long and short texts can be "
         "compared.",
         count=lambda mask, hidden: 1,
+    ),
+    "zeros-not-counted": known(
+        "You divide by how many numbers are not 0.",
+        "A token may have a 0 among its features, and it counts there like any other number. "
+        "attention_mask says how many tokens there are.",
+        count=lambda mask, hidden: (hidden * mask[..., None] != 0).sum(1),
+    ),
+    "mask-as-indices": known(
+        "You index with a mask of whole numbers: its 1 and 0 are taken for places.",
+        "Then rows 1 and 0 come, again and again. Only a mask of True and False chooses: "
+        "attention_mask == 1 makes one.",
+        wrong=lambda hidden, attention_mask: torch.stack(
+            [text[mask].mean(0) for text, mask in zip(hidden, attention_mask, strict=True)]
+        ),
     ),
     "divided-by-root": known(
         "You divide by the root of the number of tokens.",

@@ -161,7 +161,9 @@ def unlike(inputs, states):
     """In what the hidden states are not as many tensors of X's shape as there should be, or ""."""
     X, count = inputs["X"], _count(inputs)
     if not isinstance(states, (list, tuple)):
-        return f"forward has to return the list of all hidden states, got {describe(states)}."
+        return (
+            f"forward has to return a list or tuple of all hidden states, got {describe(states)}."
+        )
     for number, state in enumerate(states):
         if not torch.is_tensor(state) or state.shape != X.shape:
             return (

@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from mha_classroom.checks.examining import total
 from mha_classroom.checks.task import Case, Task, all_but, known, read_again
 
 
@@ -29,16 +30,32 @@ def step_cases(draw):
         case("as many texts as classes and features", 5, 5, 5, rate=2.0),
         case("classes without a text", 5, 3, 7, targets=[2, 5, 2, 0, 2], rate=0.3),
         case("all texts of one class", 3, 7, 2, targets=[1, 1, 1], rate=0.7),
-        _wrong_by_far(case("logits in the thousands", 5, 11, 3, scale=1000.0, rate=100.0)),
+        _wrong_by_far(case("logits in the thousands", 5, 11, 3, scale=1000.0, rate=100.0), draw),
+        _far_below(case("one text's logits far below those of the others", 4, 5, 3, rate=0.5)),
         case("a class with two texts more than another", 13, 3, 5, rate=1.5),
     ]
 
 
-def _wrong_by_far(case):
-    """Its first text belongs to the class with the lowest logit, so that the loss is large."""
-    W, b, vectors, targets = (case.inputs[name] for name in ("W", "b", "vectors", "targets"))
-    targets[0] = _logits(W, b, vectors)[0].argmin()
+def _wrong_by_far(case, draw):
+    """All texts have logits near 3000, 1000 and -2000, and the first belongs to the class with the
+    lowest, so that the loss is large."""
+    table = draw.normal(5, 3, scale=30.0)
+    for row in table:
+        row += torch.tensor([3000.0, 1000.0, -2000.0])[draw.normal(3).argsort()]
+    _set_logits(case, slice(None), table)
+    case.inputs["targets"][0] = table[0].argmin()
     return case
+
+
+def _far_below(case):
+    """The second text's powers all become 0, if the largest logit of another text is taken off."""
+    _set_logits(case, slice(1, 2), torch.tensor([[-5000.0, -5001.0, -5002.0]]).double())
+    return case
+
+
+def _set_logits(case, texts, wanted):
+    W, b, vectors = (case.inputs[name] for name in ("W", "b", "vectors"))
+    vectors[texts] = (wanted - b) @ torch.linalg.pinv(W).T
 
 
 def _logits(W, b, vectors):
@@ -86,6 +103,17 @@ def build_step(
     return training_step
 
 
+@total
+def loss_as_number(inputs, value):
+    """The loss as a float, where it is a tensor of one: of NaN, too, a tensor is like a number."""
+    if not isinstance(value, (tuple, list)) or len(value) != 3:
+        return value
+    loss, *moved = value
+    if torch.is_tensor(loss) and loss.dim() == 0 and loss.is_floating_point():
+        loss = loss.item()
+    return type(value)([loss, *moved]) if type(value) in (tuple, list) else value
+
+
 def _naive_softmax(logits):
     powers = logits.exp()
     return powers / powers.sum(1, keepdim=True)
@@ -110,16 +138,6 @@ def _loss_afterwards(W, b, vectors, targets, rate=0.1):
 
 def _gradients(W, b, vectors, targets, rate=0.1):
     return build_step(move=lambda parameter, rate, gradient: gradient)(W, b, vectors, targets, rate)
-
-
-def _bias_still(W, b, vectors, targets, rate=0.1):
-    loss, new_W, _ = build_step()(W, b, vectors, targets, rate)
-    return loss, new_W, b
-
-
-def _weights_still(W, b, vectors, targets, rate=0.1):
-    loss, _, new_b = build_step()(W, b, vectors, targets, rate)
-    return loss, W, new_b
 
 
 def _loss_alone(wrong_as):
@@ -188,9 +206,18 @@ def _below_cost(logits, targets):
     return -_below_the_largest_of_all(logits)[torch.arange(len(targets)), targets].mean()
 
 
-def _below_slope(logits, targets):
+def _divided_below(logits):
+    """The softmax with one maximum for all texts, 0 / 0 far below it."""
     powers = (logits - logits.max()).exp()
-    return (powers / powers.sum(1, keepdim=True) - _one_hot(logits, targets)) / len(targets)
+    return powers / powers.sum(1, keepdim=True)
+
+
+def _below_divided(logits, targets):
+    return -_divided_below(logits)[torch.arange(len(targets)), targets].log().mean()
+
+
+def _below_slope(logits, targets):
+    return (_divided_below(logits) - _one_hot(logits, targets)) / len(targets)
 
 
 def _cut_off_at(limit, least=True):
@@ -286,12 +313,12 @@ STEP = {
         "0 in every text.)",
         "The bias is a parameter like the others, a number for each class. On what does its "
         "gradient depend?",
-        wrong=_bias_still,
+        of_b=lambda error: 0 * error.sum(0),
     ),
     "weights-not-moved": known(
         "b moves and W stays as it was.",
         "Both are parameters, and both have a gradient.",
-        wrong=_weights_still,
+        of_W=lambda error, vectors: 0 * error.T @ vectors,
     ),
     "bias-left-out": known(
         "Your logits lack b.",
@@ -392,13 +419,19 @@ STEP = {
             -logits.softmax(1)[torch.arange(len(targets)), targets].log().mean()
         ),
     ),
-    "one-maximum-for-all": known(
-        "You take the largest logit of all texts off, not that of each row.",
-        "Where a text's own logits are far below it, all its powers are rounded to 0, and 0 / 0 or "
-        "the logarithm of 0 comes out. Each text has a maximum of its own.",
-        cost=_below_cost,
-        slope=_below_slope,
-    ),
+    **{
+        id: known(
+            "You take the largest logit of all texts off, not that of each row.",
+            "Where a text's own logits are far below it, all its powers are rounded to 0, and 0 / "
+            "0 or the logarithm of 0 comes out. Each text has a maximum of its own.",
+            cost=cost,
+            slope=_below_slope,
+        )
+        for id, cost in (
+            ("one-maximum-for-all", _below_cost),
+            ("one-maximum-for-all-and-divided", _below_divided),
+        )
+    },
     "logits-cut-off": known(
         "You cut the logits off where they are large.",
         "exp does not overflow then, but logits of 2000 and 1000 become the same. Taking the row's "
@@ -479,6 +512,7 @@ TASK = Task(
     "12-training_step",
     build_step(),
     step_cases,
+    examine=loss_as_number,
     returns=("the loss", "the new W", "the new b"),
     mistakes=STEP,
     build=build_step,
@@ -487,6 +521,8 @@ TASK = Task(
         "uphill",
         "rate-ignored",
         "bias-left-out",
+        "bias-not-moved",
+        "weights-not-moved",
         "loss-summed",
         "gradient-summed",
         "target-not-taken-off",

@@ -138,6 +138,8 @@ STEP_WRONG = {
     "scaled by d": step_with(scale=lambda d, S: d),
     "renormalised": step_renormalised,
     "fill -100": step_with(-100.0),
+    "fill -1e9": step_with(-1e9),
+    "fill -1e12": step_with(-1e12),
     "fill -1,000": step_with(-1e3),
     "fill -5,000": step_with(-5e3),
     "the last words only": lambda q, k, v: step_by_places(
@@ -300,6 +302,9 @@ WEIGHTS_RIGHT = {"loop": weights_loop, "own exp": weights_by_exp, "added": weigh
 WEIGHTS_WRONG = {
     "finite fill": weights_filled(-1e9),
     "small fill": weights_filled(-10.0),
+    "-1e9, times real": lambda scores, real: (
+        weights_filled(-1e9)(scores, real) * real[:, None, None]
+    ),
     "-10,000, times real": lambda scores, real: (
         weights_filled(-1e4)(scores, real) * real[:, None, None]
     ),

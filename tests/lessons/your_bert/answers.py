@@ -580,6 +580,9 @@ WRONG = {
     "12-mean_pool": {
         "plain mean": lambda hidden, attention_mask: hidden.mean(1),
         "sum": summed,
+        "divided by what is not 0": lambda hidden, mask: (
+            summed(hidden, mask) / (hidden * mask[..., None] != 0).sum(1).clamp(min=1)
+        ),
         "divided by L": mean(summed, lambda total, mask: total / mask.shape[1]),
         "mask inverted, divided by L": lambda hidden, mask: (
             summed(hidden, 1 - mask) / mask.shape[1]
