@@ -39,8 +39,11 @@ def other_reading(task, cases, outcomes, failing, seed, known):
         return ()
     explained = _explainer(task, cases, outcomes, failing, seed)
     ids = {mistake.id for mistake in known}
+    parts = {part for mistake in known for part in mistake.parts or ()}
     others = (pair for pair in pairs(task) if ids.isdisjoint(mistake.id for mistake in pair))
-    found = (pair for pair in others if explained(*pair) and not take_back(task, *pair, seed))
+    # A pair of the same parts is the mistake that is known, told in two halves.
+    apart = (pair for pair in others if parts != pair[0].parts.keys() | pair[1].parts.keys())
+    found = (pair for pair in apart if explained(*pair) and not take_back(task, *pair, seed))
     return next(found, ())
 
 

@@ -2069,6 +2069,9 @@ def test_two_readings_of_the_same_numbers_are_both_offered():
         ("05-attention_flops", "macs-not-flops"),
         ("05-attention_flops", "one-projection"),
         ("05-longest_text", "two-bytes-always"),
+        ("05-count_block", "weights-only"),
+        ("05-count_bert", "one-table-only"),
+        ("05-count_bert", "embedding-norm-in-every-block"),
     ],
 )
 def test_a_mistake_is_not_told_again_as_two_halves(task_id, mistake):

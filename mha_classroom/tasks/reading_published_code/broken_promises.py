@@ -279,15 +279,6 @@ PROMISES = {
         "Attention may look at a later one. Change all padding.",
         padding=only(padding_counts, where=first_place),
     ),
-    "sign-of-a-difference": known(
-        "A difference below 0 counts as none in your comparison, however large it is.",
-        "−5 < 1e-9 is true. How far two numbers are apart has no sign.",
-        **_any_of(
-            {"padding": only(padding_counts, differ=differ_upwards)},
-            {"padding": only(padding_counts, differ=differ_downwards)},
-            {"padding": only(padding_counts, change=lambda X: -2 * X - 1, differ=differ_upwards)},
-        ),
-    ),
     "averages-compared": known(
         "You compare sums or averages of the outputs.",
         "Rows in another order have the same sum. Compare number with number.",
@@ -413,6 +404,16 @@ ALONE = {
         "its padding.",
         "Change all padding, each sequence past its own length.",
         padding=cut_off_at_the_longest,
+    ),
+    # Three forms, of which any may explain a case: after the mistake that it could be taken for.
+    "sign-of-a-difference": known(
+        "A difference below 0 counts as none in your comparison, however large it is.",
+        "−5 < 1e-9 is true. How far two numbers are apart has no sign.",
+        **_any_of(
+            {"padding": only(padding_counts, differ=differ_upwards)},
+            {"padding": only(padding_counts, differ=differ_downwards)},
+            {"padding": only(padding_counts, change=lambda X: -2 * X - 1, differ=differ_upwards)},
+        ),
     ),
     "nothing-broken": known(
         "You return an empty set, whatever you are given.",
