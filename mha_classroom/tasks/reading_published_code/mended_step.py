@@ -124,7 +124,7 @@ STEP = {
     ),
     "hidden-scores-not-low-enough": known(
         "The hidden scores are not low enough: real ones can be lower.",
-        "Scores from −1e15 on have to work. In one case here all are below −1e12. Where those of "
+        "Scores down to −1e15 have to work. In one case here all are below −1e12. Where those of "
         "the visible words are lower than yours, the hidden words get weight.",
         **any_of(
             build_step,

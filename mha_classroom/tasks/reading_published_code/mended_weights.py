@@ -146,7 +146,7 @@ WEIGHTS = {
     ),
     "hidden-scores-not-low-enough": known(
         "The hidden scores are not low enough: real ones can be lower.",
-        "Scores from −1e15 on have to work. In one case here all are below −1e12. Where those of "
+        "Scores down to −1e15 have to work. In one case here all are below −1e12. Where those of "
         "the words are lower than yours, the padding gets their weight, and a product with the "
         "mask afterwards does not give it back.",
         section=LENGTH_0,
