@@ -1266,6 +1266,8 @@ def repack_square_matrices(packed, num_heads):
     if packed.dim() == 1:
         return packed.reshape(axes).transpose(0, 1).reshape(-1)
     return packed.reshape(*axes, width).transpose(0, 1).reshape(-1, width)
+
+
 def two_classes_for_a_norm(V, d, num_layers, f, max_len=512, num_segments=2):
     block = 4 * (d * d + d) + (d + 1) * f + (f + 1) * d + 4 * d
     pooler, next_sentence = d * d + d, 2 * d + 2
@@ -1325,6 +1327,8 @@ class NeitherMaskNorActivation(find("06-PreNormLayer").build()):
         X = X + F.dropout(found, out.rate, self.training)
         found = part.W_2(part.W_1(part.norm(X)))
         return X + F.dropout(found, part.rate, self.training)
+
+
 def divides_while_at_work(queries, keys, values, num_heads):
     d = queries.shape[-1] // num_heads
     queries /= math.sqrt(d)
