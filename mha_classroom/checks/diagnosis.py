@@ -147,7 +147,7 @@ def _explained(task, does, tried, index, failed, seed):
             failed = explanation.with_remark(failed, say_off_by(task, does, outcomes, cases))
         else:
             stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
-            name = getattr(differences[index], "name", "")
+            name = getattr(differences.get(index), "name", "")
             failed = explanation.of_stage(failed, stage, name)
     if len(differences) < len(cases):
         return failed

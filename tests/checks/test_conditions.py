@@ -124,6 +124,7 @@ ONLY_BY_ITS_OWN_CASE = {
     "09-causal_tiles: nothing-subtracted",
     "09-causal_tiles: starts-at-a-number",
     "09-ring_step: slot-score-finite",
+    "10-bahdanau_step: divided-again",
     "10-beam_step: log-of-softmax",
     "10-beam_step: logarithm-at-the-end",
     "11-broken_promises: nan-is-no-difference",
@@ -136,6 +137,7 @@ ONLY_BY_ITS_OWN_CASE = {
     "12-classify: label-0-taken-for-nothing",
     "12-load_weights: names-within-names",
     "12-load_weights: names-within-names-copied",
+    "12-mean_pool: zeros-not-counted",
     "12-search: norms-made-larger",
 }
 

@@ -1771,7 +1771,11 @@ def compared(with_what, accept=torch.allclose):
     [
         ("11-first_test", compared(build(scale=lambda s, d, H: s)), "makes a mistake itself"),
         ("11-first_test", compared(build(), lambda a, b: not torch.allclose(a, b)), "wrong way"),
-        ("11-first_test", lambda Attention: compared(build())(Attention).mean(), "itself raises"),
+        (
+            "11-first_test",
+            lambda Attention: compared(build())(Attention).mean(),
+            "raises AttributeError",
+        ),
         ("11-my_test", compared(build()), "For the masks: you need lengths"),
         ("11-my_test", WRONG["11-my_test"]["no False"], "returned nothing, which counts as True."),
         ("11-first_test", WRONG["11-first_test"]["float64 into float32"], "makes them float64"),
