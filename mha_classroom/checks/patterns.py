@@ -148,7 +148,7 @@ def _where(wrong):
         found = places.nonzero().flatten().tolist()
         size = wrong.shape[axis]
         if size > 2 and len(found) == 1:
-            return f"What is wrong has index {found[0]} on {AXES[axis]}, and all else is right."
+            return f"Only what has index {found[0]} on {AXES[axis]} is wrong."
         if size > 2 and len(found) == size - 1:
             (right,) = set(range(size)) - set(found)
             return f"On {AXES[axis]} only index {right} is right."

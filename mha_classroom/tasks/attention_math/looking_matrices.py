@@ -114,7 +114,7 @@ def _checked(pair, num_kinds):
         if W.dim() != 2 or W.shape[0] != num_kinds or not W.shape[1]:
             raise AnswerError(f"{name} has shape {tuple(W.shape)}, expected ({num_kinds}, d_k).")
         if W.isinf().any():
-            raise AnswerError(f"{name} holds inf, and inf · 0 is not a number.")
+            raise AnswerError(f"{name} holds inf or -inf, and inf · 0 is not a number.")
         if W.isnan().any():
             raise AnswerError(f"{name} holds NaN: 0 / 0 is not a number, and neither is inf · 0.")
     W_q, W_k = (W.detach() for W in pair)

@@ -126,7 +126,7 @@ LENGTHS = {
     ),
     "lengths-ignored": known(
         "valid_lens has no effect: the padding gets its share like any word.",
-        "Keys past a length are there only to fill the box. Attention to them is attention to "
+        "Keys past a length are there only to fill the table up. Attention to them is attention to "
         "nothing that was said.",
         see=lambda scores, lens: torch.ones_like(scores, dtype=torch.bool),
     ),
@@ -581,28 +581,28 @@ SOFTMAX = {
         wrong=_none_if_all_are_0,
     ),
     "none-not-expected": known(
-        "It raises without lengths.",
+        "Your function raises an error without lengths.",
         "valid_lens may be None, which is no tensor and has nothing to compare with. Then all keys "
         "may be seen.",
         wrong=_without_none(lambda scores, lens: torch.arange(scores.shape[-1]) < lens),
     ),
     "none-asked-for-its-axes": known(
-        "It raises without lengths.",
+        "Your function raises an error without lengths.",
         "valid_lens may be None, which is no tensor and has no axes. Then all keys may be seen.",
         wrong=_without_none(lambda scores, lens: lens.dim()),
     ),
     "none-viewed": known(
-        "It raises without lengths.",
+        "Your function raises an error without lengths.",
         "valid_lens may be None, which is no tensor and has no shape. Then all keys may be seen.",
         wrong=_without_none(lambda scores, lens: lens.view(-1)),
     ),
     "none-reshaped": known(
-        "It raises without lengths.",
+        "Your function raises an error without lengths.",
         "valid_lens may be None, which is no tensor and has no shape. Then all keys may be seen.",
         wrong=_without_none(lambda scores, lens: lens.reshape(-1)),
     ),
     "none-indexed": known(
-        "It raises without lengths.",
+        "Your function raises an error without lengths.",
         "valid_lens may be None, which is no tensor and cannot be indexed. Then all keys may be "
         "seen.",
         wrong=_without_none(lambda scores, lens: lens[:, None]),

@@ -442,8 +442,8 @@ WITHOUT = {
     ),
     "small-number-in-the-sum": known(
         "You add a small number to the sum that you divide by.",
-        "Every row then sums to less than 1: the smaller the weights that are left, the further "
-        "from it. Only where nothing is left does the division need help.",
+        "Every row then sums to less than 1, and the smaller the weights that are left, the less. "
+        "Only where nothing is left does the division need help.",
         section=NOTHING,
         share=lambda others, weights, key: others / (others.sum(-1, keepdim=True) + 1e-3),
         shows=_a_little_less,

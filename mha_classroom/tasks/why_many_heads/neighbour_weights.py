@@ -208,8 +208,10 @@ def _checked(weights, num_features, num_positions):
                 f"{name} has shape {tuple(W.shape)}, expected (2, {d_model}, {width})"
                 f"{_which_axis(W, d_model, width)}."
             )
-        if not W.isfinite().all():
-            raise AnswerError(f"{name} holds inf or NaN, and inf · 0 is not a number.")
+        if W.isinf().any():
+            raise AnswerError(f"{name} holds inf or -inf, and inf · 0 is not a number.")
+        if W.isnan().any():
+            raise AnswerError(f"{name} holds NaN: 0 / 0 is not a number, and neither is inf · 0.")
     W_q, W_k, W_v = (W.detach().double() for W in weights)
     if W_q.shape != W_k.shape:
         sizes = f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"
