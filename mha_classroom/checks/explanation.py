@@ -42,7 +42,9 @@ def of_mistakes(task, failed, mistakes, other=()):
         count = ("Two", "Three")[len(words) - 2]
         places = ("First", "Second", "Third")
         words = [f"{place}: {text}" for place, text in zip(places, words, strict=False)]
-        words[0] = f"{count} things at once. {words[0]}"
+        # Of a single number others could come, too: only tensors tell for sure.
+        said = "that together give your number" if task.quantities else "at once"
+        words[0] = f"{count} things {said}. {words[0]}"
     if other:
         did = " ".join(mistake.did for mistake in other)
         words.append(f"Or two other things that together give the same numbers. {did}")

@@ -75,7 +75,9 @@ def _case_that_shows_dropout(case):
     case.inputs["X"] = torch.zeros_like(case.inputs["X"])
     case.inputs["X"][..., -1] = 1.0
     case.inputs["W_2.bias"] = torch.zeros(11, dtype=torch.float64)
-    narrow = feed_forward_steps(case.inputs, case.inputs, case.inputs["X"][0, 0])["W_2 of that"]
+    narrow = feed_forward_steps(case.inputs, case.inputs, case.inputs["X"][0, 0])[
+        "what W_2 returns"
+    ]
     ones = torch.tensor([0.0] + [1.0] * 9 + [0.0]).double()
     case.inputs["W_2.bias"] = ones - narrow
     return case
@@ -96,7 +98,7 @@ def feed_forward_steps(inputs, weights, X):
     return {
         "W_1 of X": wide,
         "what the activation makes of it": bent,
-        "W_2 of that": narrow,
+        "what W_2 returns": narrow,
         "the sum with X": narrow + X,
         "the normalised sum": norm(weights, narrow + X, inputs.get("layer_norm_eps", 1e-12)),
     }

@@ -220,8 +220,8 @@ LSTRIP = (
 NAMES = {
     "prefix-kept": known(
         "Your names keep the leading bert.",
-        "Checkpoints of models with something on top call the BERT in them bert. The course's "
-        "model is the BERT itself, so that part goes.",
+        "In a checkpoint of a larger model, bert. stands before the names of the BERT within it. "
+        "The course's model is the BERT itself, so that part goes.",
         before=lambda name: "bert." if name.startswith("bert.") else "",
     ),
     "names-with-prefix-missed": known(

@@ -68,7 +68,7 @@ def pre_norm_stages(inputs):
     return {
         "X normalised": first,
         "what self_attention returns": found[-1],
-        "W_o of that": joined,
+        "what W_o returns": joined,
         "the first sum": X + joined,
         "the first sum normalised": second,
         "W_2 of what the activation returns": apply_linear("W_2", forward, bent),

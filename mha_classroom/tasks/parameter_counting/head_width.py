@@ -174,8 +174,8 @@ WIDTH = {
     ),
     "nothing-returned": known(
         "Where the heads do not divide the width, your function raises nothing and returns None.",
-        "Whether a text was printed or not, the program goes on, and its next line calculates "
-        "with None. Only an error stops it.",
+        "The program that called it goes on, and its next line calculates with None. Only an "
+        "error stops it, and a text that is printed does not.",
         refuse=lambda text: None,
     ),
     **{

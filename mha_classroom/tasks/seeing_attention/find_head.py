@@ -60,11 +60,13 @@ def _alike(draw):
     common = random_weights(draw, 2, 3, 5, 5).mean(dim=(0, 1))
     common = (0.1 + common / 2).half().double()
     weights = common.expand(2, 3, 5, 5).clone()
-    queries = torch.arange(1, 5)
+    later = torch.arange(1, 5)
     for place, head in enumerate(weights.flatten(0, 1)):
         more = 2e-6 * (1 + place * 2 % 5)  # the largest is head 2 of layer 0
-        head[queries, queries - 1] += more
-        head[queries, queries] -= more
+        # Above the diagonal too: with all numbers in reverse order no two heads may be alike.
+        for queries, keys in ((later, later - 1), (later - 1, later)):
+            head[queries, keys] += more
+            head[queries, queries] -= more
     return Case("six heads that are almost alike", {"weights": weights, "offset": -1})
 
 
