@@ -165,6 +165,9 @@ def test_the_widget_in_jupyterlab(course, new_tab, found, tmp_path, theme):
     text.press("Enter")
     expect(tab, ".mha-explorer [role=status]", "The model of the course reads English.")
 
+    # The picture that is saved is drawn after the component has its new text.
+    tab.wait_for_selector(".mha-picture img[alt*='[UNK]']", state="attached")
+
     # The next day: the kernel is gone, the notebook was saved, from within the explorer.
     tab.locator(".heads button[aria-pressed=true]").focus()
     tab.keyboard.press("ControlOrMeta+s")
