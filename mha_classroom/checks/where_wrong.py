@@ -28,7 +28,7 @@ def _by_argument(right, wrong):
         return ""  # one case differs from the others in many ways
     names = dict.fromkeys(name for case in (*right, *wrong) for name in case.inputs)
     names = [name for name in names if name.isidentifier()]  # others are entries of a dict
-    for kind in (_given, _type, _axes, _value, _sign):
+    for kind in (_given, _type, _axes, _value, _sign, _above_0, _below_0):
         for name in names:
             good, bad = (
                 {kind(case.inputs.get(name, LEFT_OUT)) for case in group}
@@ -57,10 +57,22 @@ def _value(X):
     return f"is {X!r}" if isinstance(X, PLAIN) else ""
 
 
+def _is_number(X):
+    return isinstance(X, (int, float)) and not isinstance(X, bool)
+
+
 def _sign(X):
-    if not isinstance(X, (int, float)) or isinstance(X, bool):
+    if not _is_number(X):
         return ""
     return "is 0" if X == 0 else f"is {'above' if X > 0 else 'below'} 0"
+
+
+def _above_0(X):
+    return f"is {'above' if X > 0 else 'at most'} 0" if _is_number(X) else ""
+
+
+def _below_0(X):
+    return f"is {'below' if X < 0 else 'at least'} 0" if _is_number(X) else ""
 
 
 def _by_name(right, wrong):

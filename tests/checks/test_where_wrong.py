@@ -38,6 +38,8 @@ def said(right, wrong):
         ),
         ([{"a": X}] * 2, [{"a": X.double()}] * 2, "dtype float32, and wrong where it has dtype f"),
         ([{"bias": True}] * 2, [{"bias": False}] * 2, "bias is True, and wrong where it is False."),
+        ([{"d": -2}, {"d": 0}], [{"d": 1}, {"d": 3}], "d is at most 0, and wrong where it is ab"),
+        ([{"d": 4}, {"d": 0}], [{"d": -1}, {"d": -3}], "d is at least 0, and wrong where it is b"),
         ([{"a": X}] * 3, [{"a": X[0]}], 'right in 3 of 4 cases, and wrong in: "case 3".'),
         ([{"a": X}], [{"a": X}] * 6, 'It is right in 1 of 7 cases: "case 0".'),
     ],

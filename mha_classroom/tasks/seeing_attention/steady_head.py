@@ -486,7 +486,7 @@ STEADY = {
     ),
     "padding-counted": known(
         "You count padding as if it were text.",
-        "The whole batch is as long as its longest text. Past lens, neither queries nor keys "
+        "A batch has room for its longest text. Past lens, neither queries nor keys "
         "are words, and padding has rows of weights as well.",
         score=_with_padding,
     ),
