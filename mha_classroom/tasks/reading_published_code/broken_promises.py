@@ -334,7 +334,7 @@ PROMISES = {
     ),
     "queries-without-lengths-only": known(
         "You test the order of queries only without lengths.",
-        "The promise holds with lengths as well: they say which keys are real, and no query's row "
+        "The promise is about these lengths: they say which keys are real, and no query's row "
         "may depend on its place.",
         queries=only(query_order_counts, never=True),
     ),
