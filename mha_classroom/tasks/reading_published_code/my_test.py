@@ -94,7 +94,7 @@ MINE = {
         learns=False,
     ),
     "no-gradients": known(
-        "You compare outputs, and no gradients.",
+        "You look at no gradients, or not at those of all four matrices.",
         "One of the wrong ones is right in each output and can never learn where to look.",
         section=FIVE,
         learns=False,
