@@ -1414,6 +1414,20 @@ def sums_and_leaves_b(W, b, vectors, targets, rate=0.1):
     return -logs[torch.arange(len(targets)), targets].sum(), W - rate * error.T @ vectors, b.clone()
 
 
+def turned_as_pair_3(P, shift):
+    angle = torch.tensor(shift * 10000 ** (-6 / P.shape[1]))
+    rows = [angle.cos(), angle.sin()], [-angle.sin(), angle.cos()]
+    turn = torch.stack([torch.stack(row) for row in rows]).to(P)
+    return (P.view(len(P), -1, 2) @ turn.T).view(P.shape)
+
+
+def padded_after_all_are_free(totals, scores, ended, pad):
+    logs = torch.log_softmax(scores, 2).masked_fill(ended.unsqueeze(2), 0)
+    best, place = (totals.unsqueeze(2) + logs).flatten(1).topk(scores.shape[1])
+    beam, token = place // scores.shape[2], place % scores.shape[2]
+    return best, beam, torch.where(ended.gather(1, beam), pad, token)
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -1736,6 +1750,9 @@ def sums_and_leaves_b(W, b, vectors, targets, rate=0.1):
             "one-maximum-for-all-and-divided",
         ),
         ("12-training_step", sums_and_leaves_b, "bias-not-moved + loss-summed"),
+        ("10-shift_positions", lambda P, shift: torch.roll(P, -int(shift), 0), "rows-moved"),
+        ("10-shift_positions", turned_as_pair_3, "speed-of-pair-3-for-all"),
+        ("10-beam_step", padded_after_all_are_free, "ended-all-free-then-padded"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

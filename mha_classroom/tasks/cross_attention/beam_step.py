@@ -299,6 +299,13 @@ ALONE = {
         "Then one complete text takes several places, as several texts.",
         others=0.0,
     ),
+    "ended-all-free-then-padded": known(
+        "A beam that has ended gets every next token at no cost, and padding is put in their place "
+        "afterwards.",
+        "Then one complete text is there several times, and takes the places of other beams.",
+        others=0.0,
+        after=lambda tokens, beams, ended, pad: torch.where(ended.gather(1, beams), pad, tokens),
+    ),
     "log-of-softmax": known(
         "You take the logarithm of a softmax, or of what you keep from becoming 0.",
         "Where scores are far apart a probability is too small for any number, and its logarithm "

@@ -242,6 +242,17 @@ SHIFT = {
         wrong=_from_0,
         shows=_counts_from_0,
     ),
+    "rows-moved": known(
+        "You move the rows of P along, as if the later positions stood in P as well.",
+        "They need not be there: nobody says which positions these are. All that you know of them "
+        "is in their numbers.",
+        wrong=lambda P, shift: P.roll(-int(shift), 0),
+    ),
+    "speed-of-pair-3-for-all": known(
+        "All pairs turn by the angle of pair 3.",
+        "Each pair has its own speed: ω of the lesson, for the number of the pair.",
+        wrong=build_shift(omega=lambda d: _omega(d)[:1] * 10000 ** (-6 / d)),
+    ),
 }
 
 # Not looked for together with another one: they hide it, or are seldom made.
