@@ -1428,6 +1428,24 @@ def padded_after_all_are_free(totals, scores, ended, pad):
     return best, beam, torch.where(ended.gather(1, beam), pad, token)
 
 
+def zeros_behind_the_end_and_no_start(score_next, batch_size, longest, start, end, pad):
+    written = torch.full((batch_size, longest + 1), start)
+    over = torch.zeros(batch_size).bool()
+    for t in range(longest):
+        token = score_next(written[:, : t + 1]).argmax(-1)
+        written[:, t + 1] = torch.where(over, 0, token)
+        over |= written[:, t + 1] == end
+        if over.all():
+            break
+    return written[:, 1 : t + 2]
+
+
+def moved_in_fractions(L, S, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
+    room = fast_bytes / bytes_per_number - tile * (d_k + d_v)
+    block = min(L, room / (d_k + d_v + tile))
+    return (L + L / block * S) * (d_k + d_v) * bytes_per_number
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -1753,6 +1771,15 @@ def padded_after_all_are_free(totals, scores, ended, pad):
         ("10-shift_positions", lambda P, shift: torch.roll(P, -int(shift), 0), "rows-moved"),
         ("10-shift_positions", turned_as_pair_3, "speed-of-pair-3-for-all"),
         ("10-beam_step", padded_after_all_are_free, "ended-all-free-then-padded"),
+        (
+            "05-cache_bytes",
+            lambda n, layers, heads, width, bytes_per_number=2, batch_size=1: (
+                2 * (n - 1) * layers * heads * width * bytes_per_number * batch_size
+            ),
+            "last-token-not-kept",
+        ),
+        ("10-greedy", zeros_behind_the_end_and_no_start, "padding-is-0 + start-left-off"),
+        ("09-moved_bytes", moved_in_fractions, "fractions-of-blocks"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

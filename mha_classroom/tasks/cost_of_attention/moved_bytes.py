@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import ceil
+from operator import truediv
 
 from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again
@@ -231,6 +232,15 @@ MISTAKES = {
         "You round the number of queries in a block up.",
         "Then the last of them does not fit into fast memory.",
         per=lambda room, each: -(-room // each),
+    ),
+    "fractions-of-blocks": known(
+        "You divide with / throughout, so that a block has a fraction of a query, and a fraction "
+        "of a block is counted.",
+        "A query fits into fast memory or it does not. And a last block that is small reads all "
+        "keys like the others.",
+        numbers=truediv,
+        per=truediv,
+        blocks=truediv,
     ),
     "one-block-too-many": known(
         "You count one block more than the full ones, also where none is left over.",

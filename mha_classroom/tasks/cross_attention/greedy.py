@@ -140,6 +140,11 @@ GREEDY = {
         "Asked for is padding there.",
         close=lambda best, ended, pad, end: best.masked_fill(ended, end),
     ),
+    "padding-is-0": known(
+        "You take token 0 for padding.",
+        "The argument pad says which token is padding.",
+        close=lambda best, ended, pad, end: best.masked_fill(ended, 0),
+    ),
     "end-replaced": known(
         "The END itself is missing: padding stands in its place.",
         "A row has ended for the tokens after END, not for END itself. Which comes first, the "

@@ -167,6 +167,11 @@ CACHE = {
         "A new token looks back at all tokens before it.",
         tokens=lambda n: 1,
     ),
+    "last-token-not-kept": known(
+        "You leave out the last token.",
+        "It is there when the next one is written, which looks back at all tokens before it.",
+        tokens=lambda n: n - 1,
+    ),
     "pairs-of-tokens": known(
         "Your cache grows with the square of the number of tokens.",
         "Scores belong to pairs of tokens, and scores are not kept. What does each token leave "
