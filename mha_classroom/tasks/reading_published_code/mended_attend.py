@@ -91,7 +91,7 @@ def interleaved(X, words, H):
 
 
 def joined_interleaved(X):
-    return X.permute(0, 2, 3, 1).flatten(2)
+    return X.movedim(1, -1).flatten(2)
 
 
 def queries_for_keys(queries, keys, values, num_heads):
