@@ -10,7 +10,7 @@ import torch
 
 from mha_classroom.checks.task import AnswerError
 
-__all__ = ["equal", "is_floats", "is_nonzero", "total"]
+__all__ = ["equal", "is_floats", "is_nonzero", "refuse_what_is_not_finite", "total"]
 
 
 def total(examine):
@@ -53,3 +53,11 @@ def is_floats(X, shape):
 def is_nonzero(X, shape):
     """Whether X is a floating-point tensor of this shape that holds more than zeros."""
     return is_floats(X, shape) and bool(X.any())
+
+
+def refuse_what_is_not_finite(name, X):
+    """Raises: AnswerError for a tensor that holds inf or NaN, and says how such numbers come."""
+    if X.isinf().any():
+        raise AnswerError(f"{name} holds inf or -inf, and inf · 0 is not a number.")
+    if X.isnan().any():
+        raise AnswerError(f"{name} holds NaN: 0 / 0 is not a number, and neither is inf · 0.")

@@ -77,7 +77,7 @@ def of_stage(failed, stage, name=""):
         )
     if wrong is None:
         get = f"how you get {name}" if name else "what you make of it and return"
-        if failed.kind == "shape" and right.endswith(name):
+        if name and failed.kind == "shape" and right.endswith(name):
             get = "the shape in which you return it"
         text = f"Every step up to this one is there and right: {right}. Look at {get}."
         return with_remark(failed, text)

@@ -404,10 +404,25 @@ def test_rows_of_zeros_and_ones_are_not_taken_for_a_stage():
     assert staged(stages, answer, *tables) == ("the double", None)
 
 
-def test_of_a_result_of_another_shape_no_step_after_it_is_blamed():
-    for kind, look in (("shape", "the shape in which you return it"), ("value", "how you get")):
-        failed = explanation.of_stage(Feedback("00-made", kind, ""), ("the sum", None), "the sum")
-        assert f"the sum. Look at {look}" in failed.remarks[0]
+@pytest.mark.parametrize(
+    ("kind", "name", "look"),
+    [
+        ("shape", "the sum", "the shape in which you return it."),
+        ("shape", "the weights", "how you get the weights."),
+        ("shape", "", "what you make of it and return."),
+        ("value", "the sum", "how you get the sum."),
+    ],
+)
+def test_where_all_steps_are_right_it_is_said_where_to_look(kind, name, look):
+    failed = explanation.of_stage(Feedback("00-made", kind, ""), ("the sum", None), name)
+    assert failed.remarks[0].endswith(f"right: the sum. Look at {look}")
+
+
+def test_two_mistakes_in_one_number_are_what_gives_this_number():
+    task = find("05-cache_bytes")
+    first, second = (m for m in task.mistakes if m.id in ("last-token-not-kept", "one-kept"))
+    feedback = diagnose(task.id, wrong_answer(task, first, second))
+    assert feedback.message.startswith("Two things that together give your number. First: ")
 
 
 def test_a_stage_that_equals_an_input_is_not_taken_for_done():

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.examining import total
+from mha_classroom.checks.examining import refuse_what_is_not_finite, total
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.attention_math.runs import run_looking
@@ -113,10 +113,7 @@ def _checked(pair, num_kinds):
             )
         if W.dim() != 2 or W.shape[0] != num_kinds or not W.shape[1]:
             raise AnswerError(f"{name} has shape {tuple(W.shape)}, expected ({num_kinds}, d_k).")
-        if W.isinf().any():
-            raise AnswerError(f"{name} holds inf or -inf, and inf · 0 is not a number.")
-        if W.isnan().any():
-            raise AnswerError(f"{name} holds NaN: 0 / 0 is not a number, and neither is inf · 0.")
+        refuse_what_is_not_finite(name, W)
     W_q, W_k = (W.detach() for W in pair)
     if W_q.shape != W_k.shape:
         sizes = f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from mha_classroom.checks.examining import total
+from mha_classroom.checks.examining import refuse_what_is_not_finite, total
 from mha_classroom.checks.task import AnswerError, Case, Task, all_but, by_id, known, read_again
 from mha_classroom.tasks.why_many_heads.runs import MANY, run_neighbours
 from mha_course.attention import scaled_dot_product_attention
@@ -208,10 +208,7 @@ def _checked(weights, num_features, num_positions):
                 f"{name} has shape {tuple(W.shape)}, expected (2, {d_model}, {width})"
                 f"{_which_axis(W, d_model, width)}."
             )
-        if W.isinf().any():
-            raise AnswerError(f"{name} holds inf or -inf, and inf · 0 is not a number.")
-        if W.isnan().any():
-            raise AnswerError(f"{name} holds NaN: 0 / 0 is not a number, and neither is inf · 0.")
+        refuse_what_is_not_finite(name, W)
     W_q, W_k, W_v = (W.detach().double() for W in weights)
     if W_q.shape != W_k.shape:
         sizes = f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"
