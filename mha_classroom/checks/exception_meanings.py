@@ -171,6 +171,12 @@ MEANINGS = [
         "You name more axes of a tensor, or fewer, than it has. Print its shape.",
     ),
     (
+        r"einsum\(\): subscript (\w) has size (\d+) for operand (\d+) which does not broadcast "
+        r"with previously seen size (\d+)",
+        "One letter stands for one size wherever it occurs. Here {0} is {3} in a tensor before and "
+        "{1} in tensor number {2} of the call, counted from 0.",
+    ),
+    (
         r"index (-?\d+) is out of bounds for (?:dimension|axis) (\d+) with size (\d+)",
         "An axis has {2} entries, counted from 0, and you ask for number {0}.",
     ),

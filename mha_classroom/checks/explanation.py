@@ -30,6 +30,7 @@ __all__ = [
 SMALL = 24  # inputs of up to this many numbers are shown in full
 FEW = 8  # and lists of up to this many words or numbers
 PLAIN = (str, int, float)
+PYTORCHS_HINT = " Hint: enable anomaly detection"  # to somebody who debugs PyTorch
 
 
 def of_mistakes(task, failed, mistakes, other=()):
@@ -180,7 +181,8 @@ def of_exception(task, case, error):
     if isinstance(error, SystemExit):
         message = f"{task.name} ends Python (exit or quit). It has to return its result."
         return Feedback(task.id, "raises", message, (describe_case(task, case),))
-    message = f"{task.name} raises {type(error).__name__}: {error}".removesuffix(": ")
+    said = str(error).partition(PYTORCHS_HINT)[0]
+    message = f"{task.name} raises {type(error).__name__}: {said}".removesuffix(": ")
     details = [describe_case(task, case)]
     meaning = explain(error)
     if meaning:

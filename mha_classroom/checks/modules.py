@@ -122,8 +122,8 @@ def _what_is_there(module, missing):
 MOVED = "forward changes whether the module is training (train or eval inside)."
 
 DIFFERS = (
-    "In training the result differs from one call to the next, although all probabilities "
-    "in the config are 0 or 1. Do you take yours from the config?"
+    "In training the result differs from one call to the next, although in this case's config "
+    "every probability is 0 or 1. Do you take yours from the config?"
 )
 
 NAN = (

@@ -10,8 +10,8 @@ from mha_classroom.checks.outcome import observe
 __all__ = ["PRAISE", "Counting", "count_calls", "praise"]
 
 LOOP = (
-    "You wrote it as a loop. That is slower and clearer: keep it, it is the best test there is "
-    "for a fast version."
+    "You computed it piece by piece. That is slower and clearer: keep it, it is the best test "
+    "there is for a fast version."
 )
 WORDS = {
     "einsum": "You used einsum: it names every axis, so that none can be swapped unseen.",

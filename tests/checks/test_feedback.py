@@ -93,6 +93,7 @@ RAISING = {
     "mask": (lambda: scaled_dot_product_attention(X, X, X, None, 0.5), "`dropout=…`"),
     "negative": (lambda: X.new_zeros(-2), "a size of -2"),
     "pieces": (lambda: X.split(1)[2], "fewer pieces than you ask for"),
+    "einsum": (lambda: torch.einsum("bij,bjk->bik", X, X), "is 5 in a tensor before and 3 in"),
     "bounds": (lambda: X[0, 3], "has 3 entries, counted from 0, and you ask for number 3"),
     "callable": (lambda: str(X)(X), "it is a `str`"),
     "super": (NoSuper, "`super().__init__()`"),
@@ -140,6 +141,14 @@ def test_the_explanation_stands_in_the_feedback():
     feedback = diagnose("04-transpose_qkv", lambda X, H: X.reshape(5, 5))
     assert feedback.kind == "raises"
     assert "do not multiply to that" in dict(feedback.details)["what it means"]
+
+
+def test_the_hint_to_who_debugs_pytorch_is_not_quoted():
+    def exercise(X, num_heads):
+        return gradient_of_what_is_gone()
+
+    feedback = diagnose("04-transpose_qkv", exercise)
+    assert feedback.message.endswith("expected version 0 instead.")
 
 
 @pytest.fixture
