@@ -217,15 +217,20 @@ MEANINGS = [
         "tensor that an earlier step still needs for its gradient. Y = Y + ... makes a new one.",
     ),
     (
-        r"linalg\.\S+: A must be batches of square matrices",
+        r"linalg\.\S+: A must be batches of square matrices, but they are (\d+) by (\d+)",
         "Only a square matrix can be inverted, or solved for exactly: it has as many rows as "
-        "columns. This one has more, or fewer.",
+        "columns. This one has {0} rows and {1} columns.",
     ),
     (
         r"linalg\.\S+: .*the input matrix is singular",
         "This matrix is square, and yet it has no inverse: one of its rows follows from the "
         "others. So it is with A.T @ A where A has fewer rows than columns, or columns that "
         "depend on each other, and with A @ A.T where two rows of A are the same.",
+    ),
+    (
+        r"one_hot is only applicable to index tensor of type LongTensor",
+        "one_hot takes whole numbers of the dtype int64, which PyTorch calls LongTensor: `.long()` "
+        "makes them so.",
     ),
     (
         r"Class values must be (?:non-negative|smaller than num_classes)",

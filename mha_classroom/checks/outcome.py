@@ -19,6 +19,7 @@ __all__ = ["Outcome", "examined", "observe", "observe_known", "same"]
 
 SECONDS = 10.0  # for one run of an answer on one case
 PRINTED, WARNED = 10_000, 100  # characters and warnings that are kept of one run
+BETWEEN_LIBRARIES = "__array__ implementation"  # what NumPy wishes of PyTorch, not of the learner
 LONGEST = 1_000  # characters of an exception by which it is known again
 
 
@@ -43,6 +44,7 @@ def observe(task, answer, case, watch=True, seconds=None, closely=False):
     value, error, called = None, None, []
     with warnings.catch_warnings(record=True) as warned, contextlib.ExitStack() as around:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", BETWEEN_LIBRARIES)
         around.enter_context(contextlib.redirect_stdout(printed))
         try:
             forbidden = task.forbidden if watch else ()

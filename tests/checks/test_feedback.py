@@ -6,6 +6,7 @@ import threading
 import time
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from lessons.head_splitting.answers import Module
@@ -98,12 +99,13 @@ RAISING = {
     "callable": (lambda: str(X)(X), "it is a `str`"),
     "super": (NoSuper, "`super().__init__()`"),
     "gradient": (gradient_of_what_is_gone, "Y = Y + ..."),
-    "square": (lambda: torch.linalg.solve(X[0], X[0, 0]), "as many rows as columns"),
+    "square": (lambda: torch.linalg.solve(X[0], X[0, 0]), "has 3 rows and 5 columns"),
     "singular": (lambda: torch.linalg.inv(torch.ones(2, 2)), "one of its rows follows from"),
     "one_hot": (
         lambda: nn.functional.one_hot(torch.tensor([-1])),
         "numbers from 0 to num_classes - 1",
     ),
+    "one_hot of int32": (lambda: nn.functional.one_hot(X.int()), "`.long()` makes them so"),
     "kept": (lambda: X[:, torch.tensor([True, False])], "one entry for each place of axis 1"),
 }
 
@@ -230,6 +232,15 @@ def test_an_answer_that_warns_passes_and_is_told_so():
     feedback = diagnose("04-transpose_qkv", transpose_qkv)
     assert feedback.passed
     assert any("old function" in remark for remark in feedback.remarks)
+
+
+def test_what_numpy_wishes_of_pytorch_is_not_told_to_the_learner():
+    def transpose_qkv(X, num_heads):
+        return split(torch.from_numpy(np.array(X)), num_heads)
+
+    feedback = diagnose("04-transpose_qkv", transpose_qkv)
+    assert feedback.passed
+    assert not any("warning" in remark for remark in feedback.remarks)
 
 
 @pytest.mark.parametrize(
