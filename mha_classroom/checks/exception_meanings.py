@@ -190,6 +190,11 @@ MEANINGS = [
         "`super().__init__()` has to be the first line of your `__init__`.",
     ),
     (
+        r"cannot assign '.*?' (?:object )?(?:as|to) parameter '(\w+)'",
+        "`{0}` is a parameter of the module, and what takes its place has to be one, too: "
+        "`nn.Parameter(...)`.",
+    ),
+    (
         r"too many dimensions 'str'|can't convert .*str",
         "A tensor holds numbers, no texts. Use a list, or a dict, for names.",
     ),

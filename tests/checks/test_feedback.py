@@ -98,6 +98,7 @@ RAISING = {
     "bounds": (lambda: X[0, 3], "has 3 entries, counted from 0, and you ask for number 3"),
     "callable": (lambda: str(X)(X), "it is a `str`"),
     "super": (NoSuper, "`super().__init__()`"),
+    "parameter": (lambda: setattr(nn.Linear(2, 2), "weight", X), "`nn.Parameter(...)`"),
     "gradient": (gradient_of_what_is_gone, "Y = Y + ..."),
     "square": (lambda: torch.linalg.solve(X[0], X[0, 0]), "has 3 rows and 5 columns"),
     "singular": (lambda: torch.linalg.inv(torch.ones(2, 2)), "one of its rows follows from"),
