@@ -97,7 +97,8 @@ MEANINGS = [
     (
         r"missing (\d+) required positional arguments?: (.*)",
         "A call leaves out {1}. Is it in your code? If it is your own function that is called, "
-        "does its `def` line give every argument the default that the task asks for?",
+        "does its `def` line give every argument the default that the task asks for? If it is a "
+        "method: is it called on an object, and not on its class?",
     ),
     (
         r"name '(\w+)' is not defined",

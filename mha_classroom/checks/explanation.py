@@ -207,8 +207,9 @@ def _as_sentence(text):
 
 def describe_case(task, case):
     """The heading and text that show a case's inputs."""
-    lines = [f"{name} = {_input_text(X)}" for name, X in case.inputs.items()]
-    return f"case: {case.name}", "\n".join(lines) or f"{task.name}()"
+    shown = {name: X for name, X in case.inputs.items() if name not in task.hidden}
+    lines = [f"{name} = {_input_text(X)}" for name, X in shown.items()]
+    return f"case: {case.name}", "\n".join(lines) or f"{task.name}({'...' * bool(case.inputs)})"
 
 
 def _input_text(X):

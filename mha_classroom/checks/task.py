@@ -127,6 +127,8 @@ class Task:
     forbidden: dotted names of functions and classes that the answer may not call. A torch
         function is recognised by its last name, whatever alias it is called through.
     changes: the names of inputs that the answer is meant to change.
+    hidden: the names of inputs that the answer never gets, such as the number of the function that
+        it is called with; they are not shown.
     secret: do not show expected values, because here they are the answer.
     mistakes: the known ones. build: makes an answer from parts, a right one without any.
     alone: ids of mistakes that are not combined with another one, since every pair costs time in
@@ -151,6 +153,7 @@ class Task:
     tolerance: float = 1e-5
     forbidden: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     secret: bool = False
     mistakes: tuple[Mistake, ...] = ()
     build: Callable | None = None

@@ -140,6 +140,22 @@ def test_none_in_a_sum_and_a_tuple_in_a_product_are_explained_too():
         assert meaning in explain(caught.value), str(caught.value)
 
 
+def test_a_method_of_a_class_lacks_its_object():
+    with pytest.raises(TypeError) as caught:
+        nn.Linear.load_state_dict({})
+    assert "called on an object, and not on its class" in explain(caught.value)
+
+
+def test_what_the_answer_never_gets_is_not_shown():
+    for task_id, hidden in (
+        ("11-first_test", "implementations"),
+        ("11-broken_promises", "suspect"),
+    ):
+        details = dict(diagnose(task_id, lambda *_: 1 / 0).details)
+        assert any(heading.startswith("case: ") for heading in details)
+        assert not any(hidden in text for text in details.values())
+
+
 def test_the_explanation_stands_in_the_feedback():
     feedback = diagnose("04-transpose_qkv", lambda X, H: X.reshape(5, 5))
     assert feedback.kind == "raises"

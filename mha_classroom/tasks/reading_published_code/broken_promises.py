@@ -460,5 +460,6 @@ TASK = Task(
     mistakes=read_again(TESTS, PROMISES | ALONE),
     build=build_promises,
     alone=tuple(ALONE),
+    hidden=("suspect",),
     number=5,
 )

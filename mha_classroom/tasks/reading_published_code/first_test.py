@@ -372,5 +372,6 @@ TASK = Task(
     mistakes=read_again(TESTS, FIRST),
     build=build_test,
     alone=tuple(FIRST),
+    hidden=("implementations",),
     number=6,
 )

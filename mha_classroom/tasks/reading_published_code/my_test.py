@@ -119,5 +119,6 @@ TASK = Task(
     mistakes=read_again(TESTS, MINE),
     build=build_my_test,
     alone=tuple(MINE),
+    hidden=("implementations",),
     number=7,
 )
