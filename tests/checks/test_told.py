@@ -1446,6 +1446,25 @@ def moved_in_fractions(L, S, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
     return (L + L / block * S) * (d_k + d_v) * bytes_per_number
 
 
+def scored_by(score):
+    def kernel_regression(places, known_places, known_results, width):
+        squared = torch.cdist(places, known_places) ** 2
+        return F.softmax(score(squared, width), dim=1) @ known_results
+
+    return kernel_regression
+
+
+def unscaled_and_one_too_many(queries, keys, values, valid_lens=None):
+    scores = torch.einsum("blk,bsk->bls", queries, keys)
+    if valid_lens is None:
+        weights = scores.softmax(-1)
+    else:
+        lens = valid_lens.reshape(len(scores), -1, 1)
+        scores[(torch.arange(scores.shape[-1]) > lens).expand_as(scores)] = -math.inf
+        weights = scores.softmax(-1) * (lens > 0)
+    return weights @ values, weights
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -1780,6 +1799,22 @@ def moved_in_fractions(L, S, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
         ),
         ("10-greedy", zeros_behind_the_end_and_no_start, "padding-is-0 + start-left-off"),
         ("09-moved_bytes", moved_in_fractions, "fractions-of-blocks"),
+        ("01-kernel_regression", scored_by(lambda d, w: -d / w), "divided-by-the-width-alone"),
+        (
+            "02-scaled_scores",
+            lambda q, k: (q * k).sum(-1) / math.sqrt(q.shape[-1]),
+            "paired-one-to-one",
+        ),
+        (
+            "02-causal_mask",
+            lambda n: torch.arange(n)[:, None].sub(torch.arange(n)).div(2).floor() == 0,
+            "itself-and-the-one-before",
+        ),
+        (
+            "02-scaled_dot_product_attention",
+            unscaled_and_one_too_many,
+            "not-scaled + one-key-too-many-but-for-0",
+        ),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
@@ -1836,7 +1871,28 @@ def test_sizes_in_another_order_may_be_named_so_in_the_def_line():
 
 def test_matrices_a_little_too_weak_for_100_words_are_told_so():
     weak = told("01-looking_matrices", lambda x: (11 * x, torch.eye(len(x)).double()))
-    assert "in a sentence of 100 words" in weak.message and "not firmly" in weak.message
+    assert "In a sentence of 100 words" in weak.message and "at least 0.999" in weak.message
+
+
+@pytest.mark.parametrize("factors", [torch.linalg.qr, lambda W: (W, torch.eye(len(W)).to(W))])
+def test_a_factor_that_lies_on_its_side_is_told_so(factors):
+    def looking_matrices(looks_at):
+        W_q, W_k = factors(50 * looks_at)
+        turn = torch.eye(len(W_q)).roll(1, 0).to(W_q)  # so that the second is not symmetric
+        return W_q @ turn.T, turn @ W_k
+
+    message = told("01-looking_matrices", looking_matrices).message
+    assert message.startswith("W_q @ W_k would make the right weights here")
+
+
+def test_of_an_expansion_no_differences_are_asked_for():
+    def kernel_regression(places, known_places, known_results, width):
+        squared = (places**2).sum(1)[:, None] + (known_places**2).sum(1)
+        squared = squared + 2 * places @ known_places.T
+        return F.softmax(-squared / (2 * width**2), dim=1) @ known_results
+
+    remarks = " ".join(told("01-kernel_regression", kernel_regression).remarks)
+    assert "not appear in your computation: the squared distances" in remarks
 
 
 def test_right_weights_are_not_said_to_be_wrong():

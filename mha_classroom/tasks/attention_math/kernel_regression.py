@@ -49,11 +49,9 @@ def _case(name, places, known_places, known_results, width):
 
 def kernel_stages(inputs):
     places, known_places, known_results, width = inputs.values()
-    differences = places[:, None] - known_places
-    squares = differences.square().sum(-1)
+    squares = _squared(_all_pairs(places, known_places))
     weights = torch.softmax(-squares / (2 * width**2), dim=-1)
     return {
-        "the differences": differences,
         "the squared distances": squares,
         "the scores": -squares / (2 * width**2),
         "the weights": weights,
@@ -271,6 +269,11 @@ KERNEL = {
         "Only width = 1 hides that. If all places and the width are given in another unit, the "
         "weights must stay as they are: what happens to a squared distance then?",
         scale=lambda width: -1 / (2 * width),
+    ),
+    "divided-by-the-width-alone": known(
+        "You divide by the width alone.",
+        "The formula of the statement divides by 2 · width², which is the same only at width 0.5.",
+        scale=lambda width: -1 / width,
     ),
     "factor-2-left-out": known(
         "You leave out the 2 below the fraction bar.",

@@ -52,8 +52,8 @@ def examine_looking(inputs, seen):
     something to look at; other rows are 0. What is nearly right counts as right, and what is
     clearly wrong looks alike however large the matrices are.
 
-    Raises: AnswerError if these are no such matrices, or all words look at the right ones, but
-        not firmly.
+    Raises: AnswerError if these are no such matrices, if all words look at the right ones, but
+        not firmly, or if they would with W_k transposed.
     """
     looks_at, X = inputs["looks_at"], inputs["X"]
     W_q, W_k = _checked(seen["weights"], len(looks_at))
@@ -64,20 +64,39 @@ def examine_looking(inputs, seen):
     weights = torch.softmax(scores, dim=-1)
     if weights.isnan().any():
         raise AnswerError("W_q and W_k are so large that scores overflow: the weights are NaN.")
-    there = (weights * (ideal > 0)).sum(dim=-1)
-    uneven = ((weights - ideal * there[:, None]) * (ideal > 0)).abs().amax(dim=-1)
-    right = (there >= 1 - FIRM) & (uneven <= FIRM)
+    there, right = _looks(weights, ideal)
     if not right.all() and _only_weak(scores, ideal):
         place = int(there.argmin())
         word, kind = int(asks.nonzero()[place]), int(X[asks][place].argmax())
         raise AnswerError(
-            "Words look at the right ones, but not firmly: in a sentence of "
-            f"{len(X)} words, word {word} (of kind {kind}) puts {there[place]:.4f} of its weight "
-            "there, and at least 0.999 is asked for."
+            f"In a sentence of {len(X)} words, word {word} (of kind {kind}) puts "
+            f"{there[place]:.4f} of its weight on the right words, and at least 0.999 is asked for."
+        )
+    if not right.all() and _turned(X, W_q, W_k, asks, ideal):
+        raise AnswerError(
+            "W_q @ W_k would make the right weights here, but the scores are X W_q (X W_k)ᵀ. Which "
+            "product of the two matrices is in there?"
         )
     result = torch.zeros_like(wanted)
     result[asks] = torch.where(right[:, None], ideal, _cleared(scores, weights, ideal))
     return result
+
+
+def _looks(weights, ideal):
+    """What each row puts on the right words, and whether that is enough and shared evenly."""
+    there = (weights * (ideal > 0)).sum(dim=-1)
+    uneven = ((weights - ideal * there[:, None]) * (ideal > 0)).abs().amax(dim=-1)
+    return there, (there >= 1 - FIRM) & (uneven <= FIRM)
+
+
+def _turned(X, W_q, W_k, asks, ideal):
+    """Whether all is right with W_k transposed, and that is not just asking and asked swapped."""
+    if W_k.shape[0] != W_k.shape[1]:
+        return False
+    product = W_q @ W_k
+    weights = torch.softmax((X @ product @ X.T)[asks], dim=-1)
+    swapped = torch.allclose(product, W_k @ W_q.T)
+    return not swapped and bool(_looks(weights, ideal)[1].all())
 
 
 def _largest(scores):
@@ -299,7 +318,8 @@ LOOKING = {
     ),
     "infinite-entries": known(
         "Your matrices hold infinite numbers.",
-        "Infinite times 0 is NaN, and a one-hot word has many zeros. A large number does.",
+        "Infinite times 0 is NaN, and a one-hot word has many zeros. A large finite "
+        "number is enough.",
         section="Only differences between scores count",
         finish=lambda W_q, W_k: (torch.inf * W_q, W_k),
     ),

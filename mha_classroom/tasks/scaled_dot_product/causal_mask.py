@@ -89,6 +89,11 @@ MASK = {
         "Then nothing is gathered from anywhere: word t may look at all the words before it too.",
         turn=lambda mask: torch.eye(len(mask), dtype=torch.bool),
     ),
+    "itself-and-the-one-before": known(
+        "Each of your words sees itself, the one before it and nobody else.",
+        "Word t may look at all of words 0 to t, however far back they are.",
+        turn=lambda mask: mask.triu(-1),
+    ),
     "mask-of-floats": known(
         "Your mask holds the numbers 0.0 and 1.0, not booleans.",
         "PyTorch adds a mask of numbers to the scores, and then 1.0 and 0.0 hide nothing.",

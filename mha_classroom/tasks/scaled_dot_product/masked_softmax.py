@@ -112,6 +112,12 @@ LENGTHS = {
         "still lets key 3 in?",
         see=mask_where(torch.le),
     ),
+    "one-key-too-many-but-for-0": known(
+        "Each query sees one key past its length, unless the length is 0.",
+        "Keys count from 0, so with a length of 3 the keys 0, 1 and 2 are real. Which comparison "
+        "still lets key 3 in?",
+        see=mask_where(lambda key, length: (key <= length) & (length > 0)),
+    ),
     "one-key-too-few": known(
         "The last real key of each sequence gets nothing.",
         "A length of 3 means three real keys: 0, 1 and 2. One of them is hidden here.",
@@ -333,7 +339,8 @@ def _largest_of_all(least):
 HAD_A_SAY = {
     "hidden-keys-had-a-say": known(
         "Next to hidden scores that are far larger, your rows turn into NaN: hidden keys have a "
-        "say, in a softmax that comes before the hiding or in the largest score that is taken off.",
+        "say, in a softmax that comes before the hiding or in the largest score that is "
+        "subtracted.",
         "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
         "leaves exp(-2000) for the real keys, which is 0, and then 0 is divided by 0. At which "
         "step are hidden keys looked at for the last time?",
@@ -341,10 +348,11 @@ HAD_A_SAY = {
     ),
     "hidden-keys-had-a-say-safely": known(
         "Next to hidden scores that are far larger, your rows stay empty: hidden keys have a say, "
-        "in a softmax that comes before the hiding or in the largest score that is taken off.",
+        "in a softmax that comes before the hiding or in the largest score that is "
+        "subtracted.",
         "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
-        "leaves nothing for the real keys, although they should share 1. That no NaN comes of it "
-        "only hides it. At which step are hidden keys looked at for the last time?",
+        "leaves nothing for the real keys, which should share 1. At which step are hidden keys "
+        "looked at for the last time?",
         hide=_renormalised(1e-12),
     ),
     "largest-of-hidden-keys": known(
@@ -362,26 +370,26 @@ HAD_A_SAY = read_again(PADDING, HAD_A_SAY)
 # Of 2.4 as well.
 KINDS = {
     "lengths-of-sequences-only": known(
-        "It works with one length a sequence, and raises with one length a query.",
+        "It works with one length a sequence, and raises an error with one length a query.",
         "Lengths come as (B,) or as (B, L). Next to scores (B, L, S), which axes of size 1 does "
         "the one need, and which the other?",
         see=lambda s, lens: torch.arange(s.shape[-1]) < lens[:, None, None],
     ),
     "one-number-a-sequence": known(
-        "It works with one length a sequence, and raises with one length a query: you make one "
-        "whole number of what belongs to a sequence.",
+        "It works with one length a sequence, and raises an error with one length a query: you "
+        "make one whole number of what belongs to a sequence.",
         "Lengths come as (B,) or as (B, L), and in the second case each query of a sequence has a "
         "length of its own.",
         see=lambda s, lens: right_mask(s, torch.tensor([int(length) for length in lens])),
     ),
     "lengths-of-queries-only": known(
-        "It works with one length a query, and raises with one length a sequence.",
+        "It works with one length a query, and raises an error with one length a sequence.",
         "Lengths come as (B,) or as (B, L). A tensor with one axis cannot be indexed as if it had "
         "two: it has to get the axis of queries first.",
         see=lambda s, lens: torch.arange(s.shape[-1]) < lens[:, :, None],
     ),
     "axis-2-of-all-lengths": known(
-        "It works with one length a query, and raises with one length a sequence.",
+        "It works with one length a query, and raises an error with one length a sequence.",
         "Lengths come as (B,) or as (B, L). A tensor with one axis cannot get an axis 2: it has to "
         "get the axis of queries first.",
         see=lambda s, lens: torch.arange(s.shape[-1]) < lens.unsqueeze(2),
@@ -487,12 +495,6 @@ def _first_length(scores, lens):
     return (torch.arange(scores.shape[-1]) < lens.flatten()[0]).expand_as(scores)
 
 
-def _one_more_unless_0(scores, lens):
-    return mask_where(torch.le)(scores, lens) & mask_where(lambda key, length: length > 0)(
-        scores, lens
-    )
-
-
 def _only_hidden(scores, valid_lens=None):
     if valid_lens is None:
         return scores.clone()
@@ -529,12 +531,6 @@ SOFTMAX = {
         shows=_shows_only_hidden,
     ),
     **by_id(LENGTHS),
-    "one-key-too-many-but-for-0": known(
-        "Each query sees one key past its length, unless the length is 0.",
-        "Keys count from 0, so with a length of 3 the keys 0, 1 and 2 are real. Which comparison "
-        "still lets key 3 in?",
-        see=_one_more_unless_0,
-    ),
     "first-length-for-all": known(
         "Every row gets the first length.",
         "Each sequence of the batch has a length of its own, and so may each query.",

@@ -220,15 +220,15 @@ MENDED = {
         see=_triangle(shift=1),
     ),
     "keys-centred-so-far": known(
-        "You take off each key the mean of the keys up to it.",
+        "You subtract from each key the mean of the keys up to it.",
         "Nothing leaks, but each key is shifted by a vector of its own, which changes the scores. "
-        "What does it do to the weights of a row if the same vector is taken off all keys: is it "
+        "What does it do to the weights of a row if all keys lose the same vector: is it "
         "needed at all?",
         section=LEAK,
         product=_centred_so_far,
     ),
     "keys-centred-over-the-batch": known(
-        "You take off each key the mean over the sequences of the batch.",
+        "You subtract from each key the mean over the sequences of the batch.",
         "Sequences in a batch have nothing to do with each other: the keys of one now depend on "
         "the others. Is it needed to centre the keys at all?",
         section=LEAK,
@@ -343,7 +343,7 @@ MENDED = {
         "Your weights sum to 1 down the columns: the softmax runs over the queries.",
         "Each word shares out one unit of attention among the words that it may see, so each row "
         "sums to 1.",
-        section=PADDING,
+        section="Put together",
         axis=-2,
     ),
     "lengths-of-sequences": known(

@@ -289,6 +289,12 @@ SCORES = {
         "meet every key, in a dot product.",
         product=lambda q, k: q * k,
     ),
+    "paired-one-to-one": known(
+        "You multiply query 0 with key 0, query 1 with key 1, and no others.",
+        "Every query is to meet every key: the result has a row for each query and a column for "
+        "each key.",
+        product=lambda q, k: (q * k).sum(-1),
+    ),
     "products-not-added-up": known(
         "You keep the products of all features: your result has an axis too many.",
         "A dot product is the sum of them: one number for each query and key.",

@@ -442,7 +442,7 @@ WITHOUT = {
     ),
     "small-number-in-the-sum": known(
         "You add a small number to the sum that you divide by.",
-        "Every row then sums to less than 1, and the smaller the weights that are left, the less. "
+        "Every row then sums to less than 1, and the less the other keys had, the more is missing. "
         "Only where nothing is left does the division need help.",
         section=NOTHING,
         share=lambda others, weights, key: others / (others.sum(-1, keepdim=True) + 1e-3),
