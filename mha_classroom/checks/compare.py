@@ -16,6 +16,7 @@ __all__ = ["FLOAT32_TOLERANCE", "Difference", "compare"]
 
 FLOAT32_TOLERANCE = 1e-4
 EXACT = 1e-9  # what is further off than this, and let through, gets a remark
+FEW, LONG = 3, 40  # names, and letters of each, that are quoted of what nobody asked for
 PLAIN = (bool, str, type(None))  # what is compared as it is; other objects by their type only
 
 
@@ -66,8 +67,11 @@ def _pairs(expected, got, names):
             return
         missing = [key for key in expected if key not in got]
         if missing:
-            keys = ", ".join(map(repr, missing))
-            yield "", None, Difference("type", f"the dict that is returned has no {keys}")
+            message = f"the dict that is returned has no {', '.join(map(repr, missing))}"
+            others = [key[:LONG] for key in got if type(key) is str and key not in expected]
+            if others:
+                message += f"; nobody asked for {', '.join(map(repr, others[:FEW]))}"
+            yield "", None, Difference("type", message)
             return
         yield from ((str(key), expected[key], got[key]) for key in expected)
     else:

@@ -156,6 +156,15 @@ def test_what_the_answer_never_gets_is_not_shown():
         assert not any(hidden in text for text in details.values())
 
 
+def test_a_misspelt_key_stands_beside_the_one_that_is_missing():
+    difference, _ = compare({"output": 1, "weights": 2}, {"output": 1, "weigths": 2}, (), 0)
+    assert difference.message == (
+        "the dict that is returned has no 'weights'; nobody asked for 'weigths'"
+    )
+    difference, _ = compare({"output": 1}, {3: 1}, (), 0)
+    assert difference.message == "the dict that is returned has no 'output'"
+
+
 def test_the_explanation_stands_in_the_feedback():
     feedback = diagnose("04-transpose_qkv", lambda X, H: X.reshape(5, 5))
     assert feedback.kind == "raises"
