@@ -1465,6 +1465,67 @@ def unscaled_and_one_too_many(queries, keys, values, valid_lens=None):
     return weights @ values, weights
 
 
+def three_tokens_by_numpy(weights, tokens, k=3):
+    means = weights.numpy().mean(axis=0)
+    places = (-means).argsort(kind="stable")[:3]
+    return [(tokens[place], float(means[place])) for place in places]
+
+
+def entropy_by_two_loops(weights):
+    entropies = []
+    for row in weights:
+        entropies.append(0.0)
+        for w in row:
+            if w > 0:
+                entropies[-1] -= w * w.log()
+    return torch.tensor(entropies)
+
+
+def offset_of_the_token_before(weights, offset):
+    steps = range(1, weights.shape[-1])
+    return torch.stack([weights[..., step, step - 1] for step in steps]).mean(0)
+
+
+def best_layer_and_mean_head(weights, offset):
+    scores = weights.diagonal(offset, 2, 3).mean(-1)
+    return scores.max(1).values.argmax(), scores.mean(0).argmax()
+
+
+def above_in_any_text(weights, lens, offset, at_least):
+    texts = zip(weights, lens.tolist(), strict=True)
+    scores = [X[..., :n, :n].diagonal(offset, 2, 3).mean(-1) for X, n in texts if n > abs(offset)]
+    if not scores:
+        return None
+    high = torch.stack([one > at_least for one in scores]).any(0)
+    means = sum(scores) / len(scores)
+    return divmod(int(means.where(high, -1.0).argmax()), high.shape[1]) if high.any() else None
+
+
+def beyond_by_the_first_axes(weights, pairs):
+    length, gains = weights.shape[-1], []
+    for query, key in pairs:
+        places = [(i, i + key - query) for i in range(length) if 0 <= i + key - query < length]
+        others = [weights[place] for place in places if place not in pairs]
+        gains.append(weights[query, key] - sum(others) / len(others))
+    return sum(gains) / len(gains)
+
+
+def cut_by_a_mask(attention, heads):
+    """num_heads stays as it was."""
+    stay = torch.tensor([h not in heads for h in range(attention.num_heads)])
+    stay = stay.repeat_interleave(len(attention.W_q.weight) // attention.num_heads)
+    for linear in (attention.W_q, attention.W_k, attention.W_v):
+        for name, X in list(linear.named_parameters()):
+            setattr(linear, name, nn.Parameter(X[stay]))
+    attention.W_o.weight = nn.Parameter(attention.W_o.weight[:, stay])
+
+
+def share_of_the_largest_head(groups, num_values):
+    size = max(groups)
+    drawn = torch.cartesian_prod(*[torch.arange(num_values)] * size).reshape(-1, size)
+    return sum(row.bincount().max().item() for row in drawn) / drawn.numel()
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -1815,6 +1876,26 @@ def unscaled_and_one_too_many(queries, keys, values, valid_lens=None):
             unscaled_and_one_too_many,
             "not-scaled + one-key-too-many-but-for-0",
         ),
+        ("07-most_attended", three_tokens_by_numpy, "always-3"),
+        ("07-entropy", entropy_by_two_loops, "one-head-only"),
+        ("07-offset_score", offset_of_the_token_before, "always-before-in-a-loop"),
+        ("07-find_head", best_layer_and_mean_head, "head-by-average"),
+        ("07-steady_head", above_in_any_text, "some-text-is-enough + more-than-at-least"),
+        ("07-beyond_offset", beyond_by_the_first_axes, "first-axes-indexed-elsewhere-first"),
+        (
+            "08-mask_heads",
+            lambda X, mask: (
+                (X * mask.view(-1, X.shape[1], 1, 1))
+                .movedim(1, 2)
+                .reshape(len(X), -1, X.shape[1] * X.shape[3])
+            ),
+            "heads-joined",
+        ),
+        ("08-prune_heads", cut_by_a_mask, "stale-num_heads"),
+        ("08-expected_share", share_of_the_largest_head, "largest-head-only"),
+        ("08-smallest_enough", WRONG["08-smallest_enough"]["powers of two"], "powers-of-2"),
+        ("08-smallest_enough", WRONG["08-smallest_enough"]["up to 12"], "up-to-a-limit-below-16"),
+        ("08-smallest_enough", WRONG["08-smallest_enough"]["up to 64"], "up-to-a-limit"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

@@ -180,6 +180,11 @@ ALONE = {
             ),
         ),
     ),
+    "largest-head-only": known(
+        "You count only the head with the most answers.",
+        "The answers of all heads count.",
+        groups_of=lambda groups: (max(groups),),
+    ),
     "never-equal": known(
         "You count values as if no two of a head's could be equal.",
         "Keys are there once each. Values are drawn independently, so one may come twice, and the "

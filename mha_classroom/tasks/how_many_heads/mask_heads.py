@@ -155,6 +155,11 @@ ALONE = {
             factor=(lambda mask: mask / mask.sum(-1, True), lambda mask: mask.softmax(-1)),
         ),
     ),
+    "heads-joined": known(
+        "You join the heads: your result is (B, L, H · d).",
+        "Here heads stay apart: (B, H, L, d) goes in and comes out. W_o mixes them later.",
+        apply=lambda X, factors: (X * factors).transpose(1, 2).flatten(2),
+    ),
     "added": known(
         "You add the factors.",
         "A factor is multiplied: 0 makes all of a head's outputs 0.",

@@ -258,8 +258,8 @@ REMOVED = {
     ),
     "width-of-out_features": known(
         "In a layer from which heads were removed before, you get the width of a head wrong.",
-        "out_features is what nn.Linear was made with, and the output stays as wide as before. "
-        "Neither tells how many rows W_q has now. What does?",
+        "out_features and the width of the output stay as they were. Neither tells how many rows "
+        "W_q has now. What does?",
         width=lambda attention: attention.W_q.out_features // attention.num_heads,
     ),
 }

@@ -8,12 +8,15 @@ __all__ = ["run_removal"]
 def run_removal(answer, inputs):
     """Give the learner's function a layer with the case's weights; return what it is afterwards.
 
-    Where the case names heads to be removed `later`, the function is called a second time. If the
-    layer cannot run any more, its output is the text of the error.
+    Where the case names heads to be removed `later`, the function is called a second time, unless
+    the first call has left num_heads as it was: what comes of that differs from one learner to the
+    next. If the layer cannot run any more, its output is the text of the error.
     """
     attention = made(inputs)
+    before = attention.num_heads
     answer(attention, list(inputs["heads"]))
-    if "later" in inputs:
+    stale = inputs["heads"] and attention.num_heads is before
+    if "later" in inputs and not stale:
         answer(attention, list(inputs["later"]))
     parameters = dict(attention.named_parameters())
     seen = {

@@ -38,9 +38,11 @@ def enough_cases(draw):
         (1, 0.88),
         (1, 0.9),
     ]
+    odd = [(6, 0.97), (8, 0.93), (3, 0.94), (2, 0.4), (6, 0.95), (3, 0.92), (8, 0.91), (2, 0.85)]
     falling = [(32, 0.5), (4, 0.97), (32, 0.6), (1, 0.4), (1, 0.4), (4, 0.98), (8, 1.0), (8, 1.0)]
     return [
         case("2 runs each of 2, 4 and 8 heads", two, 0.9, 2),
+        case("3 heads are enough, no power of 2", odd, 0.9, 2),
         case("one seed fails", unlucky, 0.95, 3),
         case("too few runs of some", unlucky, 0.95, 2),
         case("one seed fails badly", [(4, 1.0), (4, 1.0), (8, 0.9), (4, 0.2), (8, 1.0)], 0.85, 2),
@@ -50,6 +52,7 @@ def enough_cases(draw):
         case("nothing reaches the goal", two, 0.999, 1),
         case("nothing has enough runs", two, 0.5, 3),
         case("one run each", [(8, 0.9), (2, 0.3), (4, 0.92), (1, 0.95)], 0.9, 1),
+        case("144 heads are enough", [(144, 0.98), (96, 0.8), (96, 0.97), (144, 0.99)], 0.9, 2),
         case("as many runs as asked for, and more", [*two, (4, 0.99), (2, 0.99)], 0.9, 3),
     ]
 
@@ -75,10 +78,16 @@ def build_enough(
     counted=lambda shares, goal, least: len(shares) >= least,
     choose=min,
     nothing=None,
+    tried=lambda count: True,
 ):
+    """tried: whether a number of heads is looked at. counted: whether its runs are enough of them.
+    judge: one accuracy for all of its runs. reaches: whether that is as good as the goal.
+    choose: one of the numbers that are enough. nothing: the result where there is none.
+    """
+
     def smallest_enough(num_heads, accuracies, goal, least_runs):
         good = []
-        for count in dict.fromkeys(num_heads.tolist()):
+        for count in filter(tried, dict.fromkeys(num_heads.tolist())):
             shares = accuracies[num_heads == count]
             if counted(shares, goal, least_runs) and reaches(judge(shares), goal):
                 good.append(count)
@@ -245,6 +254,28 @@ ALONE = {
         "not.",
         **any_of(build_enough, reaches=(_in_steps(100), _in_steps(1000))),
     ),
+    **{
+        id: known(
+            "You try only 1, 2, 4, 8 and so on.",
+            "A study may have other numbers of heads, too: num_heads says which.",
+            tried=tried,
+        )
+        for id, tried in (
+            ("powers-of-2", lambda count: count & (count - 1) == 0),
+            ("powers-of-2-up-to-8", lambda count: count in (1, 2, 4, 8)),
+        )
+    },
+    **{
+        id: known(
+            "You try numbers of heads up to a limit of your own.",
+            "A study may have larger ones: num_heads says which.",
+            tried=tried,
+        )
+        for id, tried in (
+            ("up-to-a-limit", lambda count: count <= 100),
+            ("up-to-a-limit-below-16", lambda count: count <= 12),
+        )
+    },
 }
 
 TASK = Task(

@@ -228,15 +228,23 @@ def _index_below_0(weights, query, key, pairs):
     return weights[..., queries, queries + distance].mean(dim=-1)
 
 
-def _at_first_axes(weights, pairs):
-    """Query and key index the first two axes."""
-    gains = []
-    for query, key in pairs:
-        distance = key - query
-        rows = _others(weights.shape[-1], distance, pairs)
-        columns = [row + distance for row in rows]
-        gains.append(weights[query, key] - weights[rows, columns].mean(dim=0))
-    return torch.stack(gains).mean(dim=0)
+def _at_first_axes(elsewhere_first):
+    """Query and key index the first two axes; where one is too short, the error quotes the place
+    that is looked at first: the pair's own, or one elsewhere.
+    """
+
+    def beyond_offset(weights, pairs):
+        gains = []
+        for query, key in pairs:
+            distance, own = key - query, [(query, key)]
+            others = [(i, i + distance) for i in _others(weights.shape[-1], distance, pairs)]
+            places = others + own if elsewhere_first else own + others
+            found = {place: weights[place] for place in places}
+            habit = torch.stack([found[place] for place in others]).mean(dim=0)
+            gains.append(found[query, key] - habit)
+        return torch.stack(gains).mean(dim=0)
+
+    return beyond_offset
 
 
 def beyond_stages(inputs):
@@ -400,7 +408,7 @@ BEYOND = {
         "You take the distance without its sign: your baseline lies to the right for a key to the "
         "left, too.",
         "A head that looks back and one that looks ahead have two kinds of habit. For the pair "
-        "(3, 1) the places to compare with are (2, 0), (4, 2) and so on.",
+        "(3, 2) the places to compare with are (1, 0), (2, 1) and so on.",
         section="The token before",
         baseline=_always_ahead,
     ),
@@ -443,12 +451,18 @@ BEYOND = {
         section="The token before",
         baseline=_index_below_0,
     ),
-    "first-axes-indexed": known(
-        "You index the first two axes with query and key.",
-        "For one head, (L, L), that is right. With heads and layers in front, queries and keys are "
-        "the last two: what can stand for all the axes before them?",
-        wrong=_at_first_axes,
-    ),
+    **{
+        id: known(
+            "You index the first two axes with query and key.",
+            "For one head, (L, L), that is right. With heads and layers in front, queries and keys "
+            "are the last two: what can stand for all the axes before them?",
+            wrong=_at_first_axes(elsewhere_first),
+        )
+        for id, elsewhere_first in (
+            ("first-axes-indexed", False),
+            ("first-axes-indexed-elsewhere-first", True),
+        )
+    },
     "baseline-over-length": known(
         "You divide the baseline's sum by L.",
         "How many places are in the sum? Not every query has a key at this distance, and tagged "

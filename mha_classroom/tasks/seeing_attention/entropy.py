@@ -28,7 +28,7 @@ def entropy_cases(draw):
         case("many weights are 0", holes / holes.sum(dim=-1, keepdim=True)),
         case("a causal mask", _causal(draw, 2, 7)),
         case("many weights are almost 0", tiny / tiny.sum(dim=-1, keepdim=True)),
-        case("one key", torch.ones(2, 3, 1, dtype=torch.float64)),
+        case("one key", torch.ones(2, 3, 2, 1, dtype=torch.float64)),
         case("one query", random_weights(draw, 2, 1, 5)),
         case("97 keys", random_weights(draw, 3, 97, scale=0.3)),
         case("sharp heads", random_weights(draw, 2, 5, 11, scale=300.0)),
@@ -79,6 +79,12 @@ def _cut_off(least):
         lambda weights: -(weights.clamp(min=least) * weights.clamp(min=least).log()).sum(dim=-1),
         lambda weights: -(weights * weights.where(weights > least, 1.0).log()).sum(dim=-1),
     )
+
+
+def _of_one_head(weights):
+    """With an `if` for each weight."""
+    terms = [[w * w.log() if w > 0 else 0.0 for w in row] for row in weights]
+    return -torch.tensor(terms, dtype=weights.dtype).sum(dim=1)
 
 
 def _with_added(small):
@@ -177,8 +183,8 @@ ENTROPY = {
     ),
     "mean-over-keys": known(
         "You average over the keys where they have to be added up.",
-        "Every weight w adds its own w · ln w. Averaged, four equal weights would count as less "
-        "than two.",
+        "Every weight w adds its own w · ln w. Averaged, equal weights in a text of 4 tokens would "
+        "count no more than in one of 2.",
         total=lambda terms: -terms.mean(dim=-1),
     ),
     "over-the-queries": known(
@@ -198,6 +204,12 @@ ENTROPY = {
         )
         for axis in (0, 1, 2, 3)
     },
+    "one-head-only": known(
+        "You go through rows and their weights one by one, as if there were never more axes.",
+        "For one head, (L, S), that is right. With heads, layers or texts in front, what you take "
+        "for a weight is a row or a table.",
+        wrong=_of_one_head,
+    ),
     "over-the-whole-table": known(
         "You add up over the queries as well.",
         "Each query spreads its own attention: one number for each of them.",

@@ -169,6 +169,10 @@ def _head_of_layer_0(scores, weights):
     return scores.amax(dim=1).argmax().item(), scores[0].argmax().item()
 
 
+def _head_by_average(scores, weights):
+    return scores.amax(dim=1).argmax().item(), scores.mean(dim=0).argmax().item()
+
+
 def _without_last_heads(inputs, value):
     """Whether a place is that of the best head but the last one of each layer.
 
@@ -284,6 +288,12 @@ FIND = {
         "The layer that is best on average and the head number that is best on average need not "
         "meet in a good head. The largest of all scores is asked for.",
         choose=_apart,
+    ),
+    "head-by-average": known(
+        "You choose the layer by its best head, and the head by its average over the layers.",
+        "Head 2 of one layer has nothing to do with head 2 of another. The head has to be the best "
+        "one of that layer.",
+        choose=_head_by_average,
     ),
     "head-of-layer-0": known(
         "You have the right layer, and the head that is best in layer 0.",

@@ -88,6 +88,12 @@ def _indexed_one_by_one(weights, offset):
     return torch.stack([weights[..., i, i + offset] for i in range(length)], dim=-1)
 
 
+def _before_one_by_one(weights, offset):
+    """The weights on the token before, in a loop; of one token there is nothing to stack."""
+    picked = [weights[..., i, i - 1] for i in range(1, weights.shape[-1])]
+    return torch.stack(picked, dim=-1)
+
+
 def _from_query(first, one_by_one):
     """Every query from one on that depends on the offset. one_by_one: in a loop."""
 
@@ -176,6 +182,10 @@ PAST_THE_END = (
     "A negative index counts from the end, and Python does not complain: index -1 is the last "
     "token. Past the end it raises an error. Which queries have such a key?",
 )
+ALWAYS_BEFORE = (
+    "You look at the token before, whatever the offset is.",
+    "The offset says how far away the key is, and on which side.",
+)
 LAST_PAIR = (
     "You leave out the last query that has such a key.",
     "range and slices end before their second number. Which is the last query with a key at this "
@@ -198,11 +208,7 @@ PAIRS = {
         "for lie beside it.",
         shift=lambda offset: 0,
     ),
-    "always-before": known(
-        "You look at the token before, whatever the offset is.",
-        "The offset says how far away the key is, and on which side.",
-        shift=lambda offset: -1,
-    ),
+    "always-before": known(*ALWAYS_BEFORE, shift=lambda offset: -1),
     "one-too-far-right": known(
         "Your keys stand one place further right than they should: i + offset + 1.",
         "Offset 0 is the token itself. Is it in your code, too?",
@@ -290,6 +296,7 @@ PAIRS = read_again(OFFSETS, PAIRS)
 
 OFFSET = {
     **by_id(PAIRS),
+    "always-before-in-a-loop": known(*ALWAYS_BEFORE, wrong=build_offset(pick=_before_one_by_one)),
     "rows-and-columns-swapped": known(
         wrong=lambda weights, offset: build_offset()(weights.mT, offset),
         twin="sign-turned",

@@ -364,8 +364,8 @@ SHARES = {
     ),
     "divided-by-length": known(
         "You divide by the length of the output, not by its square.",
-        "That gives how far a vector goes along the output. The share is that, divided by how long "
-        "the output is. So the length divides twice.",
+        "That gives how far c goes along the output. What share of the output's own length is "
+        "that?",
         measure=_by(_dot, lambda brought, output: output.norm(dim=-1)),
     ),
     "not-divided": known(

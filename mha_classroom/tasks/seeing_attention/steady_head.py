@@ -201,8 +201,8 @@ def _scores(weights, lens, offset):
     return torch.stack(rows) if rows else weights.new_zeros(0, *weights.shape[1:3])
 
 
-def _every(scores, at_least):
-    return (scores >= at_least).all(dim=0)
+def _every(scores, reaches):
+    return reaches(scores).all(dim=0)
 
 
 def _choose(scores, passed):
@@ -213,6 +213,7 @@ def _choose(scores, passed):
 def build_steady(
     shift=lambda offset: offset,
     score=_scores,
+    reaches=torch.ge,
     passing=_every,
     choose=_choose,
     found=lambda layer, head, scores: (layer, head),
@@ -220,7 +221,8 @@ def build_steady(
     no_text=unchanged,
 ):
     """shift: the offset that is used. score: one for each text that counts, layer and head.
-    passing: which heads pass, (layers, H). choose: a place among those. found: the result.
+    reaches: whether scores are as high as at_least. passing: which heads pass, (layers, H), given
+    that as a function of scores. choose: a place among those. found: the result.
     nothing: the result where no head passes. no_text: makes it of that, where no text counts.
     """
 
@@ -228,7 +230,7 @@ def build_steady(
         scores = score(weights, lens, shift(offset))
         if not len(scores):
             return no_text(nothing)
-        passed = passing(scores, at_least)
+        passed = passing(scores, lambda scores: reaches(scores, at_least))
         if not passed.any():
             return nothing
         return found(*choose(scores, passed), scores)
@@ -280,7 +282,7 @@ def _pooled_best_is_asked(weights, lens, offset, at_least):
     if not len(scores):
         return None
     means = (scores * counts[counts > 0].double()[:, None, None]).sum(dim=0)
-    passed = _every(scores, at_least) & (means == means.max())
+    passed = (scores >= at_least).all(dim=0) & (means == means.max())
     return _choose(means[None], passed) if passed.any() else None
 
 
@@ -335,16 +337,16 @@ def _all_tokens(weights, lens, offset, at_least):
     if not len(scores):
         return None
     means = (scores * counts[:, None, None]).sum(dim=0) / counts.sum()
-    passed = _every(scores, at_least)
+    passed = (scores >= at_least).all(dim=0)
     return _choose(means[None], passed) if passed.any() else None
 
 
 def _first_best(rank):
     """Only the head that ranks first is tested. rank: makes of the scores one table (layers, H)."""
 
-    def passing(scores, at_least):
+    def passing(scores, reaches):
         ranks = rank(scores)
-        return _every(scores, at_least) & (ranks == ranks.max())
+        return _every(scores, reaches) & (ranks == ranks.max())
 
     return passing
 
@@ -355,9 +357,9 @@ def _not_if_0(weights, lens, offset, at_least):
     return None if place == (0, 0) else place
 
 
-def _best_in_every(scores, at_least):
+def _best_in_every(scores, reaches):
     best = (scores == scores.amax(dim=(1, 2), keepdim=True)).all(dim=0)
-    return _every(scores, at_least) & best
+    return _every(scores, reaches) & best
 
 
 STEADY = {
@@ -365,26 +367,26 @@ STEADY = {
         "You return a head where none passes.",
         "There is always a largest score, also among heads that all look elsewhere. What does the "
         "caller get if no head looks there in every text?",
-        passing=lambda scores, at_least: torch.ones_like(scores[0], dtype=torch.bool),
+        passing=lambda scores, reaches: torch.ones_like(scores[0], dtype=torch.bool),
     ),
     "mean-is-tested": known(
         "You compare the mean over the texts with at_least.",
         "A head that looks there in most texts and not at all in one has a good mean. Does it pass "
         "in every text?",
         section="Ten other sentences",
-        passing=lambda scores, at_least: scores.mean(dim=0) >= at_least,
+        passing=lambda scores, reaches: reaches(scores.mean(dim=0)),
     ),
     "some-text-is-enough": known(
         "One text in which the score is high enough is enough for you.",
         "What a head does in one text is a guess. It has to pass in every text.",
         section="Ten other sentences",
-        passing=lambda scores, at_least: (scores >= at_least).any(dim=0),
+        passing=lambda scores, reaches: reaches(scores).any(dim=0),
     ),
     "most-texts-are-enough": known(
         "You let a head pass if it does so in more than half of the texts.",
         "It has to pass in every text.",
         section="Ten other sentences",
-        passing=lambda scores, at_least: (scores >= at_least).double().mean(dim=0) > 0.5,
+        passing=lambda scores, reaches: reaches(scores).double().mean(dim=0) > 0.5,
     ),
     "first-text-only": known(
         "You look at the first text only.",
@@ -461,7 +463,7 @@ STEADY = {
     "more-than-at-least": known(
         "A head whose score is exactly at_least does not pass in your answer.",
         'What does "at least" say about two equal numbers?',
-        passing=lambda scores, at_least: (scores > at_least).all(dim=0),
+        reaches=torch.gt,
     ),
     "first-that-passes": known(
         "You return the first head that passes.",

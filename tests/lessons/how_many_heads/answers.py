@@ -266,6 +266,17 @@ def enough_by_dict(num_heads, accuracies, goal, least_runs):
     return min(good, default=None)
 
 
+def enough_among(numbers):
+    def smallest_enough(num_heads, accuracies, goal, least_runs):
+        for number in numbers:
+            shares = accuracies[num_heads == number]
+            if len(shares) >= least_runs and (shares >= goal).all():
+                return number
+        return None
+
+    return smallest_enough
+
+
 def enough_by_tensors(num_heads, accuracies, goal, least_runs):
     counts, runs = num_heads.unique(return_counts=True)
     failed = num_heads[accuracies < goal]
@@ -450,6 +461,9 @@ WRONG = {
             ),
             None,
         ),
+        "powers of two": enough_among([1, 2, 4, 8, 16, 32, 64]),
+        "up to 12": enough_among(range(1, 13)),
+        "up to 64": enough_among(range(1, 65)),
         "minus one for none": lambda heads, shares, goal, least: (
             enough_by_dict(heads, shares, goal, least) or -1
         ),

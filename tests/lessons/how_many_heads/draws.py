@@ -65,7 +65,7 @@ def shared(rng, weak=None):
 
 
 def runs(rng, weak=None):
-    heads = [rng.choice([1, 2, 4, 8]) for _ in range(size(rng, 1, 12))]
+    heads = [rng.choice([1, 3, 4, 8, 144]) for _ in range(size(rng, 1, 12))]
     shares = [rng.choice([0.5, 0.75, 0.875, 1.0, 1.0]) for _ in heads]
     inputs = {"num_heads": torch.tensor(heads), "accuracies": torch.tensor(shares).double()}
     return inputs | {"goal": rng.choice([0.75, 0.8, 0.875]), "least_runs": size(rng, 1, 3)}
