@@ -28,7 +28,7 @@ def _by_argument(right, wrong):
         return ""  # one case differs from the others in many ways
     names = dict.fromkeys(name for case in (*right, *wrong) for name in case.inputs)
     names = [name for name in names if name.isidentifier()]  # others are entries of a dict
-    for kind in (_given, _type, _axes, _value, _sign, _above_0, _below_0):
+    for kind in (_given, _type, _axes, *MORE_AXES, _value, _sign, _above_0, _below_0):
         for name in names:
             good, bad = (
                 {kind(case.inputs.get(name, LEFT_OUT)) for case in group}
@@ -51,6 +51,18 @@ def _type(X):
 
 def _axes(X):
     return f"has {X.dim()} {'axis' if X.dim() == 1 else 'axes'}" if torch.is_tensor(X) else ""
+
+
+def _more_axes(limit):
+    def kind(X):
+        if not torch.is_tensor(X):
+            return ""
+        return f"has more than {limit}" if X.dim() > limit else f"has at most {limit} axes"
+
+    return kind
+
+
+MORE_AXES = [_more_axes(limit) for limit in (2, 3)]
 
 
 def _value(X):

@@ -36,6 +36,11 @@ def said(right, wrong):
             [{"lens": X[0]}] * 3,
             "lens has 2 axes, and wrong where it has 1 axis.",
         ),
+        (
+            [{"w": X}] * 2,
+            [{"w": X[None]}, {"w": X[None, None]}],
+            "right where w has at most 2 axes, and wrong where it has more than 2.",
+        ),
         ([{"a": X}] * 2, [{"a": X.double()}] * 2, "dtype float32, and wrong where it has dtype f"),
         ([{"bias": True}] * 2, [{"bias": False}] * 2, "bias is True, and wrong where it is False."),
         ([{"d": -2}, {"d": 0}], [{"d": 1}, {"d": 3}], "d is at most 0, and wrong where it is ab"),
