@@ -16,6 +16,7 @@ __all__ = ["FLOAT32_TOLERANCE", "Difference", "compare"]
 
 FLOAT32_TOLERANCE = 1e-4
 EXACT = 1e-9  # what is further off than this, and let through, gets a remark
+LOST = ", and digits are lost there"
 FEW, LONG = 3, 40  # names, and letters of each, that are quoted of what nobody asked for
 PLAIN = (bool, str, type(None))  # what is compared as it is; other objects by their type only
 
@@ -145,11 +146,12 @@ def _compare_floats(name, want, have, tolerance, remarks):
     if worst > tolerance:
         return _difference(name, want, have, off <= tolerance)
     if have.dtype != want.dtype:
+        lost = torch.finfo(have.dtype).eps > torch.finfo(want.dtype).eps
         remarks.append(
             f"The inputs are {want.dtype} and {name} came back as {have.dtype}: somewhere a "
-            "tensor is made or converted without saying the dtype, and digits are lost there."
+            f"tensor is made or converted without saying the dtype{LOST if lost else ''}."
         )
-    elif worst > EXACT:
+    elif worst > EXACT and want.dtype == torch.float64:
         remarks.append(
             "It is right to the digits of float32, about 7, where 15 can be had: somewhere a "
             "number passes through float32 (a tensor made without saying the dtype, or .float()), "

@@ -49,8 +49,8 @@ MEANINGS = [
     (
         r"(?:expected (?:m1 and m2|scalar type|mat1 and mat2) to have the same dtype|"
         r"expected scalar type|must have the same dtype)",
-        "Two dtypes meet in one product. The inputs are float64 here: a tensor that you make "
-        "yourself needs `dtype=X.dtype`, and a mask for `where` is boolean.",
+        "Two dtypes meet in one product. A tensor that you make yourself needs the dtype of the "
+        "inputs, `dtype=X.dtype`, and a mask for `where` is boolean.",
     ),
     (
         r"a (?:leaf Variable|view of a leaf Variable) that requires grad",

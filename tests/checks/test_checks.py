@@ -349,6 +349,15 @@ def test_what_went_through_float32_passes_with_a_remark(task_id, answer):
     assert sum("about 7, where 15 can be had" in remark for remark in feedback.remarks) == 1
 
 
+def test_inputs_in_float32_ask_for_no_more_digits_than_they_have():
+    _, remarks = compare(torch.ones(2), torch.ones(2) + 1e-6, ("it",), 1e-5)
+    assert remarks == ()
+    _, (remark,) = compare(torch.ones(2), torch.ones(2).double(), ("it",), 1e-5)
+    assert "came back as torch.float64" in remark and "lost" not in remark
+    _, (remark,) = compare(torch.ones(2).double(), torch.ones(2), ("it",), 1e-5)
+    assert "digits are lost there" in remark
+
+
 def in_float32(scores, valid_lens=None):
     return softmax_infinity(scores.float(), valid_lens)
 

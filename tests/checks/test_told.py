@@ -1356,6 +1356,56 @@ def causal_with_a_fill(queries, keys, values):
     return scores.softmax(-1) @ values
 
 
+def causal_at(diagonal, by_exp=False):
+    def mended_step(queries, keys, values):
+        L, S = queries.shape[2], keys.shape[2]
+        scores = queries @ keys.mT / math.sqrt(queries.shape[-1])
+        seen = torch.ones(L, S).tril(diagonal(L, S)).bool()
+        if by_exp:
+            e = torch.exp(scores) * seen
+            return e / e.sum(-1, keepdim=True) @ values
+        return scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(-1) @ values
+
+    return mended_step
+
+
+def checked_while_copying(model, state_dict):
+    own = dict(model.named_parameters())
+    for name, X in state_dict.items():
+        if name not in own:
+            raise ValueError(f"an unknown weight: {name}")
+        if own[name].shape != X.shape:
+            raise ValueError(f"a weight of another shape: {name}")
+        own[name].data.copy_(X)
+    for name in own:
+        if name not in state_dict:
+            raise ValueError(f"a missing weight: {name}")
+
+
+def weights_taken_over(model, state_dict):
+    own = dict(model.named_parameters())
+    shapes = [{name: X.shape for name, X in weights.items()} for weights in (own, state_dict)]
+    bad = dict(shapes[0].items() ^ shapes[1].items())
+    if bad:
+        raise ValueError(", ".join(bad))
+    for name in own:
+        own[name].data = state_dict[name]
+
+
+def penalties_and_a_sort(vectors, used, k=3):
+    unit, away = vectors / vectors.norm(dim=1, keepdim=True), 10.0 * (used == 0)
+    cosines = unit @ unit.T - away - away[:, None] - 10 * torch.eye(len(used))
+    best, places = cosines.sort(dim=1, descending=True, stable=True)
+    return F.pad(places.masked_fill(best < -5, -1), (0, k), value=-1)[:, :k]
+
+
+def summed_at_a_rate_of_its_own(W, b, vectors, targets, rate=0.1):
+    logs = torch.log_softmax(vectors @ W.T + b, 1)
+    error = (logs.exp() - F.one_hot(targets, len(b))) / len(targets)
+    loss = -logs.gather(1, targets[:, None]).sum()
+    return loss, W - 0.1 * error.T @ vectors, b - 0.1 * error.sum(0)
+
+
 def filled_and_times_real(scores, real):
     real = real[:, None, None]
     return scores.masked_fill(~real, -1e6).softmax(-1) * real
@@ -1960,6 +2010,27 @@ def variables_without_biases(variables):
         ("06-BertLayer", XAndWeightsFirst, "feed-forward-of-x + weights-first"),
         ("06-PreNormLayer", NormOnTheWayOut, "norms-behind-the-parts"),
         ("06-from_tensorflow", variables_without_biases, "biases-dropped"),
+        ("11-mended_step", WRONG["11-mended_step"]["lowest of float64"], "float64-only"),
+        ("11-mended_weights", WRONG["11-mended_weights"]["lowest of float64"], "float64-only"),
+        ("11-mended_step", causal_at(lambda L, S: S - L - 1), "itself-hidden"),
+        ("11-mended_step", causal_at(lambda L, S: L - S), "shifted-the-other-way"),
+        (
+            "11-mended_step",
+            causal_at(lambda L, S: S - L + 1, by_exp=True),
+            "next-word-visible + exp-too-large",
+        ),
+        ("12-load_weights", checked_while_copying, "one-by-one"),
+        ("12-load_weights", weights_taken_over, "memory-and-dtype-shared"),
+        (
+            "12-load_weights",
+            find("12-load_weights").build(
+                misshapen=lambda own, given: [],
+                text=lambda *kinds: ", ".join(n.split(".")[-1] for kind in kinds for n in kind),
+            ),
+            "misshapen-not-named + ends-of-names",
+        ),
+        ("12-neighbours", penalties_and_a_sort, "mask-added-for-rows-too"),
+        ("12-training_step", summed_at_a_rate_of_its_own, "rate-always-0.1 + loss-summed"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

@@ -41,7 +41,8 @@ def layer_cases(draw):
         return module_case(draw, name, widths, shape, shapes, *lengths, **more)
 
     added = case("a mask of all kinds of numbers", (6, 3), (2, 5))
-    added.inputs["mask"] = 3 * draw.normal(2, 1, 1, 5)
+    order = draw.normal(10).argsort()
+    added.inputs["mask"] = torch.linspace(-3, 3, 10).double()[order].reshape(2, 1, 1, 5)
     return [
         case("1 sequence, 2 heads", (4, 2), (1, 3), intermediate_size=3),
         case("sequences of unequal length", (6, 3), (2, 5), [5, 2]),

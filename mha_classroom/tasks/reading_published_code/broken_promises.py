@@ -2,7 +2,9 @@
 
 import torch
 
+from mha_classroom.checks.examining import total
 from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.showing import Text
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.reading_published_code.runs import SUSPECTS, run_promises
 
@@ -230,7 +232,11 @@ def padding_or_others(found):
 
 
 def _any_of(*choices):
-    return any_of(build_promises, *choices, run=run_promises)
+    return any_of(build_promises, *choices, run=_promised)
+
+
+def _promised(answer, inputs):
+    return examine_promises(inputs, run_promises(answer, inputs))
 
 
 PROMISES = {
@@ -452,11 +458,23 @@ ALONE = {
 
 RIGHT = build_promises()
 
+
+@total
+def examine_promises(inputs, said):
+    """Of each promise, whether it is said to be broken."""
+    words = {True: Text("broken"), False: Text("kept")}
+    return {
+        f"according to your result {name!r}": words[found] if isinstance(found, bool) else found
+        for name, found in said.items()
+    }
+
+
 TASK = Task(
     "11-broken_promises",
     RIGHT,
     suspect_cases,
     run=run_promises,
+    examine=examine_promises,
     mistakes=read_again(TESTS, PROMISES | ALONE),
     build=build_promises,
     alone=tuple(ALONE),

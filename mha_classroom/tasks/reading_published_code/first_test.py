@@ -110,10 +110,14 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
         "is one key only, no scale makes a difference. Nor does it with a large tolerance.",
     ),
     (
+        {"scaled by the root of d_model", "scaled by the root of H", "scaled by the root of S"},
+        "For the roots: their outputs are not far from right ones. Allow smaller differences.",
+    ),
+    (
         {"scaled by the root of H", "scaled by the root of S"},
-        "For the two roots: with as many heads, or keys, as each head has features, they are the "
-        "right root. If your test has neither, their outputs are not far from right ones: allow "
-        "smaller differences.",
+        "For the roots of H and of S: with as many heads, or keys, as each head has features, they "
+        "are the right root. If your test has neither, their outputs are not far from right ones: "
+        "allow smaller differences.",
     ),
     (
         {"scaled by the root of H"},
@@ -147,11 +151,11 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     ),
     (
         {"length 0 gives the average"},
-        "For the average: one sequence needs a length of 0, and its output has to be zeros.",
+        "For the average: where a length is 0, the output has to be zeros, not only free of NaN.",
     ),
     (
         {"length 0 gives NaN"},
-        "For NaN: one sequence needs a length of 0, and NaN is no zero. No comparison with NaN is "
+        "For NaN: NaN is no zero. nan_to_num makes a zero of it, and no comparison with NaN is "
         "true.",
     ),
     (
@@ -185,7 +189,7 @@ MANY = (
     "Most get through. Do you compare numbers, all of them, and allow small differences only? And "
     "does nothing accept before that, like an except or an if?"
 )
-MOST_REASONS = 4
+MOST_REASONS = 5
 
 
 def reasons(through, lost, wrong, verdicts):

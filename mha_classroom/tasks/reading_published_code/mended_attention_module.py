@@ -8,6 +8,7 @@ from torch import nn
 from mha_classroom.checks.examining import is_floats, total
 from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 from mha_classroom.tasks.reading_published_code.runs import run_learning
 
 
@@ -25,7 +26,14 @@ def learning_cases(draw):
         case("2 sequences of 5 words, 3 heads of width 4", 2, 5, 3, 4),
         case("one head", 3, 4, 1, 5),
         case("4 heads of width 3", 2, 6, 4, 3),
+        in_float32(whole(case("one word, numbers in float32", 2, 1, 2, 3))),
     ]
+
+
+def whole(case):
+    """The same with whole numbers, whose sums are not rounded in any order."""
+    numbers = {n: (2 * X).round() for n, X in case.inputs.items() if torch.is_tensor(X)}
+    return Case(case.name, case.inputs | numbers)
 
 
 def _of_whom(inputs, shape):

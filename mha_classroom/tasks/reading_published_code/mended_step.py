@@ -29,7 +29,26 @@ def step_cases(draw):
         case("scores in the thousands", 4, 3, 7, 8, 3, 3, scale=2000.0),
         case("all sizes 4", 4, 4, 4, 4, 4, 4),
         low_case(draw),
+        default_case(draw),
     ]
+
+
+def default_case(draw):
+    """All keys alike and whole numbers for values: no digit is rounded, in whatever order."""
+    inputs = {
+        "queries": draw.normal(2, 3, 2, 4),
+        "keys": torch.ones(2, 3, 2, 4),
+        "values": draw.integers(-9, 9, 2, 3, 2, 5).double(),
+    }
+    return in_float32(Case("numbers in float32", inputs))
+
+
+def in_float32(case):
+    """The same in PyTorch's default dtype, as in a notebook. Where numbers are compared, these
+    should come out without rounding: else a right answer is said to have lost digits."""
+    inputs = case.inputs.items()
+    floats = {n: X.float() for n, X in inputs if torch.is_tensor(X) and X.is_floating_point()}
+    return Case(case.name, case.inputs | floats)
 
 
 def low_case(draw):
@@ -66,6 +85,15 @@ def filled(fill):
     return lambda scores, allowed, axis: scores.masked_fill(~allowed, fill).softmax(axis)
 
 
+def lowest(scores, allowed, axis):
+    return filled(torch.finfo(scores.dtype).min)(scores, allowed, axis)
+
+
+def exp_of_all(scores, allowed, axis):
+    e = scores.exp() * allowed
+    return e / e.sum(axis, keepdim=True)
+
+
 def lowered(by):
     return lambda scores, allowed, axis: (scores - by * ~allowed).softmax(axis)
 
@@ -99,11 +127,11 @@ def lowest_there(scores, allowed, axis):
 
 
 def _triangles(*moved):
-    """moved: by how much the triangle is, of L and S."""
-    return any_of(
-        build_step,
-        see=[lambda L, S, by=by: torch.ones(L, S).tril(by(L, S)).bool() for by in moved],
-    )
+    """moved: by how much the triangle is, of L and S. A row without a 1 is NaN, or equal weights
+    where a lowest number hides."""
+    see = [lambda L, S, by=by: torch.ones(L, S).tril(by(L, S)).bool() for by in moved]
+    choices = [{"see": each} | more for more in ({}, {"hide": lowest}) for each in see]
+    return any_of(build_step, *choices)
 
 
 STEP = {
@@ -148,7 +176,7 @@ STEP = {
     "itself-hidden": known(
         "No new word sees itself.",
         "Causal means: itself, and what stands before it.",
-        see=lambda L, S: torch.ones(L, S).tril(S - L - 1).bool(),
+        **_triangles(lambda L, S: S - L - 1),
     ),
     "cache-hidden": known(
         "The new words see each other, and not the old words.",
@@ -183,6 +211,19 @@ STEP = {
         "That line was right in the found function.",
         section=TESTS,
         scale=lambda scores, d, d_v: scores,
+    ),
+    "exp-too-large": known(
+        "Where scores are large your exp is infinite.",
+        "exp of 1,000 is. Lesson 1 takes the row's maximum off first; torch.softmax does that, "
+        "too.",
+        hide=exp_of_all,
+    ),
+    "float64-only": known(
+        "You hide with a number that float64 can hold and float32 cannot.",
+        "PyTorch makes float32 unless it is told otherwise, and so may your caller. Which number "
+        "is low in every dtype, or the lowest in that of the scores?",
+        section=TESTS,
+        hide=filled(torch.finfo(torch.float64).min),
     ),
 }
 

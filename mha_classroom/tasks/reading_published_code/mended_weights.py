@@ -7,6 +7,7 @@ import torch
 from mha_classroom.checks.examining import is_floats
 from mha_classroom.checks.forms import FILLS, any_of
 from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 
 
 def weighing_cases(draw):
@@ -25,6 +26,7 @@ def weighing_cases(draw):
         case("scores in the thousands", 2, 3, 4, [[1, 0, 1, 1], [1, 1, 0, 0]], scale=3000.0),
         case("one sequence without a word", 1, 3, 2, [[0, 0]]),
         low_case(draw),
+        in_float32(case("numbers in float32", 3, 2, 4, [[0, 1, 0], [0, 0, 0], [0, 0, 1]])),
     ]
 
 
@@ -104,7 +106,7 @@ def uniform(weights):
 
 def sum_made_larger(scores, real):
     allowed = real[:, None, None]
-    e = (scores - scores.masked_fill(~allowed, -1e300).amax(-1, keepdim=True)).clamp(max=0).exp()
+    e = (scores - scores.masked_fill(~allowed, -1e30).amax(-1, keepdim=True)).clamp(max=0).exp()
     e = e * allowed
     return e / (e.sum(-1, keepdim=True) + 1e-3)
 
@@ -198,6 +200,13 @@ WEIGHTS = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "float64-only": known(
+        "You hide with a number that float64 can hold and float32 cannot.",
+        "PyTorch makes float32 unless it is told otherwise, and so may your caller. Which number "
+        "is low in every dtype, or the lowest in that of the scores?",
+        section=TESTS,
+        hide=filled(torch.finfo(torch.float64).min),
+    ),
     "queries-masked": known(
         "Your mask hides rows, the queries, in place of columns.",
         "Padding must not be seen, so its columns have weight 0. In self-attention both fit.",

@@ -35,6 +35,13 @@ def build_my_test(tries=(SHORT, PADDED, LOUD), **parts):
 
 MINE = {
     **NOT_A_TEST,
+    "rejects-everything": known(
+        "Your test rejects whatever it is given, right ones too.",
+        "Try it on build(), which is right, and see which comparison fails. Have two modules that "
+        "you compare the same weights? Do numbers of your own become NaN where a length is 0? Is "
+        "backward() called before you look at grad?",
+        wrong=lambda Attention: False,
+    ),
     "one-sequence": known(
         "You test with one sequence and without lengths, on one tensor.",
         "No wrong mask shows there, and no mistake that mixes up sequences.",

@@ -125,7 +125,8 @@ def run_learning(answer, inputs):
     module = answer(inputs["X"].shape[2], inputs["num_heads"])
     if not isinstance(module, nn.Module):
         raise AnswerError("MendedAttention has to be a subclass of nn.Module.")
-    module = module.double()
+    if inputs["X"].dtype == torch.float64:
+        module = module.double()
     parameters = dict(module.named_parameters())
     seen = {"shapes": {name: list(X.shape) for name, X in parameters.items()}}
     weights = {name: X for name, X in inputs.items() if name.endswith(".weight")}
@@ -282,4 +283,4 @@ def run_promises(answer, inputs):
     unknown = [name for name in found if name not in PROMISES]
     if unknown:
         raise AnswerError(f"{str(unknown[0])!r:.40} is none of the names {', '.join(PROMISES)}.")
-    return {f"{name!r} is in your result": name in found for name in PROMISES}
+    return {name: name in found for name in PROMISES}

@@ -5,6 +5,7 @@ import torch
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, plain_number
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 from mha_classroom.tasks.your_bert.runs import run_classify
 from mha_classroom.tasks.your_bert.search import unit
 from mha_course import sentences
@@ -47,6 +48,7 @@ def classify_cases(draw):
             ["x", "b", "b", "x"],
         ),
         case("many of one label", 41, 23, 5, ["few"] + ["many"] * 21 + ["few"]),
+        in_float32(case("numbers in float32", 7, 5, 3, ["c", "a", "c"])),
     ]
 
 
@@ -149,7 +151,7 @@ def _by_table(did, why, table):
 
     def shows(inputs, value):
         names = _first_seen(inputs["labels"])
-        scores = table(*inputs.values(), names)
+        scores = table(*inputs.values(), names).double()
         own = scores[torch.arange(len(scores)), [names.index(label) for label in value.values()]]
         return bool((own > scores.amax(1) - 1e-9).all())
 
@@ -235,9 +237,8 @@ def _voted(count):
 
     def shows(inputs, value):
         labels = inputs["labels"]
-        for row, label in zip(
-            _cosine(inputs["vectors"], inputs["examples"]), value.values(), strict=True
-        ):
+        table = _cosine(inputs["vectors"], inputs["examples"]).double()
+        for row, label in zip(table, value.values(), strict=True):
             least = row.sort(descending=True).values[: min(count, len(row))][-1]
             sure = [labels[i] for i in (row > least + 1e-9).nonzero()[:, 0].tolist()]
             perhaps = [labels[i] for i in ((row - least).abs() <= 1e-9).nonzero()[:, 0].tolist()]
@@ -267,7 +268,8 @@ def _distances(vectors, means):
 def _equals_anyhow(inputs, value):
     """Whether each label fits its vector as well as the best."""
     names = _first_seen(inputs["labels"])
-    table = _cosine(inputs["vectors"], _means_of(names, unit(inputs["examples"]), inputs["labels"]))
+    means = _means_of(names, unit(inputs["examples"]), inputs["labels"])
+    table = _cosine(inputs["vectors"], means).double()
     found = [names.index(label) for label in value.values()]
     own = table[torch.arange(len(table)), torch.tensor(found)]
     return bool((own > table.amax(1) - 1e-9).all())
@@ -398,8 +400,8 @@ NEAREST = {
     ),
     "wrong-axis": known(
         "You look for the best vector of each label, not for the best label of each vector.",
-        "The table of cosines has a row for each vector here and a column for each label. One "
-        "answer a vector was asked for.",
+        "The table of cosines has a row for each vector here and a column for each label. Each "
+        "vector gets one label.",
         wrong=lambda vectors, examples, labels: [
             labels[i % len(labels)]
             for i in _cosine(vectors, _means_of(_first_seen(labels), unit(examples), labels))
@@ -409,8 +411,8 @@ NEAREST = {
     ),
     "wrong-axis-of-names": known(
         "Your argmax runs over the vectors: it finds the best vector of each label.",
-        "The table of cosines has a row for each vector and a column for each label. One answer a "
-        "vector was asked for: which axis has to go?",
+        "The table of cosines has a row for each vector and a column for each label. Each vector "
+        "gets one label: which axis has to go?",
         wrong=_best_vectors,
     ),
     "one-for-all": known(

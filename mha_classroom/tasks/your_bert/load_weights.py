@@ -120,7 +120,7 @@ def _check_refused(raised, model, bad, changed):
     if unnamed:
         stem, _, last = unnamed[0].rpartition(".")
         cut = f" It says {stem}, and the name goes on." if _names(text, stem) else ""
-        if not cut and _names(text, last):
+        if not cut and len(unnamed) == len(bad) and _names(text, last):  # "a wrong weight: …"
             cut = f" It says {last}, which is only the end of a name."
         raise AnswerError(
             f"This weight file does not fit: {listed}. The text of your ValueError does not name "
@@ -254,6 +254,28 @@ def _while_copying(model, state_dict):
     bad += [name for name in own if name not in state_dict]
     if bad:
         raise ValueError(" ".join(bad))
+
+
+def _one_by_one(missing_first):
+    """Each weight is looked at and copied; the first that does not fit ends it."""
+
+    def load_weights(model, state_dict):
+        own = dict(model.named_parameters())
+        if missing_first:
+            _refuse_missing(own, state_dict)
+        for name, X in state_dict.items():
+            if name not in own or own[name].shape != X.shape:
+                raise ValueError(name)
+            _put(own[name], X)
+        _refuse_missing(own, state_dict)
+
+    return load_weights
+
+
+def _refuse_missing(own, given):
+    for name in own:
+        if name not in given:
+            raise ValueError(name)
 
 
 def _only_names(model, state_dict):
@@ -450,6 +472,15 @@ STRICT = {
         "A model is left behind that is half new, half old. Look at everything first, then copy.",
         wrong=_while_copying,
     ),
+    **{
+        id: known(
+            "You copy one weight after the other, and raise at the first that does not fit.",
+            "The model is half new by then, and whoever mends the file wants the whole list. Look "
+            "at everything first, then copy.",
+            wrong=_one_by_one(missing_first),
+        )
+        for id, missing_first in (("one-by-one", False), ("one-by-one-missing-first", True))
+    },
     "told-not-raised": known(
         "You find what does not fit and print or return it.",
         "A program that goes on will not read it. `raise ValueError(text)` stops it.",
@@ -500,6 +531,12 @@ STRICT = {
         "longer uses. Write the numbers into the parameters that are there.",
         wrong=_replaced,
     ),
+    "memory-and-dtype-shared": known(
+        "You make the model use the very tensors of state_dict: one memory, and the file's dtype.",
+        "With `.data = X` two owners write into one tensor, and a file in float32 turns a float64 "
+        "model into one of two dtypes. `copy_` copies the numbers and converts them.",
+        put=lambda parameter, X: setattr(parameter, "data", X),
+    ),
     "memory-shared": known(
         "You make the model use the very memory of state_dict.",
         "With `.data = X` two owners write into one tensor: training the model would change the "
@@ -545,6 +582,7 @@ TASK = Task(
         "misshapen-not-named",
         "first-only",
         "counted-not-named",
+        "ends-of-names",
         "key-error",
         "square-turned",
         "frozen",

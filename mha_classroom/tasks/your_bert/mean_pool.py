@@ -3,6 +3,7 @@
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 from mha_course import sentences
 
 
@@ -18,6 +19,7 @@ def mean_cases(draw):
         return [[int(place < length) for place in range(L)] for length in lengths]
 
     small = torch.tensor([[[0, 2], [3, 6], [6, 1]], [[4, 7], [9, 8], [5, 3]]]).double()
+    whole = draw.integers(-9, 9, 2, 5, 2).double()
     between = [[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0, 0, 0, 0, 1]]
     return [
         case("2 texts, of 3 tokens and of 1", (2, 3, 2), first([3, 1], 3), small),
@@ -34,6 +36,7 @@ def mean_cases(draw):
             first([2, 1], 3),
             draw.normal(2, 3, 5) + torch.tensor([0, 0, 1e9])[:, None].double(),
         ),
+        in_float32(case("numbers in float32", (2, 5, 2), first([4, 2], 5), 4 * whole)),
     ]
 
 

@@ -7,6 +7,7 @@ import torch
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again, unchanged
+from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 from mha_classroom.tasks.your_bert.search import softened, unit
 
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -50,6 +51,7 @@ def neighbour_cases(draw):
         case("as many texts as features, k too", 10, 10, k=10),
         case("23 texts", 23, 3, [1] * 19 + [0] * 4, k=11),
         _short(),
+        in_float32(case("numbers in float32", 7, 3, [1, 1, 0, 1, 1, 1, 1], k=2)),
     ]
 
 
@@ -233,6 +235,12 @@ def _nan_first(vectors, used, k=3):
     result = torch.full((len(vectors), k), -1)
     result[used.bool(), : found.shape[1]] = found[used.bool()]
     return result
+
+
+_nan_first_in_all_rows = build_neighbours(
+    hide=lambda cosines, allowed: cosines + ~allowed * -1e9,
+    barred=lambda allowed, hidden: hidden < -2,
+)
 
 
 def _worst_first(scores):
@@ -443,12 +451,18 @@ NEIGHBOURS = {
         "A sort puts NaN before all numbers. Put a number in its place instead of adding one.",
         wrong=build_neighbours(hide=lambda cosines, allowed: cosines + ~allowed * -1e9),
     ),
-    "mask-added-and-looked-for": known(
-        "You hide what may not be found by adding to its cosine, or by multiplying it. An empty "
-        "place of zeros has the cosine 0 / 0, which is NaN, and remains NaN.",
-        "A sort puts NaN before all numbers. Put a number in its place instead.",
-        wrong=_nan_first,
-    ),
+    **{
+        id: known(
+            "You hide what may not be found by adding to its cosine, or by multiplying it. An "
+            "empty place of zeros has the cosine 0 / 0, which is NaN, and remains NaN.",
+            "A sort puts NaN before all numbers. Put a number in its place instead.",
+            wrong=wrong,
+        )
+        for id, wrong in (
+            ("mask-added-and-looked-for", _nan_first),
+            ("mask-added-for-rows-too", _nan_first_in_all_rows),
+        )
+    },
     "itself-at-the-end": known(
         "Where too few others are left, your rows end with the text itself.",
         "It is hidden behind the others, but counted among them. How many others does a text have "
@@ -521,7 +535,7 @@ NEIGHBOURS = {
     ),
     "dot-product": known(
         "You order by dot product. (Divided by the text's own norm alone the order is the same.)",
-        "A vector with a large norm then is everybody's neighbour. The cosine divides by both "
+        "Then a vector with a large norm is everybody's neighbour. The cosine divides by both "
         "norms.",
         score=lambda vectors: vectors @ vectors.T,
     ),

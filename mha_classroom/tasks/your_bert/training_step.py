@@ -6,6 +6,7 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.task import Case, Task, all_but, known, read_again
+from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 
 
 def step_cases(draw):
@@ -22,6 +23,9 @@ def step_cases(draw):
     two = [[1.0, 0.0], [0.0, 2.0]]
     small = {"W": torch.zeros(2, 2), "b": torch.zeros(2), "vectors": torch.tensor(two)}
     small = {name: X.double() for name, X in small.items()} | {"targets": torch.tensor([0, 1])}
+    # Logits so far apart that each probability is 0 or 1, and nothing is rounded.
+    apart = {"W": torch.tensor([[200.0, 0.0], [0.0, 300.0]]), "b": torch.tensor([1.0, 2.0])}
+    apart |= {"vectors": torch.tensor(two), "targets": torch.tensor([0, 1])}
     return [
         Case("2 texts, all weights 0, rate 1", small | {"rate": 1.0}),
         case("no rate given", 7, 5, 3),
@@ -33,6 +37,7 @@ def step_cases(draw):
         _wrong_by_far(case("logits in the thousands", 5, 11, 3, scale=1000.0, rate=100.0), draw),
         _far_below(case("one text's logits far below those of the others", 4, 5, 3, rate=0.5)),
         case("a class with two texts more than another", 13, 3, 5, rate=1.5),
+        in_float32(Case("numbers in float32", apart | {"rate": 0.5})),
     ]
 
 
@@ -78,7 +83,7 @@ def _slope(logits, targets):
 def step_stages(inputs):
     W, b, vectors = (inputs[name] for name in ("W", "b", "vectors"))
     logits = _logits(W, b, vectors)
-    return {"the logits": logits, "the probabilities": logits.softmax(1)}
+    return {"the logits": logits, "the softmax of the logits": logits.softmax(1)}
 
 
 def build_step(
@@ -155,7 +160,7 @@ def _loss_alone(wrong_as):
         for mine, wanted in zip(moved, (new_W, new_b), strict=True):
             if not torch.is_tensor(mine) or mine.shape != wanted.shape:
                 return False
-            if not torch.allclose(mine.double(), wanted, rtol=1e-5, atol=1e-5):
+            if not torch.allclose(mine.double(), wanted.double(), rtol=1e-5, atol=1e-5):
                 return False
         return wrong_as(loss, right)
 
@@ -309,10 +314,9 @@ STEP = {
         wrong=_gradients,
     ),
     "bias-not-moved": known(
-        "W moves and b stays as it was. (Added up over the classes as well, the gradient of b is "
-        "0 in every text.)",
-        "The bias is a parameter like the others, a number for each class. On what does its "
-        "gradient depend?",
+        "W moves and b stays as it was.",
+        "The bias is a parameter like the others, a number for each class. (Does your sum for b "
+        "run over the classes as well as the texts? That sum is always 0.)",
         of_b=lambda error: 0 * error.sum(0),
     ),
     "weights-not-moved": known(
@@ -520,6 +524,7 @@ TASK = Task(
         STEP,
         "uphill",
         "rate-ignored",
+        "rate-always-0.1",
         "bias-left-out",
         "bias-not-moved",
         "weights-not-moved",

@@ -138,6 +138,7 @@ STEP_WRONG = {
     "scaled by d": step_with(scale=lambda d, S: d),
     "renormalised": step_renormalised,
     "fill -100": step_with(-100.0),
+    "lowest of float64": step_with(torch.finfo(torch.float64).min),
     "fill -1e9": step_with(-1e9),
     "fill -1e12": step_with(-1e12),
     "fill -1,000": step_with(-1e3),
@@ -244,7 +245,19 @@ class NoModule:
 
 
 MODULE_RIGHT = {"add_module": Registered, "fused": Fused, "Sequential": Sequential}
+
+
+class JoinedInFloat64(Registered):
+    """Whatever dtype the model has."""
+
+    def finish(self, X):
+        joined = torch.zeros(X.shape, dtype=torch.float64)
+        joined[:] = X
+        return self.W_o(joined)
+
+
 MODULE_WRONG = {
+    "joined in float64": JoinedInFloat64,
     "no_grad": NoGrad,
     "keys detached": KeysDetached,
     "through numpy": ThroughNumpy,
@@ -268,14 +281,15 @@ def weights_loop(scores, real):
 
 def weights_by_exp(scores, real):
     mask = real[:, None, None]
-    shifted = scores - scores.masked_fill(~mask, -1e300).amax(-1, keepdim=True)
-    e = torch.where(mask, shifted, torch.tensor(-math.inf).double()).exp()
+    lowest = torch.finfo(scores.dtype).min
+    shifted = scores - scores.masked_fill(~mask, lowest).amax(-1, keepdim=True)
+    e = torch.where(mask, shifted, -math.inf).exp()
     e = torch.where(mask, e, 0.0)
-    return e / e.sum(-1, keepdim=True).clamp(min=1e-300)
+    return e / e.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
 def weights_added(scores, real):
-    fill = torch.zeros(real.shape).double().masked_fill(~real, -1e30)[:, None, None]
+    fill = scores.new_zeros(real.shape).masked_fill(~real, -1e30)[:, None, None]
     return (scores + fill).softmax(-1) * real[:, None, None]
 
 
@@ -300,6 +314,9 @@ def weights_by_heads(scores, real):
 
 WEIGHTS_RIGHT = {"loop": weights_loop, "own exp": weights_by_exp, "added": weights_added}
 WEIGHTS_WRONG = {
+    "lowest of float64": lambda scores, real: (
+        weights_filled(torch.finfo(torch.float64).min)(scores, real) * real[:, None, None]
+    ),
     "finite fill": weights_filled(-1e9),
     "small fill": weights_filled(-10.0),
     "-1e9, times real": lambda scores, real: (

@@ -578,6 +578,9 @@ WRONG = {
         "parts of names": load(look=look_for_parts),
     },
     "12-mean_pool": {
+        "float64 whatever is given": lambda hidden, mask: (
+            (mask.double()[:, None] @ hidden)[:, 0] / mask.sum(1, keepdim=True)
+        ),
         "plain mean": lambda hidden, attention_mask: hidden.mean(1),
         "sum": summed,
         "divided by what is not 0": lambda hidden, mask: (
@@ -661,6 +664,7 @@ WRONG = {
         "triples": lambda *inputs: [(i, c, 0) for i, c in search_by_argsort(*inputs)],
     },
     "12-classify": {
+        "float64 whatever is given": classify(join=lambda own: torch.ones(len(own)).double() @ own),
         "examples as they are": classify(scale=lambda X: X),
         "scaled to unit sum": classify(scale=lambda X: X / X.abs().sum(1, keepdim=True)),
         "centred": classify(scale=lambda X: F.normalize(X - X.mean(0))),

@@ -132,6 +132,9 @@ NEIGHBOURS_RIGHT = {
 }
 
 NEIGHBOURS_WRONG = {
+    "hidden with the lowest of float64": lambda vectors, used, k=3: neighbours_taken_out(
+        vectors.masked_fill(used[:, None] == 0, torch.finfo(torch.float64).min), used, k
+    ),
     "floats": _kept(lambda result: result.double()),
     "transposed": _kept(lambda result: result.mT),
     "turned round": _kept(lambda result: result.flip(1)),
@@ -197,6 +200,13 @@ def step_with_ones(W, b, vectors, targets, rate=0.1):
     hot = F.one_hot(targets, len(W)).to(W.dtype)
     whole = whole - rate / len(vectors) * (logs.exp() - hot).T @ inputs
     return -(logs * hot).sum(1).mean(), whole[:, :-1], whole[:, -1]
+
+
+def step_with_float64_targets(W, b, vectors, targets, rate=0.1):
+    logs = (vectors @ W.T + b).log_softmax(1)
+    hot = F.one_hot(targets, len(W)).double()
+    error = (logs.exp() - hot) / len(vectors)
+    return -(logs * hot).sum(1).mean(), W - rate * error.T @ vectors, b - rate * error.sum(0)
 
 
 def step_by_einsum(W, b, vectors, targets, rate=0.1):
@@ -271,6 +281,7 @@ STEP_RIGHT = {
 }
 
 STEP_WRONG = {
+    "float64 whatever is given": step_with_float64_targets,
     "autograd": step_by_autograd,
     "in place": step_in_place,
     "a rate of its own": step_at_its_own_rate,
