@@ -127,8 +127,8 @@ class Task:
     forbidden: dotted names of functions and classes that the answer may not call. A torch
         function is recognised by its last name, whatever alias it is called through.
     changes: the names of inputs that the answer is meant to change.
-    hidden: the names of inputs that the answer never gets, such as the number of the function that
-        it is called with; they are not shown.
+    hidden: the names of inputs that are not shown: what the answer never gets, such as the number
+        of the function that it is called with, and what tells nothing, such as a tuple of weights.
     secret: do not show expected values, because here they are the answer.
     mistakes: the known ones. build: makes an answer from parts, a right one without any.
     alone: ids of mistakes that are not combined with another one, since every pair costs time in

@@ -1576,6 +1576,57 @@ def share_of_the_largest_head(groups, num_values):
     return sum(row.bincount().max().item() for row in drawn) / drawn.numel()
 
 
+def cache_of_narrow_heads(n, layers, heads, width, b=2, B=1):
+    return 2 * B * n * layers * heads * (width // heads) * b
+
+
+def one_head_of_keys_and_values(d, heads, kv_heads, width, bias=True):
+    shapes = [(d, heads * width), (d, width), (d, width), (heads * width, d)]
+    return sum((rows + bool(bias)) * columns for rows, columns in shapes)
+
+
+def mask_by_where(attention_mask, dtype=torch.float64):
+    return torch.where(attention_mask == 1, 0.0, -1e9)[:, None, None]
+
+
+class ReluAndSumDropped(find("06-BertFeedForward").build()):
+    def forward(self, X):
+        Y = self.W_2(F.relu(self.W_1(X))) + X
+        return self.norm(F.dropout(Y, self.rate, self.training))
+
+
+class PassedByPosition(find("06-BertLayer").build()):
+    def forward(self, X, mask=None, need_weights=False):
+        attended = self.self_attention(X, need_weights, mask is not None)
+        weights = None
+        if mask is not None:
+            attended, weights = attended
+        Z = self.feed_forward(self.self_output(attended, X))
+        return (Z, weights) if need_weights else Z
+
+
+class XAndWeightsFirst(find("06-BertLayer").build()):
+    def forward(self, X, mask=None, need_weights=False):
+        attended, weights = self.self_attention(X, mask, True)
+        self.self_output(attended, X)
+        Z = self.feed_forward(X)
+        return (weights, Z) if need_weights else Z
+
+
+class NormOnTheWayOut(find("06-PreNormLayer").build()):
+    def forward(self, X, mask=None):
+        one, two = self.self_output, self.feed_forward
+        found = one.W_o(self.self_attention(X, mask))
+        X = X + one.norm(F.dropout(found, one.rate, self.training))
+        found = two.W_2(two.activation(two.W_1(X)))
+        return X + two.norm(F.dropout(found, two.rate, self.training))
+
+
+def variables_without_biases(variables):
+    kept = {n: X for n, X in variables.items() if n.split("/")[-1] != "bias"}
+    return find("06-from_tensorflow").reference(kept)
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -1946,6 +1997,19 @@ def share_of_the_largest_head(groups, num_values):
         ("08-smallest_enough", WRONG["08-smallest_enough"]["powers of two"], "powers-of-2"),
         ("08-smallest_enough", WRONG["08-smallest_enough"]["up to 12"], "up-to-a-limit-below-16"),
         ("08-smallest_enough", WRONG["08-smallest_enough"]["up to 64"], "up-to-a-limit"),
+        ("05-cache_bytes", cache_of_narrow_heads, "width-shared-out"),
+        (
+            "05-length_for_share",
+            lambda p, d, f: max(1, p * (4 * d + 2 * f) // (100 - p)),
+            "rounded-down-to-1-or-more + half-the-pairs",
+        ),
+        ("05-count_grouped_attention", one_head_of_keys_and_values, "one-kv-head"),
+        ("06-additive_mask", mask_by_where, "some-low-number-in-float32"),
+        ("06-BertFeedForward", ReluAndSumDropped, "relu + dropout-after-the-sum"),
+        ("06-BertLayer", PassedByPosition, "options-swapped"),
+        ("06-BertLayer", XAndWeightsFirst, "feed-forward-of-x + weights-first"),
+        ("06-PreNormLayer", NormOnTheWayOut, "norms-behind-the-parts"),
+        ("06-from_tensorflow", variables_without_biases, "biases-dropped"),
         ("11-mended_step", WRONG["11-mended_step"]["lowest of float64"], "float64-only"),
         ("11-mended_weights", WRONG["11-mended_weights"]["lowest of float64"], "float64-only"),
         ("11-mended_step", causal_at(lambda L, S: S - L - 1), "itself-hidden"),

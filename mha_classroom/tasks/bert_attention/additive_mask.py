@@ -90,13 +90,17 @@ def _filled_in_float32(convert):
     return write
 
 
-def _one_number(sign):
-    """Whether a mask is 0 for words and for padding one number of this sign, not the lowest."""
+def _one_number(sign, always=None):
+    """Whether a mask is 0 for words and for padding one number of this sign, not the lowest.
+
+    always: the dtype that it has whatever is asked for.
+    """
 
     def shows(inputs, value):
         dtype, mask = value
         attention_mask = inputs["attention_mask"][:, None, None]
-        if mask.shape != attention_mask.shape or dtype not in str(inputs.get("dtype", "float64")):
+        asked = str(inputs.get("dtype", "float64")).removeprefix("torch.")
+        if mask.shape != attention_mask.shape or dtype != (always or asked):
             return False
         words, padding = mask[attention_mask == 1], mask[attention_mask == 0]
         found = bool((padding * sign > 0).all()) and len(padding.unique()) <= 1
@@ -293,6 +297,14 @@ MASK = {
         "`torch.finfo(dtype).tiny` is the smallest number above 0. Which one is the lowest of all?",
         write=_filled(lambda dtype: -1000.0),
         shows=_one_number(-1),
+    ),
+    "some-low-number-in-float32": known(
+        "You fill with a negative number that is not the lowest, and the mask is float32 whatever "
+        "dtype was asked for.",
+        "Of whole numbers and plain numbers PyTorch makes float32, its default dtype. Each dtype "
+        "has a lowest number of its own; ask the one that was given.",
+        write=lambda hidden, dtype: _filled(lambda dtype: -1e9)(hidden, torch.float32),
+        shows=_one_number(-1, "float32"),
     ),
     "some-positive-number": known(
         "You fill with a positive number.",

@@ -1,4 +1,4 @@
-"""Task 6.4, BertFeedForward: widen, bend, narrow, add, normalise."""
+"""Task 6.4, BertFeedForward: widen, activate, narrow, add, normalise."""
 
 from functools import partial
 
@@ -192,7 +192,7 @@ JOINED = "Joined, added, normalised"
 
 FEED_FORWARD = {
     "no-activation": known(
-        "Nothing bends the numbers between W_1 and W_2.",
+        "There is no activation between W_1 and W_2.",
         "Two linear layers in a row are one linear layer: the inner width would be for nothing.",
         widen=lambda self, X: self.W_1(X),
     ),
@@ -225,24 +225,24 @@ FEED_FORWARD = {
         wrong=_NameCalled,
     ),
     "activation-called-at-once": known(
-        "You call the activation where nothing is there yet for it to bend.",
+        "You call the activation without giving it anything.",
         "config.activation is the function itself. With () behind it, it is called; keep it "
         "without, and call it in forward.",
         wrong=_ActivationCalledAtOnce,
     ),
     "x-bent": known(
-        "You bend X, before W_1.",
-        "Between W_1 and W_2 nothing bends then, and two linear layers in a row are one.",
+        "You apply the activation to X, before W_1.",
+        "Then W_1 and W_2 stand next to each other and are one linear layer.",
         widen=lambda self, X: self.W_1(self.activation(X)),
     ),
     "activation-after-narrowing": known(
-        "You bend the numbers after W_2, not between W_1 and W_2.",
+        "You apply the activation after W_2, not between W_1 and W_2.",
         "Then W_1 and W_2 stand next to each other and are one linear layer.",
         widen=lambda self, X: self.W_1(X),
         narrow=lambda self, hidden: self.activation(self.W_2(hidden)),
     ),
     "activation-twice": known(
-        "You bend the numbers after W_1 and again after W_2.",
+        "You apply the activation after W_1 and again after W_2.",
         "What is added to X may be of either sign. There is one activation, at the inner width.",
         narrow=lambda self, hidden: self.activation(self.W_2(hidden)),
     ),
@@ -439,6 +439,7 @@ TASK = Task(
         "default-eps",
         "no-dropout",
         "other-probability",
+        "dropout-after-the-sum",
     ),
     stages=lambda inputs: feed_forward_steps(inputs, inputs, inputs["X"]),
     forbidden=("mha_course.bert.BertFeedForward",),

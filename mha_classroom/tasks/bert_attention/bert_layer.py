@@ -115,7 +115,6 @@ def _drops_weights(inputs, trained):
 def _case_that_shows_the_second_dropout(case):
     """self_output returns ENDS whatever comes in, and W_2 returns ONES."""
     weights = dict(case.inputs["weights"])
-    case.inputs["X"] = ENDS.expand(case.inputs["X"].shape).clone()  # for what is looked at
     weights |= {"self_output.norm.weight": 0 * ENDS, "self_output.norm.bias": ENDS}
     weights |= {"feed_forward.norm.weight": 0 * ENDS + 1, "feed_forward.norm.bias": 0 * ENDS}
     weights["feed_forward.W_2.bias"] = bias_for(ONES, weights, ENDS)
@@ -164,6 +163,13 @@ def part(inputs, name):
     return {n.removeprefix(f"{name}."): X for n, X in weights.items() if n.startswith(f"{name}.")}
 
 
+def _ends(X):
+    """What is added to, in the shape of X: in one of the two cases X is anything else."""
+    ends = torch.zeros_like(X)
+    ends[..., -1] = 1.0
+    return ends
+
+
 @total
 def examine_layer(inputs, seen):
     """The results; where single numbers are dropped, what dropout does."""
@@ -176,7 +182,7 @@ def examine_layer(inputs, seen):
         return {STILL: equal(output, again)} | _drops_weights(inputs, trained)
     if inputs.get("hidden_dropout") == 0.25:
         output, _, _, again, trained = results
-        return {STILL: equal(output, again)} | drops_numbers(trained, inputs["X"])
+        return {STILL: equal(output, again)} | drops_numbers(trained, _ends(inputs["X"]))
     return compared_calls(inputs, weights, plan, seen, results)
 
 
@@ -223,6 +229,24 @@ class _PairUnpacked(build_layer()):
 
     def forward(self, X, mask=None, need_weights=False):
         attended, weights = self.self_attention(X, mask, need_weights)
+        output = self.feed_forward(self.self_output(attended, X))
+        return (output, weights) if need_weights else output
+
+
+class _OptionsSwapped(build_layer()):
+    """need_weights is given for the mask, and whether there is a mask for need_weights."""
+
+    def forward(self, X, mask=None, need_weights=False):
+        found = self.self_attention(X, need_weights, mask is not None)
+        attended, weights = found if isinstance(found, tuple) else (found, None)
+        output = self.feed_forward(self.self_output(attended, X))
+        return (output, weights) if need_weights else output
+
+
+class _NeedWeightsForMask(build_layer()):
+    def forward(self, X, mask=None, need_weights=False):
+        found = self.self_attention(X, need_weights)
+        attended, weights = found if need_weights else (found, None)
         output = self.feed_forward(self.self_output(attended, X))
         return (output, weights) if need_weights else output
 
@@ -544,6 +568,17 @@ LAYER = {
         "for the weights each time, or take two values only where you ask for them.",
         wrong=_PairUnpacked,
     ),
+    **{
+        id: known(
+            "You give self_attention need_weights in the place of the mask.",
+            "Its second argument is the mask. Whatever comes after X is safest given by name.",
+            wrong=answer,
+        )
+        for id, answer in {
+            "options-swapped": _OptionsSwapped,
+            "need-weights-for-mask": _NeedWeightsForMask,
+        }.items()
+    },
     "no-residual-given": known(
         "You call self_output with one argument.",
         "It takes two: what the heads found, and what went into the attention.",
@@ -585,6 +620,7 @@ TASK = Task(
     examine=examine_layer,
     returns=("the output", "the output with need_weights=True", "the table of weights"),
     kind="class",
+    hidden=("weights",),
     mistakes=LAYER,
     build=build_layer,
     alone=all_but(
@@ -592,9 +628,11 @@ TASK = Task(
         "residual-of-attention",
         "residual-twice",
         "no-feed-forward",
+        "feed-forward-of-x",
         "feed-forward-residual-twice",
         "mask-not-passed",
         "weights-averaged",
+        "weights-first",
     ),
     stages=layer_stages,
     uses=("06-BertSelfAttention", "06-BertSelfOutput", "06-BertFeedForward"),

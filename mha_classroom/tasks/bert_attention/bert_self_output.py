@@ -264,7 +264,7 @@ OUTPUT = {
     ),
     "activation-inside": known(
         "You put a GELU after W_o.",
-        "The activation belongs to the feed-forward part. Here nothing is bent.",
+        "The activation belongs to the feed-forward part. Here there is none.",
         section="Each word on its own",
         begin=lambda self, X, residual: nn.functional.gelu(self.W_o(X)),
     ),

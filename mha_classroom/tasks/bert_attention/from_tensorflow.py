@@ -263,6 +263,11 @@ VARIABLES = {
         "A LayerNorm has two vectors, gamma and beta. nn.LayerNorm calls the second one bias.",
         ours=lambda name: name.startswith("bert/") and not name.endswith("beta"),
     ),
+    "biases-dropped": known(
+        "What ends in bias is missing from your result.",
+        "Its last word stays: nn.Linear calls it bias as well, and each of a BERT's has one.",
+        ours=lambda name: name.startswith("bert/") and not name.endswith("/bias"),
+    ),
     **{
         f"tables-without-weight{end}": known(
             "The tables of embeddings have no .weight at the end.",

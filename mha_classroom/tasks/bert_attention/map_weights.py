@@ -2,6 +2,8 @@
 
 import re
 
+import torch
+
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
@@ -20,6 +22,7 @@ def names_cases(draw):
     few = ["attention.self.key.weight", "attention.output.dense.weight", "output.LayerNorm.bias"]
     some = {f"encoder.layer.0.{n}": (2, 2) if "weight" in n else (2,) for n in few}
     embeddings = _embeddings() | {"pooler.dense.weight": (2, 2), "pooler.dense.bias": (2,)}
+    positions = {"embeddings.position_ids": torch.arange(3)}
     layers = {k: s for n in (0, 1) for k, s in _layer(n).items()}
     high = {k: s for n in (11, 1, 10, 0) for k, s in _layer(n).items() if k.endswith("bias")}
     large = {k: s for n in (23, 12, 2) for k, s in _layer(n).items() if k.endswith("bias")}
@@ -28,7 +31,7 @@ def names_cases(draw):
     heads += ("albert.classifier.bias", "albert.pooler.dense.bias")
     return [
         case("a few entries", some),
-        case("outside the layers", embeddings | {"embeddings.position_ids": (3,)}),
+        Case("outside the layers", case("", embeddings).inputs | positions),
         case("a whole BERT of two layers", embeddings | layers),
         Case(
             "with a head on top",

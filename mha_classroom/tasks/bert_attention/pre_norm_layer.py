@@ -252,6 +252,24 @@ PRE_NORM = {
             self.self_output.W_o(self.self_attention(N, mask))
         ),
     ),
+    **{
+        id: known(
+            "You normalise what each part returns, not what goes into it.",
+            "In pre-norm the norm comes before the part.",
+            ready=lambda self, X: X,
+            attend=lambda self, N, mask, last=last: last(
+                self.self_output, self.self_output.W_o(self.self_attention(N, mask))
+            ),
+            drop=lambda self, A: A,
+            ready_again=lambda self, Y, X: Y,
+            think=lambda self, X, last=last: last(self.feed_forward, _sublayer(self, X)),
+            drop_again=lambda self, A: A,
+        )
+        for id, last in {
+            "norms-behind-the-parts": lambda part, A: part.norm(drop(part, A)),
+            "norms-behind-the-parts-then-dropout": lambda part, A: drop(part, part.norm(A)),
+        }.items()
+    },
     "norm-before-W_o": known(
         "You normalise what the heads found, before W_o.",
         "The norm comes before the attention as a whole: it is X that is normalised.",
@@ -362,7 +380,7 @@ PRE_NORM = {
         attend=lambda self, N, mask: self.self_output.W_o(self.self_attention(N)),
     ),
     "no-activation": known(
-        "Nothing bends the numbers between W_1 and W_2.",
+        "There is no activation between W_1 and W_2.",
         "The feed-forward part keeps its activation, whatever the order.",
         section="Each word on its own",
         think=lambda self, X: self.feed_forward.W_2(self.feed_forward.W_1(X)),
@@ -448,6 +466,7 @@ TASK = Task(
     examine=examine_pre_norm,
     returns=("the output",),
     kind="class",
+    hidden=("weights",),
     mistakes=PRE_NORM,
     build=build_pre_norm,
     alone=all_but(

@@ -30,13 +30,15 @@ def build_cache(
     tokens=lambda n: n,
     layers=lambda m: m,
     heads=lambda h: h,
+    width=lambda w, h: w,
     size=lambda b: b,
     batch=lambda B: B,
     default=2,
     unit=lambda total: total,
 ):
     def cache_bytes(n, num_layers, num_kv_heads, head_width, bytes_per_number=default, B=1):
-        numbers = kept * tokens(n) * layers(num_layers) * heads(num_kv_heads) * head_width
+        kept_of_one = heads(num_kv_heads) * width(head_width, num_kv_heads)
+        numbers = kept * tokens(n) * layers(num_layers) * kept_of_one
         return unit(numbers * size(bytes_per_number) * batch(B))
 
     return cache_bytes
@@ -161,6 +163,11 @@ CACHE = {
         "You count one KV head.",
         "head_width is the width of one head, not of all of them together.",
         heads=lambda h: 1,
+    ),
+    "width-shared-out": known(
+        "You divide head_width by num_kv_heads.",
+        "head_width is the width of one head, not of all of them together.",
+        width=lambda w, h: w // h,
     ),
     "one-token": known(
         "You count what one token leaves behind.",

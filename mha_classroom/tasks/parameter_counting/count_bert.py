@@ -261,8 +261,8 @@ BERT = {
         poolers=lambda n: n,
     ),
     "pooler-bias-forgotten": known(
-        "One number a feature is missing. The bias of the pooler has as many, and so has the shift "
-        "of the LayerNorm that follows the tables: one of the two is left out.",
+        "One number a feature is missing: the bias of the pooler, or the shift of the LayerNorm "
+        "that follows the tables, if you count its scale.",
         "They are a few hundred of a hundred million in BERT-base, which has to be hit exactly. "
         "Print these two parts one by one and hold them against the task's list.",
         pooler=lambda d: d * d,

@@ -94,6 +94,12 @@ GROUPED = {
         keys=lambda H, G: H,
         values=lambda H, G: H,
     ),
+    "one-kv-head": known(
+        "You count one head of keys and one of values, whatever num_kv_heads is.",
+        "head_width is the width of one head, and there may be several of keys and values.",
+        keys=lambda H, G: 1,
+        values=lambda H, G: 1,
+    ),
     "keys-or-values-forgotten": known(
         "You count keys or values, but not both.",
         "W_k and W_v are two matrices of the same shape.",

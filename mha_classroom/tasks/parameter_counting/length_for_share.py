@@ -114,8 +114,8 @@ def _one_product(inputs, value):
 
 
 def _at_least_one_token(whole):
-    """Round the length like this, but never to less than 1."""
-    return build_share(whole=lambda length: max(whole(length), 1))
+    """Round a length like this, but never to less than 1."""
+    return lambda length: max(whole(length), 1)
 
 
 ROUNDINGS = {
@@ -139,7 +139,7 @@ ROUNDINGS = {
 SHARE = {
     **{id: known(did, why, whole=whole) for id, (did, why, whole) in ROUNDINGS.items()},
     **{
-        f"{id}-to-1-or-more": known(did, why, wrong=_at_least_one_token(whole))
+        f"{id}-to-1-or-more": known(did, why, whole=_at_least_one_token(whole))
         for id, (did, why, whole) in ROUNDINGS.items()
     },
     "one-more": known(
