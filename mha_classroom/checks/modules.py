@@ -162,7 +162,7 @@ def plan_of(inputs, dropout, weights=False, exactly=False):
     plan = [Call(), *asked]
     if inputs.get(dropout) == 0.25:
         return [*plan, Call(), Call(training=True)]
-    if not {"attention_dropout", "hidden_dropout", "training"} & inputs.keys():
+    if not {"attention_probs_dropout_prob", "hidden_dropout_prob", "training"} & inputs.keys():
         return plan
     trained = Call(training=True, twice=True, learn="training" in inputs, exactly=exactly)
     return [*plan, trained, *(Call(training=True, weights=True) for _ in asked)]

@@ -145,9 +145,15 @@ def looked_at(task, case):
     twice = task.id in ("06-BertSelfAttention", "06-BertLayer")  # with and without weights
     if task.id != "12-BertEncoder" and case.inputs.get("training"):
         return [2] if twice else [1]
-    if 1.0 in (case.inputs.get("attention_dropout"), case.inputs.get("hidden_dropout")):
+    if 1.0 in (
+        case.inputs.get("attention_probs_dropout_prob"),
+        case.inputs.get("hidden_dropout_prob"),
+    ):
         return [0, 2, 3] if twice else [0, 1]
-    if 0.25 in (case.inputs.get("attention_dropout"), case.inputs.get("hidden_dropout")):
+    if 0.25 in (
+        case.inputs.get("attention_probs_dropout_prob"),
+        case.inputs.get("hidden_dropout_prob"),
+    ):
         return [0, 2, 3] if twice else [0, 1, 2]
     return [0, 1]
 

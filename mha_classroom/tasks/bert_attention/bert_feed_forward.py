@@ -37,7 +37,7 @@ def feed_forward_cases(draw):
         more["intermediate_size"] = inner
         return module_case(draw, name, (width, 1), shape, shapes, **more)
 
-    dropped = case("hidden_dropout_prob=0.25", 11, 2, (5, 13), hidden_dropout=0.25)
+    dropped = case("hidden_dropout_prob=0.25", 11, 2, (5, 13), hidden_dropout_prob=0.25)
     flat = case("the sum hardly varies within a word", 5, 3, (2, 3), layer_norm_eps=1e-8)
     for name in ("W_2.weight", "W_2.bias", "X"):
         flat.inputs[name] *= 1e-4
@@ -57,9 +57,13 @@ def feed_forward_cases(draw):
         case("hidden_act='relu'", 5, 7, (2, 3), hidden_act="relu"),
         approximate,
         case("in training, without dropout", 5, 7, (2, 3), training=True),
-        case("hidden_dropout_prob=1", 5, 7, (2, 3), hidden_dropout=1.0),
+        case("hidden_dropout_prob=1", 5, 7, (2, 3), hidden_dropout_prob=1.0),
         case(
-            "attention_probs_dropout_prob=1, which is for 6.2", 5, 7, (2, 3), attention_dropout=1.0
+            "attention_probs_dropout_prob=1, which is for 6.2",
+            5,
+            7,
+            (2, 3),
+            attention_probs_dropout_prob=1.0,
         ),
         _case_that_shows_dropout(dropped),
     ]
@@ -107,10 +111,10 @@ def feed_forward_steps(inputs, weights, X):
 @total
 def examine_feed_forward(inputs, seen):
     """The result; where single numbers are dropped, what dropout does."""
-    plan = plan_of(inputs, "hidden_dropout")
+    plan = plan_of(inputs, "hidden_dropout_prob")
     output, *more = judged("BertFeedForward", inputs, plan, seen)
     nothing_dropped(seen)
-    if inputs.get("hidden_dropout") == 0.25:
+    if inputs.get("hidden_dropout_prob") == 0.25:
         again, trained = more
         return {STILL: equal(output, again)} | drops_numbers(trained, inputs["X"])
     if not more:

@@ -49,8 +49,14 @@ def layer_cases(draw):
         case("sequences of unequal length", (6, 3), (2, 5), [5, 2]),
         case("as many sequences as words", (6, 2), (3, 3), [2, 3, 1], **other),
         case("in training, without dropout", (6, 3), (2, 5), [5, 3], training=True),
-        case("attention_probs_dropout_prob=1", (6, 3), (2, 5), [5, 3], attention_dropout=1.0),
-        case("hidden_dropout_prob=1", (6, 3), (2, 5), [5, 3], hidden_dropout=1.0),
+        case(
+            "attention_probs_dropout_prob=1",
+            (6, 3),
+            (2, 5),
+            [5, 3],
+            attention_probs_dropout_prob=1.0,
+        ),
+        case("hidden_dropout_prob=1", (6, 3), (2, 5), [5, 3], hidden_dropout_prob=1.0),
         added,
     ]
 
@@ -58,14 +64,14 @@ def layer_cases(draw):
 def cases_with_dropout(draw):
     """The cases, and three that show what dropout does, in each of the parts."""
 
-    def case(name, dropout="hidden_dropout"):
+    def case(name, dropout="hidden_dropout_prob"):
         more = {"intermediate_size": 7, dropout: 0.25}
         return module_case(draw, name, (12, 3), (5, 11), layer_shapes(7), **more)
 
     first = _case_that_shows_the_first_dropout(case("hidden_dropout_prob=0.25"))
     second = _case_that_shows_the_second_dropout(case("hidden_dropout_prob=0.25, other weights"))
     weights = _case_that_shows_dropped_weights(
-        case("attention_probs_dropout_prob=0.25", "attention_dropout")
+        case("attention_probs_dropout_prob=0.25", "attention_probs_dropout_prob")
     )
     return [*layer_cases(draw), first, second, weights]
 
@@ -177,10 +183,10 @@ def examine_layer(inputs, seen):
     weights = dict(inputs["weights"])
     right_way_round(seen)
     results = judged("BertLayer", weights, plan, seen)
-    if inputs.get("attention_dropout") == 0.25:
+    if inputs.get("attention_probs_dropout_prob") == 0.25:
         output, _, _, again, trained = results
         return {STILL: equal(output, again)} | _drops_weights(inputs, trained)
-    if inputs.get("hidden_dropout") == 0.25:
+    if inputs.get("hidden_dropout_prob") == 0.25:
         output, _, _, again, trained = results
         return {STILL: equal(output, again)} | drops_numbers(trained, _ends(inputs["X"]))
     return compared_calls(inputs, weights, plan, seen, results)

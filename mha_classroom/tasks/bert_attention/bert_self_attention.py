@@ -19,7 +19,9 @@ def attention_cases(draw):
     added = case("a mask of all kinds of numbers", (6, 3), (2, 5))
     added.inputs["mask"] = 3 * draw.normal(2, 1, 1, 5)
     added.inputs["mask"][0, 0, 0, :2] = torch.tensor([2.0, -2.0])  # of both signs in any draw
-    even = case("attention_probs_dropout_prob=0.25", (10, 2), (7, 3), attention_dropout=0.25)
+    even = case(
+        "attention_probs_dropout_prob=0.25", (10, 2), (7, 3), attention_probs_dropout_prob=0.25
+    )
     for name in ("W_q.weight", "W_q.bias"):
         even.inputs[name] *= 0.1  # no weight near 0, so that what is dropped can be told
     return [
@@ -30,8 +32,14 @@ def attention_cases(draw):
         case("a sequence of padding alone", (6, 2), (3, 4), [3, 0, 4]),
         added,
         case("in training, without dropout", (6, 3), (2, 5), [5, 3], training=True),
-        case("attention_probs_dropout_prob=1", (6, 3), (2, 5), [5, 3], attention_dropout=1.0),
-        case("hidden_dropout_prob=1, which is for 6.3", (6, 2), (2, 5), hidden_dropout=1.0),
+        case(
+            "attention_probs_dropout_prob=1",
+            (6, 3),
+            (2, 5),
+            [5, 3],
+            attention_probs_dropout_prob=1.0,
+        ),
+        case("hidden_dropout_prob=1, which is for 6.3", (6, 2), (2, 5), hidden_dropout_prob=1.0),
         even,
     ]
 
@@ -97,11 +105,11 @@ STILL = "in eval mode nothing is dropped"
 @total
 def examine_attention(inputs, seen):
     """The results; where single weights are dropped, what dropout does."""
-    plan = plan_of(inputs, "attention_dropout", weights=True)
+    plan = plan_of(inputs, "attention_probs_dropout_prob", weights=True)
     right_way_round(seen)
     results = judged("BertSelfAttention", inputs, plan, seen)
     nothing_dropped(seen)
-    if inputs.get("attention_dropout") == 0.25:
+    if inputs.get("attention_probs_dropout_prob") == 0.25:
         output, _, _, again, trained = results
         return {STILL: equal(output, again)} | _drops_weights(output, trained, inputs)
     return compared_calls(inputs, inputs, plan, seen, results)

@@ -40,10 +40,15 @@ def output_cases(draw):
         case("layer_norm_eps=0.5", 5, (2, 3), layer_norm_eps=0.5),
         case("as many words as features", 5, (3, 5)),
         case("in training, without dropout", 5, (2, 3), training=True),
-        case("hidden_dropout_prob=1", 5, (2, 3), hidden_dropout=1.0),
-        case("attention_probs_dropout_prob=1, which is for 6.2", 5, (2, 3), attention_dropout=1.0),
+        case("hidden_dropout_prob=1", 5, (2, 3), hidden_dropout_prob=1.0),
+        case(
+            "attention_probs_dropout_prob=1, which is for 6.2",
+            5,
+            (2, 3),
+            attention_probs_dropout_prob=1.0,
+        ),
         _case_that_shows_dropout(
-            case("hidden_dropout_prob=0.25", 11, (5, 13), hidden_dropout=0.25)
+            case("hidden_dropout_prob=0.25", 11, (5, 13), hidden_dropout_prob=0.25)
         ),
     ]
 
@@ -95,10 +100,10 @@ def _normalised(X, eps):
 @total
 def examine_output(inputs, seen):
     """The result; where single numbers are dropped, what dropout does."""
-    plan = plan_of(inputs, "hidden_dropout")
+    plan = plan_of(inputs, "hidden_dropout_prob")
     output, *more = judged("BertSelfOutput", inputs, plan, seen)
     nothing_dropped(seen)
-    if inputs.get("hidden_dropout") == 0.25:
+    if inputs.get("hidden_dropout_prob") == 0.25:
         again, trained = more
         return {STILL: equal(output, again)} | _drops_numbers(trained, inputs["residual"])
     if not more:

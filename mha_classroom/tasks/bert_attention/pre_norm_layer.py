@@ -32,7 +32,7 @@ from mha_course.bert import ACTIVATIONS
 
 
 def pre_norm_cases(draw):
-    more = {"intermediate_size": 7, "hidden_dropout": 0.25}
+    more = {"intermediate_size": 7, "hidden_dropout_prob": 0.25}
     dropped = module_case(
         draw, "hidden_dropout_prob=0.25", (12, 3), (3, 5), layer_shapes(7), **more
     )
@@ -78,9 +78,9 @@ def pre_norm_stages(inputs):
 @total
 def examine_pre_norm(inputs, seen):
     """The results; where single numbers are dropped, what dropout does."""
-    weights, plan = dict(inputs["weights"]), plan_of(inputs, "hidden_dropout")
+    weights, plan = dict(inputs["weights"]), plan_of(inputs, "hidden_dropout_prob")
     output, *more = judged("PreNormLayer", weights, plan, seen)
-    if inputs.get("hidden_dropout") == 0.25:
+    if inputs.get("hidden_dropout_prob") == 0.25:
         again, trained = more
         added = with_the_shape_of(inputs["X"], trained) - inputs["X"]
         return {STILL: equal(output, again)} | dropped_or_scaled(added, "numbers")

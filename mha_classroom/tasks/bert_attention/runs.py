@@ -20,7 +20,7 @@ FEW = 12  # numbers of the smallest cases
 def run_attention(answer, inputs):
     """Make the learner's module, give it the case's weights, run it with and without weights."""
     module, kept = make(answer, "BertSelfAttention", _config(inputs)), _copies(_given(inputs))
-    plan = plan_of(inputs, "attention_dropout", weights=True)
+    plan = plan_of(inputs, "attention_probs_dropout_prob", weights=True)
     seen = run_planned(module, "BertSelfAttention", inputs, _given(inputs), plan)
     return _called_on(module, kept, plan, seen)
 
@@ -28,7 +28,7 @@ def run_attention(answer, inputs):
 def run_output(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
     module = make(answer, "BertSelfOutput", _config(inputs))
-    arguments, plan = (inputs["X"], inputs["residual"]), plan_of(inputs, "hidden_dropout")
+    arguments, plan = (inputs["X"], inputs["residual"]), plan_of(inputs, "hidden_dropout_prob")
     kept = _copies(arguments)
     seen = run_planned(module, "BertSelfOutput", inputs, arguments, plan)
     return _called_on(module, kept, plan, seen)
@@ -37,7 +37,7 @@ def run_output(answer, inputs):
 def run_feed_forward(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
     module = make(answer, "BertFeedForward", _config(inputs))
-    plan, kept = plan_of(inputs, "hidden_dropout"), _copies([inputs["X"]])
+    plan, kept = plan_of(inputs, "hidden_dropout_prob"), _copies([inputs["X"]])
     seen = run_planned(module, "BertFeedForward", inputs, (inputs["X"],), plan)
     return _called_on(module, kept, plan, seen)
 
@@ -52,15 +52,15 @@ def run_layer(answer, inputs):
 
 def dropout_of_layer(inputs):
     """The name of the probability that a case of a layer looks at."""
-    if inputs.get("attention_dropout") == 0.25:
-        return "attention_dropout"
-    return "hidden_dropout"
+    if inputs.get("attention_probs_dropout_prob") == 0.25:
+        return "attention_probs_dropout_prob"
+    return "hidden_dropout_prob"
 
 
 def run_pre_norm(answer, inputs):
     """Make the learner's layer, give it the case's weights, run it."""
     module = make(answer, "PreNormLayer", _config(inputs))
-    weights, plan = dict(inputs["weights"]), plan_of(inputs, "hidden_dropout")
+    weights, plan = dict(inputs["weights"]), plan_of(inputs, "hidden_dropout_prob")
     return run_planned(module, "PreNormLayer", weights, _given(inputs), plan)
 
 
@@ -85,8 +85,8 @@ def _config(inputs):
     given = {n: inputs[n] for n in (*names, "layer_norm_eps") if n in inputs}
     return BertConfig(
         **{"vocab_size": 17, "num_hidden_layers": 13, "intermediate_size": 23} | given,
-        hidden_dropout_prob=inputs.get("hidden_dropout", 0.0),
-        attention_probs_dropout_prob=inputs.get("attention_dropout", 0.0),
+        hidden_dropout_prob=inputs.get("hidden_dropout_prob", 0.0),
+        attention_probs_dropout_prob=inputs.get("attention_probs_dropout_prob", 0.0),
     )
 
 

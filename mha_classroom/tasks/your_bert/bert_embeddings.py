@@ -47,9 +47,11 @@ def embedding_cases(draw):
         case("numbers that hardly vary", (5, 7, 2, 5), (2, 3), scale=1e-4, layer_norm_eps=1e-8),
         case("layer_norm_eps=0.5", (5, 7, 2, 5), (2, 3), (2, 3), layer_norm_eps=0.5),
         case("in training, without dropout", (5, 7, 2, 5), (2, 3), (2, 3), training=True),
-        case("hidden_dropout_prob=1", (5, 7, 2, 3), (2, 3), hidden_dropout=1.0),
-        case("attention_probs_dropout_prob=1", (5, 7, 2, 3), (2, 3), attention_dropout=1.0),
-        case("hidden_dropout_prob=0.25", (17, 13, 2, 11), (3, 7), (3, 7), hidden_dropout=0.25),
+        case("hidden_dropout_prob=1", (5, 7, 2, 3), (2, 3), hidden_dropout_prob=1.0),
+        case(
+            "attention_probs_dropout_prob=1", (5, 7, 2, 3), (2, 3), attention_probs_dropout_prob=1.0
+        ),
+        case("hidden_dropout_prob=0.25", (17, 13, 2, 11), (3, 7), (3, 7), hidden_dropout_prob=0.25),
     ]
 
 
@@ -86,11 +88,11 @@ def embedding_stages(inputs):
 @total
 def examine_embeddings(inputs, seen):
     """The result; where single numbers are dropped, what dropout does."""
-    plan = plan_of(inputs, "hidden_dropout", exactly=True)
+    plan = plan_of(inputs, "hidden_dropout_prob", exactly=True)
     output, *more = judged("BertEmbeddings", inputs, plan, seen)
     if not more:
         return output
-    if inputs.get("hidden_dropout") == 0.25:
+    if inputs.get("hidden_dropout_prob") == 0.25:
         return _dropped(inputs, output, *more)
     if "training" in inputs:
         return output_and_learning(inputs, plan, seen, *more)

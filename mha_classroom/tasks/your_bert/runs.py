@@ -88,12 +88,12 @@ def run_embeddings(answer, inputs):
         num_attention_heads=1,
         intermediate_size=23,
         layer_norm_eps=inputs.get("layer_norm_eps", 1e-12),
-        hidden_dropout_prob=inputs.get("hidden_dropout", 0.0),
-        attention_probs_dropout_prob=inputs.get("attention_dropout", 0.0),
+        hidden_dropout_prob=inputs.get("hidden_dropout_prob", 0.0),
+        attention_probs_dropout_prob=inputs.get("attention_probs_dropout_prob", 0.0),
     )
     module = make(answer, "BertEmbeddings", config)
     arguments = [inputs[name] for name in ("input_ids", "token_type_ids") if name in inputs]
-    plan = plan_of(inputs, "hidden_dropout", exactly=True)
+    plan = plan_of(inputs, "hidden_dropout_prob", exactly=True)
     return run_planned(module, "BertEmbeddings", inputs, arguments, plan)
 
 

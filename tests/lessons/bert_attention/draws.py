@@ -68,7 +68,14 @@ def _attention_weights(rng, weak, width):
 def _mode(rng):
     """In training gradients are looked at: then there have to be other words to attend to."""
     return rng.choice(
-        [{}, {}, {}, {"attention_dropout": 1.0}, {"hidden_dropout": 1.0}, {"training": True}]
+        [
+            {},
+            {},
+            {},
+            {"attention_probs_dropout_prob": 1.0},
+            {"hidden_dropout_prob": 1.0},
+            {"training": True},
+        ]
     )
 
 
@@ -84,7 +91,7 @@ def _score_mask(rng, weak, batch, length, training=False):
 
 def _dropped_attention(rng, weak):
     """Fewer words than features in a head, and no weight near 0: what is dropped can be told."""
-    inputs = {"hidden_size": 10, "num_attention_heads": 2, "attention_dropout": 0.25}
+    inputs = {"hidden_size": 10, "num_attention_heads": 2, "attention_probs_dropout_prob": 0.25}
     inputs |= _attention_weights(rng, weak, 10)
     for name in ("W_q.weight", "W_q.bias"):
         inputs[name] = 0.1 * inputs[name]
@@ -108,7 +115,7 @@ def _ends(first, between, last, width):
 
 def _dropped_output(rng, weak):
     """All words are the same; W_o(X) is 1 but for both ends of one; the residual is known."""
-    inputs = {"hidden_size": 11, "num_attention_heads": 1, "hidden_dropout": 0.25}
+    inputs = {"hidden_size": 11, "num_attention_heads": 1, "hidden_dropout_prob": 0.25}
     word = normal(rng, 11, weak=weak)
     inputs["W_o.weight"] = normal(rng, 11, 11, weak=weak)
     inputs["W_o.bias"] = _ends(0.0, 1.0, 0.0, 11) - inputs["W_o.weight"] @ word
@@ -144,7 +151,7 @@ def _feed_forward_weights(rng, weak, width, inner):
 def _dropped_feed_forward(rng, weak):
     """All words are the same and known; W_2 returns 1 but for both ends of one."""
     inputs = {"hidden_size": 11, "num_attention_heads": 1, "intermediate_size": 3}
-    inputs |= {"hidden_dropout": 0.25}
+    inputs |= {"hidden_dropout_prob": 0.25}
     inputs |= _feed_forward_weights(rng, weak, 11, 3)
     word = _ends(0.0, 0.0, 1.0, 11)
     inputs["W_2.bias"] = _ends(0.0, 1.0, 0.0, 11) - _narrow(inputs, "", word)
@@ -182,7 +189,7 @@ def _layer_weights(rng, weak, width, inner):
 
 def _dropped(weights, X):
     sizes = {"hidden_size": 10, "num_attention_heads": 2, "intermediate_size": 3}
-    sizes |= {"hidden_dropout": 0.25, "weights": tuple(weights.items())}
+    sizes |= {"hidden_dropout_prob": 0.25, "weights": tuple(weights.items())}
     return sizes | {"X": X.repeat(3, 5, 1)}
 
 

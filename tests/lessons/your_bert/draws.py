@@ -19,9 +19,17 @@ def embeddings(rng, weak=None):
     batch, length = _batch(rng, weak), size(rng, 1, 6)
     words, positions, segments, width = size(rng, 7, 13), size(rng, 6, 9), size(rng, 2, 4), 5
     mode = rng.choice(
-        [{}, {}, {"hidden_dropout": 1.0}, {"attention_dropout": 1.0}, {"hidden_dropout": 0.25}]
+        [
+            {},
+            {},
+            {"hidden_dropout_prob": 1.0},
+            {"attention_probs_dropout_prob": 1.0},
+            {"hidden_dropout_prob": 0.25},
+        ]
     )
-    if mode.get("hidden_dropout") == 0.25:  # enough numbers that some are dropped, some are kept
+    if (
+        mode.get("hidden_dropout_prob") == 0.25
+    ):  # enough numbers that some are dropped, some are kept
         batch, length, width = 3, 6, 11
     inputs = mode | {"layer_norm_eps": rng.choice([1e-12, 1e-5, 0.3])}
     inputs["words.weight"] = normal(rng, words, width, weak=weak)
