@@ -134,6 +134,12 @@ def _triangles(*moved):
     return any_of(build_step, *choices)
 
 
+FLOAT64_ONLY = (
+    "You hide with a number that float64 can hold and float32 cannot.",
+    "PyTorch makes float32 unless it is told otherwise, and so may your caller. Which number is "
+    "low in every dtype, or the lowest in that of the scores?",
+)
+
 STEP = {
     "triangle-at-the-first-key": known(
         "The first new word sees key 0 and nothing else.",
@@ -219,9 +225,7 @@ STEP = {
         hide=exp_of_all,
     ),
     "float64-only": known(
-        "You hide with a number that float64 can hold and float32 cannot.",
-        "PyTorch makes float32 unless it is told otherwise, and so may your caller. Which number "
-        "is low in every dtype, or the lowest in that of the scores?",
+        *FLOAT64_ONLY,
         section=TESTS,
         hide=filled(torch.finfo(torch.float64).min),
     ),

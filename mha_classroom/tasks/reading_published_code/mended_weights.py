@@ -7,7 +7,7 @@ import torch
 from mha_classroom.checks.examining import is_floats
 from mha_classroom.checks.forms import FILLS, any_of
 from mha_classroom.checks.task import Case, Task, known, read_again
-from mha_classroom.tasks.reading_published_code.mended_step import in_float32
+from mha_classroom.tasks.reading_published_code.mended_step import FLOAT64_ONLY, in_float32
 
 
 def weighing_cases(draw):
@@ -201,9 +201,7 @@ WEIGHTS = {
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
     "float64-only": known(
-        "You hide with a number that float64 can hold and float32 cannot.",
-        "PyTorch makes float32 unless it is told otherwise, and so may your caller. Which number "
-        "is low in every dtype, or the lowest in that of the scores?",
+        *FLOAT64_ONLY,
         section=TESTS,
         hide=filled(torch.finfo(torch.float64).min),
     ),

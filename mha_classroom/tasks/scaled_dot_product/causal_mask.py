@@ -48,19 +48,35 @@ def _causal_of_any_size(inputs, mask):
 OPPOSITE = "Two meanings of True"
 AXES = "A mask with one axis too many, or too few"
 
-MASK = {
-    "looks-ahead": known(
-        "Your words see themselves and what comes later: the triangle is on the wrong side.",
-        "Rows are queries. Word 0, in the first row, has nobody before it, so only its first "
-        "entry may be True.",
-        turn=lambda mask: mask.T,
-    ),
+# The right table said in another way, as 2.6 and 2.7 get them, too.
+OTHER_TABLES = {
     "mask-inverted": known(
         "Your mask is True where a word may not look.",
         "That is what nn.MultiheadAttention asks for. Here, as in PyTorch's function, True means "
         "may attend.",
         section=OPPOSITE,
         turn=torch.logical_not,
+    ),
+    "mask-of-floats": known(
+        "Your mask holds the numbers 0.0 and 1.0, not booleans.",
+        "PyTorch adds a mask of numbers to the scores, and then 1.0 and 0.0 hide nothing.",
+        section=OPPOSITE,
+        form=torch.Tensor.double,
+    ),
+    "mask-of-whole-numbers": known(
+        "Your mask holds the whole numbers 0 and 1, not booleans.",
+        "~ shows the difference: of True it makes False, of 1 it makes -2.",
+        section=OPPOSITE,
+        form=torch.Tensor.long,
+    ),
+}
+
+MASK = {
+    "looks-ahead": known(
+        "Your words see themselves and what comes later: the triangle is on the wrong side.",
+        "Rows are queries. Word 0, in the first row, has nobody before it, so only its first "
+        "entry may be True.",
+        turn=lambda mask: mask.T,
     ),
     "next-word-visible": known(
         "Each of your words sees the next one too.",
@@ -94,18 +110,7 @@ MASK = {
         "Word t may look at all of words 0 to t, however far back they are.",
         turn=lambda mask: mask.triu(-1),
     ),
-    "mask-of-floats": known(
-        "Your mask holds the numbers 0.0 and 1.0, not booleans.",
-        "PyTorch adds a mask of numbers to the scores, and then 1.0 and 0.0 hide nothing.",
-        section=OPPOSITE,
-        form=torch.Tensor.double,
-    ),
-    "mask-of-whole-numbers": known(
-        "Your mask holds the whole numbers 0 and 1, not booleans.",
-        "~ shows the difference: of True it makes False, of 1 it makes -2.",
-        section=OPPOSITE,
-        form=torch.Tensor.long,
-    ),
+    **OTHER_TABLES,
     "mask-to-be-added": known(
         "Your mask is one to be added to the scores: 0 where a word may look, a very low number "
         "elsewhere.",

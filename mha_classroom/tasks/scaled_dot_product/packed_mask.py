@@ -4,6 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.scaled_dot_product.causal_mask import OTHER_TABLES
 
 
 def packed_mask(sentences):
@@ -134,7 +135,6 @@ def _blocks_of_real_words(sentences):
 
 PADDING = "Hiding padding"
 FUTURE = "Hiding the future"
-OPPOSITE = "Two meanings of True"
 AXES = "A mask with one axis too many, or too few"
 
 PACKED = {
@@ -313,24 +313,7 @@ PACKED = {
         section=AXES,
         form=lambda mask: mask[0],
     ),
-    "mask-inverted": known(
-        "Your mask is True where a word may not look.",
-        "Here, as in PyTorch's function, True means may attend.",
-        section=OPPOSITE,
-        turn=torch.logical_not,
-    ),
-    "mask-of-floats": known(
-        "Your mask holds the numbers 0.0 and 1.0, not booleans.",
-        "PyTorch adds a mask of numbers to the scores, and then 1.0 and 0.0 hide nothing.",
-        section=OPPOSITE,
-        form=torch.Tensor.double,
-    ),
-    "mask-of-whole-numbers": known(
-        "Your mask holds the whole numbers 0 and 1, not booleans.",
-        "~ shows the difference: of True it makes False, of 1 it makes -2.",
-        section=OPPOSITE,
-        form=torch.Tensor.long,
-    ),
+    **OTHER_TABLES,
     # Last, and so the second of a pair: the first case has no padding.
     "padding-sees-padding": known(
         "Padding attends to padding, as if it were a sentence of its own.",

@@ -3,6 +3,7 @@
 import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.scaled_dot_product.causal_mask import OTHER_TABLES
 
 
 def window_mask(num_steps, window, valid_lens):
@@ -107,7 +108,6 @@ def _one_block(num_steps, window):
 
 PADDING = "Hiding padding"
 NOTHING = "Nothing to attend to"
-OPPOSITE = "Two meanings of True"
 AXES = "A mask with one axis too many, or too few"
 
 WINDOW = {
@@ -288,24 +288,7 @@ WINDOW = {
         section=AXES,
         form=lambda mask: mask[0],
     ),
-    "mask-inverted": known(
-        "Your mask is True where a word may not look.",
-        "Here, as in PyTorch's function, True means may attend.",
-        section=OPPOSITE,
-        turn=torch.logical_not,
-    ),
-    "mask-of-floats": known(
-        "Your mask holds the numbers 0.0 and 1.0, not booleans.",
-        "PyTorch adds a mask of numbers to the scores, and then 1.0 and 0.0 hide nothing.",
-        section=OPPOSITE,
-        form=torch.Tensor.double,
-    ),
-    "mask-of-whole-numbers": known(
-        "Your mask holds the whole numbers 0 and 1, not booleans.",
-        "~ shows the difference: of True it makes False, of 1 it makes -2.",
-        section=OPPOSITE,
-        form=torch.Tensor.long,
-    ),
+    **OTHER_TABLES,
 }
 
 TASK = Task(
