@@ -1627,6 +1627,65 @@ def variables_without_biases(variables):
     return find("06-from_tensorflow").reference(kept)
 
 
+def earlier_keys_only(queries, keys, values, tile):
+    (L, S), scale = (queries.shape[2], keys.shape[2]), queries.shape[3] ** -0.5
+    total, output = torch.zeros_like(queries[..., 0]), 0.0
+    largest = torch.full_like(total, -1e30)
+    for start in range(0, S, tile):
+        scores = queries @ keys[:, :, start : start + tile].mT * scale
+        later = torch.arange(start, start + scores.shape[3]) >= torch.arange(S - L, S)[:, None]
+        scores = scores.masked_fill(later, -torch.inf)
+        new = torch.maximum(largest, scores.max(-1).values)
+        by, powers = (largest - new).exp(), (scores - new.unsqueeze(3)).exp()
+        total = total * by + powers.sum(3)
+        output = output * by.unsqueeze(3) + powers @ values[:, :, start : start + tile]
+        largest = new
+    return torch.nan_to_num(output / total.unsqueeze(3))
+
+
+def outputs_of_width_d_k(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
+    both = d_k + d_v
+    fitting = (fast_bytes // bytes_per_number - tile * both) // (both + tile)
+    passes = -(-num_queries // min(num_queries, fitting))
+    return bytes_per_number * (2 * num_queries * d_k + passes * num_keys * both)
+
+
+def all_kept_and_the_new(query, key, value, kept_keys, kept_values, t):
+    W = kept_keys.shape[2]
+    K = torch.cat([kept_keys[:, :, : min(t, W)], key.unsqueeze(2)], dim=2)
+    V = torch.cat([kept_values[:, :, : min(t, W)], value.unsqueeze(2)], dim=2)
+    weights = ((K * query.unsqueeze(2)).sum(-1) / math.sqrt(K.shape[3])).softmax(-1)
+    kept_keys[:, :, t % W], kept_values[:, :, t % W] = key, value
+    return (weights.unsqueeze(3) * V).sum(2)
+
+
+def means_for_every_head(weight, num_heads, num_kv_heads):
+    size = num_heads // num_kv_heads
+    means = weight.unflatten(0, (num_kv_heads, size, -1)).mean(1, keepdim=True)
+    return torch.cat([means] * size, 1).reshape(weight.shape)
+
+
+def features_summed_everywhere(state, ready_keys, states, valid_lens, W_q, w_v):
+    scores = torch.tanh((state @ W_q).unsqueeze(1) + ready_keys).sum(2)
+    weights = torch.softmax(scores, dim=1)
+    return torch.einsum("bs,bsd->bd", weights, states), weights
+
+
+def start_counted_and_cut_off(score_next, batch_size, longest, start, end, pad):
+    tokens = torch.full((batch_size, 1), start)
+    over = torch.zeros(batch_size, dtype=torch.bool)
+    while tokens.shape[1] < longest and not over.all():
+        following = torch.where(over, pad, score_next(tokens).argmax(-1))
+        over = over | (following == end)
+        tokens = torch.cat([tokens, following.unsqueeze(1)], dim=1)
+    return tokens[:, 1:]
+
+
+def the_best_next_tokens(totals, scores, ended, pad):
+    values, places = torch.topk(torch.log_softmax(scores, dim=2).flatten(1), scores.shape[1])
+    return values, places // scores.shape[2], places % scores.shape[2]
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -1838,7 +1897,7 @@ def variables_without_biases(variables):
         (
             "10-decoder_layer",
             layer_of(norms_then_parts, no_sum_around_the_second),
-            "no-sums",
+            "cross-attention-not-added",
         ),
         ("10-decoder_layer", layer_of(first_sum_with_the_normed), "normed-sum"),
         ("01-softmax", sums_of_columns("amax"), "sum-of-each-column"),
@@ -2031,6 +2090,13 @@ def variables_without_biases(variables):
         ),
         ("12-neighbours", penalties_and_a_sort, "mask-added-for-rows-too"),
         ("12-training_step", summed_at_a_rate_of_its_own, "rate-always-0.1 + loss-summed"),
+        ("09-causal_tiles", earlier_keys_only, "own-key-hidden"),
+        ("09-moved_bytes", outputs_of_width_d_k, "outputs-as-wide-as-queries"),
+        ("09-ring_step", all_kept_and_the_new, "oldest-seen"),
+        ("09-group_heads", means_for_every_head, "means-repeated"),
+        ("10-bahdanau_step", features_summed_everywhere, "lengths-ignored + w_v-forgotten"),
+        ("10-greedy", start_counted_and_cut_off, "start-left-off + one-too-few"),
+        ("10-beam_step", the_best_next_tokens, "ended-goes-on + totals-forgotten"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

@@ -38,7 +38,7 @@ def tile_cases(draw):
         return low
 
     return [
-        case("1 head, 2 queries and 3 keys, tiles of 2", 1, 1, 2, 3, 2, 1, 2),
+        case("1 head, 2 queries and 4 keys, tiles of 3", 1, 1, 2, 4, 2, 1, 3),
         case("5 queries come last among 13 keys, tiles of 4", 2, 3, 5, 13, 2, 3, 4),
         case("as many queries as keys, tiles of 3", 2, 3, 11, 11, 5, 7, 3),
         case("a single query", 2, 3, 1, 9, 5, 2, 4),
@@ -80,6 +80,10 @@ def _own(L, S):
 
 def _not_later(keys, own):
     return keys <= own[:, None]
+
+
+def _earlier(keys, own):
+    return keys < own[:, None]
 
 
 def _hide(scores, allowed):
@@ -157,11 +161,17 @@ def _each_alone(joined, hide=_hide):
     return causal_tiles
 
 
-def _any_start(*parts):
+def _any_start(*parts, where=None):
     """The `shows` of a mistake, whether the largest score starts at −inf or at a number."""
     return like(
-        *(build_tiles(**(one | at)) for one in parts for at in ({}, {"start_at": -torch.inf}))
+        *(build_tiles(**(one | at)) for one in parts for at in ({}, {"start_at": -torch.inf})),
+        where=where,
     )
+
+
+def _sees_another(inputs, value):
+    """The queries that come after another token: alone with itself, one may get NaN or zeros."""
+    return _own(inputs["queries"].shape[-2], inputs["keys"].shape[-2])[:, None] > 0
 
 
 def _not_nan(inputs, value):
@@ -254,7 +264,8 @@ MISTAKES = {
         "A query does not see its own key.",
         "A token attends to the tokens before it and to itself.",
         section=MASK,
-        allowed=lambda keys, own: keys < own[:, None],
+        allowed=_earlier,
+        shows=_any_start({"allowed": _earlier}, where=_sees_another),
     ),
     "one-key-too-many": known(
         "Each query sees one key too many, that of the next token.",
@@ -468,7 +479,8 @@ TASK = Task(
             inputs["queries"][..., 0].numel() * inputs["values"].shape[-1],
             inputs["queries"][..., 0].numel() * inputs["tile"],
         ),
-        reason="That is more than a tile of scores, the queries, keys, values or the output have.",
+        reason="A tile of scores, the queries, keys, values and the output have no more. The whole "
+        "table of scores has B · H · L · S.",
     ),
     mistakes=read_again(TILES, ALONE | MISTAKES),
     build=build_tiles,

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cost_of_attention.grouped_attention import SHARED
 
@@ -52,6 +52,17 @@ def _pairs(weight, num_heads, num_kv_heads):
     return torch.cat([(heads[i] + heads[i + 1]) / 2 for i in range(0, num_heads, 2)])
 
 
+def _repeated(again):
+    """Each mean as often as its group has heads."""
+    return lambda W, H, G: again(group_heads(W, H, G).unflatten(0, (G, -1)), H // G).flatten(0, 1)
+
+
+REPEATED = (
+    _repeated(lambda means, times: means.repeat_interleave(times, 0)),
+    _repeated(lambda means, times: torch.cat([means] * times)),
+)
+
+
 def _mean_of_means(heads, axis):
     mean, *others = heads.unbind(axis)
     for other in others:
@@ -61,14 +72,14 @@ def _mean_of_means(heads, axis):
 
 MISTAKES = {
     "heads-in-turn": known(
-        "You average heads that are far apart: 0, G, 2G and so on.",
+        "You put together heads that are far apart: 0, G, 2G and so on.",
         "A group is made of neighbours: with 4 heads and 2 key heads, heads 0 and 1 become one.",
         cut=lambda W, H, G: W.unflatten(0, (H // G, G, -1)).transpose(0, 1),
     ),
     "rows-of-a-head": known(
-        "You average neighbouring rows, which belong to the same head.",
-        "Row 0 of one head is averaged with row 0 of the next. Of the axes that you cut the rows "
-        "into, which one is the width of a head?",
+        "You put together neighbouring rows, which belong to the same head.",
+        "Row 0 of one head goes with row 0 of the next. Of the axes that you cut the rows into, "
+        "which one is the width of a head?",
         cut=lambda W, H, G: W.unflatten(0, (G, -1, H // G)).transpose(1, 2),
     ),
     "features-interleaved": known(
@@ -138,6 +149,12 @@ MISTAKES = {
         "You keep the first rows of the weight and drop the others.",
         "Each head has to count in the mean of its group.",
         wrong=lambda W, H, G: W[: len(W) * G // H].clone(),
+    ),
+    "means-repeated": known(
+        "You repeat each mean for all heads of its group.",
+        "The smaller layer has num_kv_heads heads of keys: that is what it saves.",
+        wrong=REPEATED[0],
+        shows=like(*REPEATED),
     ),
     "joined-crosswise": known(
         "The rows of the key heads take turns in your result.",

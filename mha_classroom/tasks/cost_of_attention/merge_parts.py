@@ -348,9 +348,9 @@ def _two_parts(outputs, largest, totals):
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
     "nan-without-keys": known(
-        "NaN comes up for queries that see no key in some part, or in any.",
+        "NaN comes up for queries that see no key in some of the parts, or in all.",
         "Their largest score is −inf there, and −inf − (−inf) is NaN. Their total is 0, and 0 / 0 "
-        "is NaN. It stays NaN when keys come. The task says what a query without keys gets.",
+        "is NaN. What is added to NaN is NaN, too. The task says what a query without keys gets.",
         factors=lambda largest, new: torch.exp(largest - new),
         divide=lambda outputs, summed, total: summed / total[..., None],
         shows=_nan_without_keys,

@@ -101,6 +101,14 @@ def _forms(**lists):
     return any_of(build_traffic, *choices, run=by_name)
 
 
+# An output is counted as wide as a query: where it is moved, in fast memory, or both.
+AS_QUERIES = (
+    {"once": lambda d_k, d_v: 2 * d_k},
+    {"each": lambda tile, d_k, d_v: 2 * d_k + tile},
+    {"once": lambda d_k, d_v: 2 * d_k, "each": lambda tile, d_k, d_v: 2 * d_k + tile},
+)
+
+
 def _changed(change):
     """A right number, and what is made of it and of the sizes."""
 
@@ -195,6 +203,15 @@ MISTAKES = {
         "Each block of queries comes from slow memory, too, once.",
         section=TRAFFIC,
         once=lambda d_k, d_v: d_v,
+    ),
+    "outputs-as-wide-as-queries": known(
+        "You count an output d_k wide, where it is moved, in fast memory, or both.",
+        "It is an average of values. Where d_k = d_v nobody notices.",
+        **any_of(
+            build_traffic,
+            *(part | more for part in AS_QUERIES for more in ({}, FREE)),
+            run=by_name,
+        ),
     ),
     "values-not-read": known(
         "The values are not read in your count.",

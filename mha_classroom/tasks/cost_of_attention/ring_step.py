@@ -20,7 +20,7 @@ def ring_cases(draw):
             "kept_keys": draw.normal(B, H, W, d_k),
             "kept_values": draw.normal(B, H, W, d_v),
         }
-        if t < W:  # the slots that nobody has written yet
+        if t < W:  # the slots that this text has not reached
             inputs["kept_keys"][:, :, t:] *= 5
             inputs["kept_values"][:, :, t:] = 1000.0
         return Case(name, inputs | {"t": t})
@@ -187,6 +187,16 @@ def _one_fewer(query, key, value, kept_keys, kept_values, t):
     return _attend(query, kept_keys[:, :, :n], kept_values[:, :, :n])
 
 
+def _oldest_seen(query, key, value, kept_keys, kept_values, t):
+    place = t % kept_keys.shape[2]
+    seen = [
+        torch.cat([kept[:, :, :t], new[:, :, None]], 2)
+        for kept, new in ((kept_keys, key), (kept_values, value))
+    ]
+    kept_keys[:, :, place], kept_values[:, :, place] = key, value
+    return _attend(query, *seen)
+
+
 def _oldest_hidden(t, W):
     return (torch.arange(W) <= t) & ((torch.arange(W) != (t + 1) % W) | (W == 1))
 
@@ -221,7 +231,7 @@ def _moved_by(step):
 
 MISTAKES = {
     "all-slots-seen": known(
-        "A token early in the text attends to slots that nobody has written yet.",
+        "A token early in the text attends to slots that this text has not reached.",
         "Until the ring is full, only the slots of this text count. The others hold old numbers.",
         seen=lambda t, W: torch.arange(W) >= 0,
     ),
@@ -267,6 +277,12 @@ MISTAKES = {
             _one_fewer, build_ring(seen=_oldest_hidden), where=lambda i: i["kept_keys"].shape[2] > 1
         ),
     ),
+    "oldest-seen": known(
+        "When the ring is full, you attend to W + 1 tokens: the oldest one is still seen.",
+        "The window has W tokens, the new one among them. It takes the place of the oldest.",
+        wrong=_oldest_seen,
+        shows=_gives(_oldest_seen),
+    ),
     "another-slot": known(
         "You write into the slot before the right one, or behind it.",
         "Token 0 goes into slot 0.",
@@ -302,7 +318,7 @@ MISTAKES = {
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
     "slot-score-finite": known(
-        "Slots that nobody has written yet get a number such as 0 or −1000 as their score.",
+        "Slots that this text has not reached get a number such as 0 or −1000 as their score.",
         "exp(0) is 1, and the other scores can be below −1000. Which number is below every score?",
         hidden=-1000.0,
         shows=_gives(build_ring(), *(build_ring(hidden=number) for number in (0.0, *FILLS, -1e5))),

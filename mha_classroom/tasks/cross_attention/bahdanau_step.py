@@ -204,10 +204,6 @@ STEP = {
         "each number of the sum, and w_v weighs these.",
         wrong=_tanh_of_the_score,
     ),
-}
-
-# Not looked for together with another one: they hide it, or are seldom made.
-ALONE = {
     "w_v-forgotten": known(
         "You add up the numbers behind the tanh, or average them: w_v has no effect.",
         "w_v says how much each of them counts in the score.",
@@ -217,6 +213,10 @@ ALONE = {
             {"last": torch.ones_like, "scale": lambda h: 1 / h},
         ),
     ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
     "subtracted": known(
         "You subtract the keys from the query.",
         "This attention is called additive.",

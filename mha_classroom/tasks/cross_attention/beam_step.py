@@ -250,6 +250,11 @@ BEAM = {
         wrong=_products(torch.log),
         shows=like(_products(torch.log), _products(torch.log, late=True)),
     ),
+    "totals-forgotten": known(
+        "What came before has no effect: the totals are not added.",
+        "A beam that was unlikely so far stays so, however sure it is of the next token.",
+        add=lambda totals, logs: logs,
+    ),
 }
 
 # Not looked for together with another one: they hide it, or are seldom made.
@@ -266,11 +271,6 @@ ALONE = {
                 lambda scores: scores.log_softmax(0),
             ),
         ),
-    ),
-    "totals-forgotten": known(
-        "What came before has no effect: the totals are not added.",
-        "A beam that was unlikely so far stays so, however sure it is of the next token.",
-        add=lambda totals, logs: logs,
     ),
     "totals-not-added": known(
         "You multiply the totals, subtract them, or add them as probabilities.",

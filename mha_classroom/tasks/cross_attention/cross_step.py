@@ -176,7 +176,7 @@ CROSS = {
     "output-weights-forgotten": known(
         "You return the joined heads: W_o has no effect.",
         "What the heads bring only stands side by side, H · d_v numbers. The output is made of all "
-        "of it, and has another width.",
+        "of it, and may have another width.",
         out=lambda heads, W_o: heads,
     ),
     "W_q-transposed": known(

@@ -192,6 +192,16 @@ def _any_of(*choices):
     return any_of(build_layer, *choices, run=run_decoder_layer)
 
 
+LOST = "What a part brings is added to what comes in. Else what was written so far is lost there."
+
+
+def _not_added(*lacking):
+    """The parts of an answer in which these parts of a layer have no sum, and its `shows`."""
+    sums = tuple(part for part in range(3) if part not in lacking)
+    places = ((False, True), (False,), (True,))
+    return _any_of(*({"sums": sums, "sums_where": where} for where in places))
+
+
 # The numbers of the norms that are taken, where they are not 1, 2 and 3.
 NORMS = ((2, 1, 3), (1, 3, 2), (3, 2, 1), (1, 1, 1), (1, 2, 2), (1, 1, 2), (1, 1, 3), (1, 2, 1))
 
@@ -408,15 +418,24 @@ ALONE = {
         ),
     ),
     "no-sums": known(
-        "Not all of the three parts have a sum around them, with norm_first, without it, or both.",
-        "Each of them is added to what comes in. Else what was written so far is lost there.",
-        **_any_of(
-            *(
-                {"sums": sums, "sums_where": where}
-                for where in ((False, True), (False,), (True,))
-                for sums in ((), (0, 2), (1, 2), (0, 1))
-            )
-        ),
+        "None of the three parts has a sum around it, with norm_first, without it, or both.",
+        LOST,
+        **_not_added(0, 1, 2),
+    ),
+    "self-attention-not-added": known(
+        "The self-attention has no sum around it, with norm_first, without it, or both.",
+        LOST,
+        **_not_added(0),
+    ),
+    "cross-attention-not-added": known(
+        "The cross-attention has no sum around it, with norm_first, without it, or both.",
+        LOST,
+        **_not_added(1),
+    ),
+    "feed-forward-not-added": known(
+        "The feed-forward network has no sum around it, with norm_first, without it, or both.",
+        LOST,
+        **_not_added(2),
     ),
 }
 

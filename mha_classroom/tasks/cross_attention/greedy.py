@@ -192,15 +192,15 @@ GREEDY = {
         "Append first, then look whether all rows have ended.",
         wrong=_stops_early,
     ),
-}
-
-# Not looked for together with another one: they hide it, or are seldom made.
-ALONE = {
     "one-too-few": known(
         "You write one token less than longest allows.",
         "longest counts what is written after START.",
         count=lambda longest: longest - 1,
     ),
+}
+
+# Not looked for together with another one: they hide it, or are seldom made.
+ALONE = {
     "argmax-of-all": known(
         "Your argmax has no axis: it is the place of the highest score of all rows together.",
         "Each row chooses its own token: along which axis do the scores of one row lie?",

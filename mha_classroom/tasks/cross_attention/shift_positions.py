@@ -250,7 +250,7 @@ SHIFT = {
     ),
     "speed-of-pair-3-for-all": known(
         "All pairs turn by the angle of pair 3.",
-        "Each pair has its own speed: ω of the lesson, for the number of the pair.",
+        "Each pair has its own speed: the lesson's ω for its number.",
         wrong=build_shift(omega=lambda d: _omega(d)[:1] * 10000 ** (-6 / d)),
     ),
 }
@@ -275,8 +275,10 @@ ALONE = {
         **any_of(build_shift, turn=(_new_sines_used, _new_cosines_used)),
     ),
     "sines-and-cosines-swapped": known(
-        "You take the sines for the cosines.",
-        "A pair is a sine and a cosine, in this order: places 0, 2, 4 hold sines.",
+        "You take sines for cosines in P or in the result, and may turn the wrong way besides: the "
+        "numbers do not tell.",
+        "A pair is a sine and a cosine, in this order: places 0, 2, 4 hold sines. And which of "
+        "sin(a + b) and cos(a + b) has a minus sign?",
         **any_of(build_shift, {"apart": _pairs_swapped}, {"join": _interleave_swapped}),
     ),
     "fractions-cut-off": known(

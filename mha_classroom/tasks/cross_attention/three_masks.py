@@ -229,7 +229,7 @@ ALONE = {
     "padded-queries-hidden": known(
         "You hide the rows of padding as well as its columns, in one of the masks or more.",
         "The statement asks for one rule about keys. A query that is padding follows the same rule "
-        "as all others. Rows that see nothing at all make trouble in a softmax.",
+        "as all others.",
         **any_of(build_masks, BOTH, *({part: BOTH[part]} for part in BOTH), OWN_BOTH),
     ),
     "or-for-and": known(
