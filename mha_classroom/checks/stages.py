@@ -101,10 +101,12 @@ def _stages_seen(task, seen, case):
             by_numbers = not known.holds_numbers_of(want)
             # Rows of nothing but zeros and ones are found anywhere: only the whole says something.
             bare = bool(((want == 0) | (want == 1)).all())
-            ways = [[want]] if bare else _pieces(want, by_numbers)
-            held = any(_all_held(pieces, computed, given) for pieces in ways)
-            if held or not bare:
-                found[name] = held
+            ways = [[want]] if bare else list(_pieces(want, by_numbers))
+            held = [pieces for pieces in ways if _all_held(pieces, computed, given)]
+            # Where all pieces are equal, one alone may have been computed: nobody can tell.
+            sure = any(len(pieces) == 1 or _differ(pieces) for pieces in held)
+            if sure or not (bare or held):
+                found[name] = sure
         earlier.append(want)
     return found
 
@@ -114,6 +116,10 @@ def _all_held(pieces, computed, given):
     there = [computed.holds(piece) for piece in pieces]
     pairs = zip(pieces, there, strict=True)
     return any(there) and all(held or given.holds(piece) for piece, held in pairs)
+
+
+def _differ(pieces):
+    return any(not torch.equal(pieces[0], piece) for piece in pieces[1:])
 
 
 def _flat(stages):

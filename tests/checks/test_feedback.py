@@ -450,6 +450,17 @@ def test_rows_of_zeros_and_ones_are_not_taken_for_a_stage():
     assert staged(stages, answer, *tables) == ("the double", None)
 
 
+def test_one_of_several_equal_pieces_does_not_show_that_all_were_computed():
+    def stages(x):
+        return {"the double": 2 * x, "the weights": (0 * x).softmax(-1)}
+
+    def answer(x):  # the weights of one row, and those of all rows are alike
+        return (2 * x) @ (0 * x[0]).softmax(-1)
+
+    tables = ([[1.0, 3, 2], [5, 2, 7]], [[7.0, 2, 1], [2, 3, 9]], [[1.0, 4, 8], [6, 3, 5]])
+    assert staged(stages, answer, *tables) == ("the double", None)
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "look"),
     [

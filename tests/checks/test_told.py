@@ -1686,6 +1686,18 @@ def the_best_next_tokens(totals, scores, ended, pad):
     return values, places // scores.shape[2], places % scores.shape[2]
 
 
+def a_head_for_each_sequence(X, W_q, W_k, W_v, W_o):
+    heads = []
+    for i in range(X.shape[0]):
+        weights = (X @ W_q[i] @ (X @ W_k[i]).mT / W_q.shape[2] ** 0.5).softmax(-1)
+        heads.append(weights @ (X @ W_v[i]))
+    return torch.cat(heads, 2) @ W_o
+
+
+def all_of_W_o_for_each(W_v, W_o):
+    return torch.stack([values @ W_o for values in W_v])
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -2097,6 +2109,8 @@ def the_best_next_tokens(totals, scores, ended, pad):
         ("10-bahdanau_step", features_summed_everywhere, "lengths-ignored + w_v-forgotten"),
         ("10-greedy", start_counted_and_cut_off, "start-left-off + one-too-few"),
         ("10-beam_step", the_best_next_tokens, "ended-goes-on + totals-forgotten"),
+        ("03-loop_of_heads", a_head_for_each_sequence, "loop-over-sequences"),
+        ("03-fold_W_o", all_of_W_o_for_each, "whole-W_o-in-a-loop"),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):

@@ -166,12 +166,12 @@ FOLD = {
         rows=lambda W_o, H, d_v: W_o[:d_v].expand(H, -1, -1),
     ),
     "rows-interleaved": known(
-        "Head h gets the rows h, h + H, h + 2H and so on.",
+        "Your head h gets the rows h, h + H, h + 2H and so on.",
         "The rows of a head are neighbours, since its features stand side by side in Concat.",
         rows=_every_hth,
     ),
     "rows-start-at-h": known(
-        "The rows of head h start at row h.",
+        "The rows of your head h start at row h.",
         "Each head before it owns d_v rows.",
         rows=_starting_at_h,
     ),
@@ -199,17 +199,17 @@ FOLD = {
         for id, multiply in (("in-one-product", torch.matmul), ("in-one-bmm", torch.bmm))
     },
     "rows-of-the-head-before": known(
-        "Head h gets the rows of head h − 1, and head 0 those of the last one.",
+        "Your head h gets the rows of head h − 1, and head 0 those of the last one.",
         "Is there an h - 1 in your answer? In Python index -1 is the last: nothing complains.",
         rows=lambda W_o, H, d_v: W_o.reshape(H, d_v, -1).roll(1, 0),
     ),
     "rows-of-the-head-after": known(
-        "Head h gets the rows of head h + 1, and the last one those of head 0.",
+        "Your head h gets the rows of head h + 1, and the last one those of head 0.",
         "Those of head 0 are the first d_v rows. Where do the rows of head h start?",
         rows=lambda W_o, H, d_v: W_o.reshape(H, d_v, -1).roll(-1, 0),
     ),
     "rows-start-early": known(
-        "The rows of head h start at row h · (d_v − 1).",
+        "The rows of your head h start at row h · (d_v − 1).",
         "Each head before it owns d_v rows, not one less.",
         wrong=build_fold(rows=_starting_early),
     ),
@@ -242,7 +242,7 @@ FOLD = {
         order=lambda W_v: W_v.flip(0),
     ),
     "pieces-reversed": known(
-        "Head 0 gets the last rows of W_o.",
+        "Your head 0 gets the last rows of W_o.",
         "The first d_v rows belong to head 0.",
         rows=lambda W_o, H, d_v: W_o.reshape(H, d_v, -1).flip(0),
     ),
@@ -296,11 +296,17 @@ FOLD = {
         "W_o is (H · d_v, d_out): its rows belong to the heads, and nothing has to be turned.",
         rows=lambda W_o, H, d_v: W_o.T.reshape(H, d_v, -1),
     ),
-    "whole-W_o-for-each-head": known(
-        "Matrices as wide as one head meet the whole W_o.",
-        "W_o has H · d_v rows. Which d_v of them belong to head h?",
-        rows=lambda W_o, H, d_v: W_o,
-    ),
+    **{
+        id: known(
+            "Matrices as wide as one head meet the whole W_o.",
+            "W_o has H · d_v rows. Which d_v of them belong to head h?",
+            wrong=wrong,
+        )
+        for id, wrong in {
+            "whole-W_o-for-each-head": lambda W_v, W_o: W_v @ W_o,
+            "whole-W_o-in-a-loop": lambda W_v, W_o: torch.stack([W @ W_o for W in W_v]),
+        }.items()
+    },
     "result-transposed": known(
         "Your matrices are (d_out, d_model).",
         "They are used as X @ W, so d_model comes first.",

@@ -113,6 +113,11 @@ def _loop_over_features(X, W_q, W_k, W_v, W_o):
     return torch.cat(heads, -1) @ W_o
 
 
+def _loop_over_sequences(X, W_q, W_k, W_v, W_o):
+    heads = [build_head()(X, W_q[h], W_k[h], W_v[h]) for h in range(len(X))]
+    return torch.cat(heads, -1) @ W_o
+
+
 def _loop_over_columns(X, W_q, W_k, W_v, W_o):
     heads = [build_head()(X, W_q[h], W_k[h], W_v[h]) for h in range(W_q.shape[2])]
     return torch.cat(heads, -1) @ W_o
@@ -330,6 +335,12 @@ JOINING = {
         "W_q is (H, d_model, d_k). Which axis counts the heads, and what does len(W_q) say?",
         section=LOOP_OF_HEADS,
         wrong=_loop_over_features,
+    ),
+    "loop-over-sequences": known(
+        "Your loop does not run over the heads: it has a round for each sequence, len(X).",
+        "W_q is (H, d_model, d_k). Which axis counts the heads, and what does len(W_q) say?",
+        section=LOOP_OF_HEADS,
+        wrong=_loop_over_sequences,
     ),
     "loop-over-d_k": known(
         "Your loop does not run over the heads: it has d_k rounds, so with 2 heads and d_k = 1 it "

@@ -386,8 +386,8 @@ NEIGHBOURS = {
     "heads-swapped-on-a-ring": known(
         "Head 0 brings the word after, head 1 the word before. (Your positions form a ring, which "
         "is allowed: after the last comes the first.)",
-        "Did you roll the wrong way, or the wrong side? Rolled keys and rolled queries move the "
-        "large score to opposite sides.",
+        "Did you roll the wrong way, or queries where you meant keys? Rolled keys and rolled "
+        "queries move the large score to opposite sides.",
         change=_ring(1, -1),
     ),
     "both-look-back": known(
@@ -484,8 +484,8 @@ NEIGHBOURS = {
     "heads-swapped-and-weak-on-a-ring": known(
         "Head 0 brings the word after, head 1 the word before, and both look too weakly. (Your "
         "positions form a ring, which is allowed: after the last comes the first.)",
-        "Did you roll the wrong way, or the wrong side? And how large must the lead of a score be, "
-        "after the division by √d_k, for more than 0.99 of the weight?",
+        "Did you roll the wrong way, or queries where you meant keys? And how large must the lead "
+        "of a score be, after the division by √d_k, for more than 0.99 of the weight?",
         wrong=build_neighbours(change=_ring(1, -1, strength=4.0)),
     ),
     "one-feature-only": known(
@@ -576,7 +576,10 @@ TASK = Task(
     neighbour_cases,
     run=run_neighbours,
     examine=examine_neighbours,
-    returns=("weight_before", "copied_before", "weight_after", "copied_after"),
+    returns=tuple(
+        f"{name}, if the largest score took all the weight"
+        for name in ("weight_before", "copied_before", "weight_after", "copied_after")
+    ),
     mistakes=read_again(STANDS, NEIGHBOURS),
     build=build_neighbours,
     alone=(

@@ -106,7 +106,7 @@ SUM = {
         rows=lambda W_o, h, H, d_v: W_o[:d_v],
     ),
     "merge-interleaved": known(
-        "Head h gets the rows h, h + H, h + 2H and so on.",
+        "Your head h gets the rows h, h + H, h + 2H and so on.",
         "The rows of a head are neighbours, since its features stand side by side.",
         section=WRONGLY,
         rows=lambda W_o, h, H, d_v: W_o[h::H],

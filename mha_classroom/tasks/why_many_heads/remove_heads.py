@@ -359,7 +359,7 @@ REMOVE = {
     ),
     "rest-reversed": known(
         "The heads that stay are in reverse order.",
-        "Each has its place among the others. Who uses your matrices counts on it.",
+        "Each has its place among the others. Whoever uses your matrices counts on that order.",
         stay=lambda num_heads, removed: [h for h in range(num_heads) if h not in removed][::-1],
     ),
     "first-rows-of-W_o": known(

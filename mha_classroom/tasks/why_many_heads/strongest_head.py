@@ -133,7 +133,7 @@ SUM_OF_HEADS = "The output is a sum"
 
 STRONGEST = {
     "sign-kept": known(
-        "You take the head with the largest term, and negative terms never win.",
+        "You take the head with the largest term, and a negative one wins only where all are.",
         "A head that adds −9 changes the output more than one that adds 2. What counts is how far "
         "from 0 a term is.",
         size=lambda terms: terms,
@@ -237,7 +237,7 @@ STRONGEST = {
         rows=lambda W_o, H, d_v: torch.stack([W_o[h : h + d_v] for h in range(H)]),
     ),
     "rows-reversed": known(
-        "The last head goes through the first rows of W_o.",
+        "Your last head goes through the first rows of W_o.",
         "The first d_v rows belong to head 0.",
         rows=lambda W_o, H, d_v: W_o.reshape(H, d_v, -1).flip(0),
     ),
@@ -300,7 +300,7 @@ STRONGEST = {
         rows=lambda W_o, H, d_v: W_o[:d_v].expand(H, -1, -1),
     ),
     "rows-interleaved": known(
-        "Head h goes through the rows h, h + H, h + 2H and so on.",
+        "Your head h goes through the rows h, h + H, h + 2H and so on.",
         "The rows of a head are neighbours, since its features stand side by side in Concat.",
         rows=lambda W_o, H, d_v: torch.stack([W_o[h::H] for h in range(H)]),
     ),
