@@ -23,11 +23,19 @@ def weighing_cases(draw):
         case("padding in the middle", 2, 3, 2, [[1, 0, 1, 0, 1], [1, 1, 0, 0, 1]]),
         case("a sequence without a word", 3, 2, 3, [[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]),
         case("all sizes 3", 3, 3, 3, [[1, 1, 0], [1, 0, 0], [1, 1, 1]]),
-        case("scores in the thousands", 2, 3, 4, [[1, 0, 1, 1], [1, 1, 0, 0]], scale=3000.0),
+        padding_above(
+            case("scores in the thousands", 2, 3, 4, [[1, 0, 1, 1], [1, 1, 0, 0]], scale=3000.0)
+        ),
         case("one sequence without a word", 1, 3, 2, [[0, 0]]),
         low_case(draw),
         in_float32(case("numbers in float32", 3, 2, 4, [[0, 1, 0], [0, 0, 0], [0, 0, 1]])),
     ]
+
+
+def padding_above(case):
+    """The same with one row in which all words are above 0, and padding far above them."""
+    case.inputs["scores"][0, 0, 0] = torch.tensor([2000.0, 9000.0, 1000.0, 500.0])
+    return case
 
 
 def low_case(draw):
