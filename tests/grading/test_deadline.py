@@ -140,6 +140,25 @@ def test_what_is_graded_at_the_deadline_stays(assignment, source, untouched, mon
     assert not done.fault
 
 
+@pytest.mark.parametrize("hanging", [0, 1])
+def test_only_where_no_cell_hangs_is_a_kernel_that_comes_too_late_a_fault(
+    assignment, source, untouched, monkeypatch, hanging
+):
+    real, runs = grading.run_notebook, []
+
+    def late(*given):
+        runs.append(real(*given))
+        if len(runs) <= hanging:
+            return runs[0]
+        return dataclasses.replace(runs[0], cells=[], why="deadline", stopped=None)
+
+    monkeypatch.setattr(grading, "run_notebook", late)
+    notebook = solved(assignment, *[HANGS.format("hang")] * hanging)
+    done = graded(notebook, assignment, source, seconds=3.0)
+    assert done.fault == ("" if hanging else "no kernel could be started in time")
+    assert "timeout" in done.verdicts.values()
+
+
 def test_what_holds_the_judge_costs_that_task_alone(assignment, source, untouched, monkeypatch):
     real = grading.judge
 

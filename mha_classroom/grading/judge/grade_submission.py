@@ -164,7 +164,7 @@ class Grading:
             run = self._run(assembled)
             self._take(run)
             if run.why == "deadline":
-                if run.stopped is None:
+                if run.stopped is None and not self.ended:  # else cells that hang took the time
                     self.fault = "no kernel could be started in time"
                 raise OutOfTime()
             guilty = run.stopped or {}
