@@ -410,6 +410,12 @@ JOINING = {
         section=LOOP_OF_HEADS,
         wrong=lambda X, *matrices: loop_of_heads(X[:1], *matrices),
     ),
+    "first-sequence-for-all": known(
+        "Every sequence gets the output of the first.",
+        "With a batch of one nobody notices. Is there an X[0] where the whole X is meant?",
+        section=LOOP_OF_HEADS,
+        wrong=lambda X, *matrices: loop_of_heads(X[:1].expand_as(X), *matrices),
+    ),
     "last-head-left-out": known(
         *LEFT_OUT,
         section=SUM_OF_HEADS,
