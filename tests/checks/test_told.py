@@ -1698,6 +1698,49 @@ def all_of_W_o_for_each(W_v, W_o):
     return torch.stack([values @ W_o for values in W_v])
 
 
+def slices_that_end_early(X, num_heads):
+    d = X.shape[2] // num_heads
+    slices = [slice(h * d, h * d + d - 1) for h in range(num_heads)]
+    return torch.stack([X[b, :, those] for b in range(len(X)) for those in slices])
+
+
+class ValuesLikeKeysWithoutDropout(nn.Module):
+    def __init__(
+        self, key_size, query_size, value_size, num_hiddens, num_heads, dropout=0.0, bias=False
+    ):
+        super().__init__()
+        self.num_heads, self.dropout = num_heads, dropout
+        self.W_q = nn.Linear(query_size, num_hiddens, bias=bias)
+        self.W_k = nn.Linear(key_size, num_hiddens, bias=bias)
+        self.W_v = nn.Linear(value_size, num_hiddens, bias=bias)
+        self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=bias)
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        H = self.num_heads
+        projected = self.W_q(queries), self.W_k(keys), self.W_k(values)
+        heads = [X.unflatten(-1, (H, -1)).transpose(1, 2).flatten(0, 1) for X in projected]
+        lens = None if valid_lens is None else valid_lens.repeat_interleave(H, dim=0)
+        output, _ = scaled_dot_product_attention(*heads, lens)
+        return self.W_o(output.unflatten(0, (-1, H)).transpose(1, 2).flatten(2))
+
+
+def repack_into_columns(packed, num_heads):
+    rows = packed.shape[0]
+    packed = packed.reshape(3, num_heads, rows // (3 * num_heads), -1)
+    return packed.transpose(0, 1).reshape(rows, -1)
+
+
+def grouped_by_numbers(X, num_heads, num_kv_heads):
+    heads = X.unflatten(-1, (num_kv_heads, -1)).transpose(1, 2)
+    numbers = torch.repeat_interleave(heads, num_heads // num_kv_heads)
+    return numbers.reshape(len(X) * num_heads, X.shape[1], -1)
+
+
+def grouped_by_tiling(X, num_heads, num_kv_heads):
+    wide = X.repeat(1, 1, num_heads // num_kv_heads)
+    return wide.reshape(len(X) * num_heads, X.shape[1], -1)
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -2111,6 +2154,15 @@ def all_of_W_o_for_each(W_v, W_o):
         ("10-beam_step", the_best_next_tokens, "ended-goes-on + totals-forgotten"),
         ("03-loop_of_heads", a_head_for_each_sequence, "loop-over-sequences"),
         ("03-fold_W_o", all_of_W_o_for_each, "whole-W_o-in-a-loop"),
+        ("04-transpose_qkv", slices_that_end_early, "slices-one-short"),
+        ("04-MultiHeadAttention", ValuesLikeKeysWithoutDropout, "no-dropout + values-through-W_k"),
+        ("04-repack", repack_into_columns, "the-way-back + biases-become-columns"),
+        ("04-transpose_grouped", grouped_by_numbers, "flattened-and-reshaped"),
+        (
+            "04-transpose_grouped",
+            grouped_by_tiling,
+            "repeated-as-a-whole-without-transpose",
+        ),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
@@ -2528,3 +2580,13 @@ def test_both_modules_in_eval_mode_are_told_together():
 
     message = told("04-load_torch_weights", load).message
     assert "attention and reference are in eval mode, and before they were in training" in message
+
+
+def test_eval_mode_and_frozen_parameters_are_told_together():
+    def load(attention, reference):
+        find("04-load_torch_weights").reference(attention.eval(), reference)
+        attention.W_k.requires_grad_(False)
+
+    message = told("04-load_torch_weights", load).message
+    assert "attention is in eval mode" in message
+    assert "requires_grad is False for W_k.weight" in message

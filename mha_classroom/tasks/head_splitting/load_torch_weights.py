@@ -51,9 +51,17 @@ def examine_loading(inputs, seen):
         raise AnswerError(f"Afterwards attention has other parameters than before: {listed}.")
     frozen = inputs.get("frozen", False)
     _check_reference(seen["reference"], inputs)
-    _check_modes(seen, frozen)
-    _check_trainable(seen["reference"], "reference", seen["reference"]["numbers"] if frozen else ())
-    _check_trainable(seen["attention"], "attention", ("W_k",) if frozen else ())
+    of_reference = seen["reference"]["numbers"] if frozen else ()
+    changed = [
+        *_modes_changed(seen, frozen),
+        *_trainable_changed(seen["reference"], "reference", of_reference),
+        *_trainable_changed(seen["attention"], "attention", ("W_k",) if frozen else ()),
+    ]
+    if changed:
+        raise AnswerError(
+            f"Afterwards {'. And '.join(changed)}. Loading weights changes numbers and nothing "
+            "else."
+        )
     if all(bool((X == BEFORE).all()) for X in after.values()):
         raise AnswerError(
             "All parameters of attention are as they were: nothing arrives. A line such as w = "
@@ -80,38 +88,31 @@ def _check_reference(state, inputs):
         )
 
 
-def _check_modes(seen, frozen):
+def _modes_changed(seen, frozen):
     """Where parameters were frozen, both modules were in eval mode."""
     trained = not frozen
     others = [name for name in ("attention", "reference") if seen[name]["training"] is not trained]
     if others:
         now, before = ("eval", "training") if trained else ("training", "eval")
         are, were = ("are", "they were") if len(others) > 1 else ("is", "it was")
-        raise AnswerError(
-            f"Afterwards {' and '.join(others)} {are} in {now} mode, and before {were} in {before} "
-            f"mode. {NUMBERS_ONLY}"
-        )
+        yield f"{' and '.join(others)} {are} in {now} mode, and before {were} in {before} mode"
 
 
-def _check_trainable(state, module, frozen_before):
+def _trainable_changed(state, module, frozen_before):
     """frozen_before: the names, or how they begin, of the parameters that were not trainable."""
     before = {name: not name.startswith(tuple(frozen_before)) for name in state["numbers"]}
     after = {name: state["trainable"].get(name) for name in before}
     frozen = [name for name in before if before[name] and after[name] is not True]
     if frozen:
-        raise AnswerError(
-            f"Afterwards {module} cannot be trained any more: requires_grad is False for "
-            f"{', '.join(frozen)}. {NUMBERS_ONLY}"
-        )
+        names = ", ".join(frozen)
+        yield f"{module} cannot be trained any more: requires_grad is False for {names}"
     thawed = [name for name in before if not before[name] and after[name] is not False]
     if thawed:
-        raise AnswerError(
-            f"Afterwards {module} has trainable parameters that were frozen before "
-            f"(requires_grad=False): {', '.join(thawed)}. {NUMBERS_ONLY}"
+        names = ", ".join(thawed)
+        yield (
+            f"{module} has trainable parameters that were frozen before (requires_grad=False): "
+            f"{names}"
         )
-
-
-NUMBERS_ONLY = "Loading weights changes numbers and nothing else."
 
 
 def _by_head(packed, H):
@@ -341,7 +342,7 @@ LOADING = {
     ),
     "output-projection-forgotten": known(
         "W_o is as it was: out_proj is not copied.",
-        "The heads would be joined by a matrix that was drawn at random. There are four "
+        "The heads would be joined by another matrix than in reference. There are four "
         "projections, and in_proj_weight holds three.",
         out_weight=False,
         out_bias=False,
@@ -385,7 +386,7 @@ LOADING = {
     ),
     "gradients-recorded": known(
         "PyTorch refuses to change a parameter in place while it records gradients.",
-        "Loading weights is no part of what is trained: it should not be recorded.",
+        "Loading weights is not part of training: it should not be recorded.",
         wrong=lambda attention, reference: attention.W_q.weight.copy_(
             reference.in_proj_weight.chunk(3)[0]
         ),

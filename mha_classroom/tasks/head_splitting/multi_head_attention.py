@@ -510,7 +510,7 @@ MODULE = {
         axis=-2,
     ),
     "lengths-repeated-as-a-whole": known(
-        "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5.",
+        "The lengths go to the wrong heads: with 2 heads, 3, 5 becomes 3, 5, 3, 5.",
         "The rows are batch first, so all heads of a sequence need its length before the next "
         "sequence comes.",
         section=LENGTHS,
@@ -538,16 +538,16 @@ MODULE = {
         spread=lambda lens, H: lens.repeat_interleave(H),
     ),
     "lengths-repeated-along-the-last-axis": known(
-        "The lengths are tiled: 3, 5 became 3, 5, 3, 5, and a table (B, L) became num_heads times "
-        "as wide.",
+        "The lengths are tiled: with 2 heads, 3, 5 becomes 3, 5, 3, 5, and a table (B, L) becomes "
+        "num_heads times as wide.",
         "The rows are batch first, so all heads of a sequence need its length, or its row of "
         "lengths, before the next sequence comes.",
         section=LENGTHS,
         spread=lambda lens, H: lens.tile(H),
     ),
     "lengths-repeated-and-tables-refused": known(
-        "The lengths go to the wrong heads: 3, 5 became 3, 5, 3, 5. And for a table (B, L) your "
-        "repeat raises, since it wants one number for each axis.",
+        "The lengths go to the wrong heads: with 2 heads, 3, 5 becomes 3, 5, 3, 5. And for a table "
+        "(B, L) your repeat raises, since it wants one number for each axis.",
         "The rows are batch first, so all heads of a sequence need its length before the next "
         "sequence comes.",
         section=LENGTHS,
@@ -693,7 +693,7 @@ MODULE = {
         defaults=(0.0, True),
     ),
     "dropout-on-the-weighted-sums": known(
-        "You drop numbers of what the heads bring instead of attention weights.",
+        "You drop numbers of the heads' results instead of attention weights.",
         "A dropped weight takes a whole word away from one head. Single features of the sum are "
         "something else: dropout comes after the softmax, before the weighted sum.",
         drop=lambda self, weights: weights,
@@ -798,7 +798,6 @@ TASK = Task(
         "dropout-by-default",
         "bias-by-default",
         "zeros-after-W_o",
-        "values-through-W_k",
         "keys-through-W_q",
         "queries-attend-to-themselves",
         "values-from-keys",

@@ -149,7 +149,7 @@ PACKING = {
     "squeezed": known(*SQUEEZED, section=STEP_3, wrong=build_packed(finish=lambda X: X.squeeze())),
     "features-in-front-and-reshaped": known(
         "You bring the features in front of the words, and reshape to (B, H, L, d) then.",
-        "reshape deals numbers out as they lie in memory: a row gets one feature of several words. "
+        "reshape deals numbers out as they lie in memory: a row mixes several words. "
         "Of the axes words, heads and features, which has to change its place?",
         section=TRAP,
         wrong=build_packed(split=lambda X, H: X.transpose(1, 2).reshape(len(X), H, X.shape[1], -1)),
@@ -181,17 +181,17 @@ PACKING = {
     },
     "keys-first": known(
         "Queries and keys have changed places.",
-        "The order in X, and of what you return, is queries, keys, values.",
+        "Both X and what you return hold queries, keys and values, in this order.",
         order=(1, 0, 2),
     ),
     "keys-and-values-swapped": known(
         "Keys and values have changed places.",
-        "The order in X, and of what you return, is queries, keys, values.",
+        "Both X and what you return hold queries, keys and values, in this order.",
         order=(0, 2, 1),
     ),
     "values-first": known(
         "Queries and values have changed places.",
-        "The order in X, and of what you return, is queries, keys, values.",
+        "Both X and what you return hold queries, keys and values, in this order.",
         order=(2, 1, 0),
     ),
     "one-part-for-all": known(

@@ -42,35 +42,35 @@ LENGTHS = "A second trap: whose length is it?"
 
 SPREAD = {
     "lengths-repeated-as-a-whole": known(
-        "You repeat the whole tensor: 3, 5 becomes 3, 5, 3, 5.",
+        "You repeat the whole tensor: with 2 heads, 3, 5 becomes 3, 5, 3, 5.",
         "The rows of transpose_qkv are batch first, so head 1 of the first sequence would get the "
         "length of the second. With one sequence nobody notices.",
         wrong=lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1)),
     ),
     "lengths-repeated-along-the-last-axis": known(
-        "You repeat the whole tensor along its last axis, as tile does: 3, 5 becomes 3, 5, 3, 5, "
-        "and of a table (B, L) the columns are repeated.",
+        "You repeat the whole tensor along its last axis, as tile does: with 2 heads, 3, 5 becomes "
+        "3, 5, 3, 5, and of a table (B, L) the columns are repeated.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length, or "
         "its row of lengths, before the next sequence comes.",
         wrong=lambda lens, H: lens.tile(H),
     ),
     "lengths-repeated-and-tables-refused": known(
-        "repeat lays the whole tensor down again: 3, 5 becomes 3, 5, 3, 5. And with one number it "
-        "raises for a table (B, L), since it wants one number for each axis.",
+        "repeat lays the whole tensor down again: with 2 heads, 3, 5 becomes 3, 5, 3, 5. And "
+        "with one number it raises for a table (B, L), since it wants one number for each axis.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length before "
         "the next sequence comes. So it is each entry that has to be repeated.",
         wrong=lambda lens, H: lens.repeat(H),
     ),
     "tables-repeated-as-a-whole": known(
-        "Lengths of shape (B,) are right. A table (B, L) you repeat as a whole: its rows 0, 1 "
-        "become 0, 1, 0, 1.",
+        "Lengths of shape (B,) are right. A table (B, L) you repeat as a whole: with 2 heads, "
+        "its rows 0, 1 become 0, 1, 0, 1.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its row of "
         "lengths before the next sequence comes.",
         wrong=lambda lens, H: (_right if lens.dim() == 1 else _whole)(lens, H),
     ),
     "only-tables-right": known(
-        "A table (B, L) is right. Lengths of shape (B,) you repeat as a whole: 3, 5 becomes 3, 5, "
-        "3, 5.",
+        "A table (B, L) is right. Lengths of shape (B,) you repeat as a whole: with 2 heads, 3, 5 "
+        "becomes 3, 5, 3, 5.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length before "
         "the next sequence comes, whether it is a number or a row.",
         wrong=lambda lens, H: (_whole if lens.dim() == 1 else _right)(lens, H),

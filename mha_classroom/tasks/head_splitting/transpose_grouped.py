@@ -95,6 +95,11 @@ def _squeezed_for_one_key_head(X, H, G):
     return X.squeeze().repeat_interleave(H, 0) if G == 1 else transpose_grouped(X, H, G)
 
 
+FLATTENED = (
+    "You repeat each number: repeat_interleave flattens a tensor unless it is told the axis.",
+    "It is heads that have to be repeated, each as a whole.",
+)
+
 GROUPED = {
     "squeezed-for-one-key-head": known(*SQUEEZED, section=STEP_3, wrong=_squeezed_for_one_key_head),
     "squeezed": known(
@@ -107,7 +112,7 @@ GROUPED = {
     ),
     "features-in-front-and-reshaped": known(
         "You bring the features in front of the words, and reshape then.",
-        "reshape deals numbers out as they lie in memory: a row gets one feature of several words. "
+        "reshape deals numbers out as they lie in memory: a row mixes several words. "
         "Of the axes words, heads and features, which has to change its place?",
         section=TRAP,
         wrong=build_grouped(
@@ -206,9 +211,12 @@ GROUPED = {
         "that have to be repeated, so cut first.",
         wrong=lambda X, H, G: cut(X.repeat_interleave(H // G, dim=-1), H).flatten(0, 1),
     ),
+    "flattened-and-reshaped": known(
+        *FLATTENED,
+        repeat=lambda X, times: X.repeat_interleave(times).reshape(len(X), -1, *X.shape[2:]),
+    ),
     "flattened": known(
-        "You repeat each number: repeat_interleave flattens a tensor unless it is told the axis.",
-        "It is heads that have to be repeated, each as a whole.",
+        *FLATTENED,
         wrong=lambda X, H, G: cut(X, G).flatten(0, 1).repeat_interleave(H // G),
     ),
     "words-repeated": known(
@@ -234,6 +242,14 @@ GROUPED = {
             .repeat_interleave(H // G, 2)
             .reshape(len(X) * H, X.shape[1], -1)
         ),
+    ),
+    "repeated-as-a-whole-without-transpose": known(
+        "You repeat the key heads as a whole, 0, 1, 0, 1, 0, 1 if there are 2, and then reshape, "
+        "without bringing the heads in front of the words.",
+        "Query heads of a group are neighbours, and they all use the same key head. And reshape "
+        "deals numbers out as they lie in memory: a head has to get its slice of every word.",
+        section=TRAP,
+        wrong=lambda X, H, G: X.repeat(1, 1, H // G).reshape(len(X) * H, X.shape[1], -1),
     ),
     "heads-before-batch": known(
         "Your rows are ordered by head first, then by sequence.",

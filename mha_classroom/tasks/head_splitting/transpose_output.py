@@ -41,7 +41,7 @@ BACK = "Merge: the same steps backwards"
 
 MERGE = {
     "merge-without-transpose": known(
-        "You join without swapping back: a row of your result holds several words of one head.",
+        "You join without swapping back: a row of your result mixes several words.",
         "Before heads and features may become one axis they have to be neighbours, and between "
         "them stands the axis of words.",
         wrong=lambda X, H: X.reshape(-1, X.shape[1], H * X.shape[2]),
@@ -88,8 +88,8 @@ MERGE = {
     ),
     "words-and-features-swapped": known(
         "Words and features have changed places before you join.",
-        "reshape deals numbers out as they lie in memory: a row of your result holds one feature "
-        "of several words. It is heads and words that have to change places.",
+        "reshape deals numbers out as they lie in memory: a row of your result mixes several "
+        "words. It is heads and words that have to change places.",
         wrong=lambda X, H: X.mT.reshape(-1, X.shape[1], H * X.shape[2]),
     ),
     "heads-summed-and-repeated": known(

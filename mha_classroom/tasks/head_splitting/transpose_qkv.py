@@ -96,7 +96,7 @@ FIRST_SEQUENCE = (
 SPLIT = {
     "features-in-front-and-reshaped": known(
         "You bring the features in front of the words, and reshape to (B · H, L, d) then.",
-        "reshape deals numbers out as they lie in memory: a row gets one feature of several words. "
+        "reshape deals numbers out as they lie in memory: a row mixes several words. "
         "Of the axes words, heads and features, which has to change its place?",
         wrong=lambda X, H: X.transpose(1, 2).reshape(len(X) * H, X.shape[1], -1),
     ),
@@ -143,11 +143,18 @@ SPLIT = {
         section=STEP_1,
         wrong=starting_at_h,
     ),
+    "slices-one-short": known(
+        "The slice of each head lacks its last feature.",
+        "A slice a:b ends before feature b. How many features are in yours, and how wide is a "
+        "head?",
+        section=STEP_1,
+        wrong=lambda X, H: torch.stack([x[..., :-1] for x in X.chunk(H, -1)], 1).flatten(0, 1),
+    ),
     "heads-before-batch": known(
         "Your rows are ordered by head first, then by sequence.",
         "The rows of one sequence belong together: all heads of sequence 0, then all of sequence "
-        "1. Lengths are spread in that order too: in another one, a row is masked by the length of "
-        "another sequence.",
+        "1. Lengths are spread in that order too: in another order, a row is masked by the length "
+        "of another sequence.",
         section=STEP_3,
         wrong=lambda X, H: torch.cat(X.chunk(H, -1), 0),
     ),
