@@ -55,7 +55,8 @@ def _common(tally):
         lines.append(f"  {visible(task_id)}")
         for name, count in most(found)[:COMMON]:
             words = visible(in_words(task_id, name))
-            lines += textwrap.wrap(f"{count:6} × {words}", WIDTH, subsequent_indent=" " * 9)
+            whole = {"subsequent_indent": " " * 9, "break_on_hyphens": False}  # ids stay whole
+            lines += textwrap.wrap(f"{count:6} × {words}", WIDTH, **whole)
     if lines:
         yield "\n".join(["Most common mistakes", *lines])
 
