@@ -1,11 +1,13 @@
 """Recognise a known mistake: its results equal the learner's on every case."""
 
+import contextlib
 import itertools
 import numbers
 
 from mha_classroom.checks.compare import compare
 from mha_classroom.checks.outcome import observe_known, same
 from mha_classroom.checks.prepared import prepared
+from mha_classroom.checks.task import AnswerError
 
 __all__ = ["other_reading", "pairs", "recognise", "take_back", "wrong_answer"]
 
@@ -22,12 +24,14 @@ def recognise(task, cases, outcomes, failing, seed):
     for mistake in task.mistakes:  # before any pair: one reason is enough
         if not mistake.twin and explained(mistake):
             return (mistake,)
-    if all(outcomes[index].error is not None for index in range(len(cases))):
-        return ()  # the same error comes of many things
-    for pair in pairs(task):
-        if explained(*pair) and not take_back(task, *pair, seed):
-            return pair
-    return ()
+    found = (p for p in pairs(task) if explained(*p) and not take_back(task, *p, seed))
+    errors = [outcomes[index].error for index in range(len(cases))]
+    if None in errors:
+        return next(found, ())
+    if not all(isinstance(error, AnswerError) for error in errors):
+        return ()  # the same exception comes of many things
+    found = [*found]  # what all of them have in common is sure
+    return tuple(m for m in found[0] if all(m in pair for pair in found)) if found else ()
 
 
 def other_reading(task, cases, outcomes, failing, seed, known):
@@ -115,7 +119,9 @@ def _explains(task, mistakes, cases, outcome, index, seed):
     if mistakes[0].shows and len(mistakes) == 1:
         if outcome.error is not None or outcome.changed:
             return False
-        return mistakes[0].shows(cases[index].inputs, outcome.value)
+        with contextlib.suppress(Exception):  # a result of another type or dtype than it looks at
+            return bool(mistakes[0].shows(cases[index].inputs, outcome.value))
+        return False
     return same(task, _outcome(task, mistakes, index, seed), outcome)
 
 

@@ -108,6 +108,52 @@ def test_a_function_that_returns_nothing_is_rejected(task_id):
         assert not feedback.passed and feedback.kind in ("type", "value", "mistake")
 
 
+def deeply(value, change):
+    """The value with each number, text and tensor in it changed."""
+    if isinstance(value, dict):
+        return {key: deeply(part, change) for key, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(deeply(part, change) for part in value)
+    return change(value)
+
+
+def if_float(change):
+    return lambda X: change(X) if torch.is_tensor(X) and X.is_floating_point() else X
+
+
+def if_tensor(change):
+    return lambda X: change(X) if torch.is_tensor(X) else X
+
+
+ODD_RESULTS = {
+    "float32, and wrong": if_float(lambda X: 1.5 * X.float()),
+    "an empty tensor": lambda X: torch.tensor([]),
+    "a float for an int": lambda X: float(X + 1) if isinstance(X, int) else X,
+    "whole numbers": if_tensor(lambda X: X.long()),
+    "one axis more": if_tensor(lambda X: X[None]),
+    "NumPy's": if_tensor(lambda X: X.detach().numpy()),
+    "NaN": if_float(lambda X: X * float("nan")),
+    "texts": str,
+}
+
+
+@pytest.mark.parametrize("task_id", tasks())
+@pytest.mark.parametrize("change", ODD_RESULTS.values(), ids=ODD_RESULTS)
+def test_an_odd_result_is_judged_whatever_it_is(task_id, change):
+    """No known mistake is looked for in a way that raises for another dtype, shape or type."""
+    reference = find(task_id).reference
+
+    class Odd(reference if isinstance(reference, type) else object):
+        def forward(self, *given, **named):
+            return deeply(super().forward(*given, **named), change)
+
+    def odd(*given, **named):
+        return deeply(reference(*given, **named), change)
+
+    feedback = diagnose(task_id, Odd if isinstance(reference, type) else odd)
+    assert feedback.passed or feedback.message
+
+
 def test_the_finished_function_of_the_course_is_not_an_answer():
     from mha_course import interop, multihead
 

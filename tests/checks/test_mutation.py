@@ -39,7 +39,7 @@ def differs(task, answer, draws):
     """The first of so many draws on which an answer is not like the reference, or None."""
     with quiet_state():
         for case, right in (drawn(task.id, number) for number in range(draws)):
-            if not same(task, observe(task, answer, case, watch=False), right):
+            if not same(task, right, observe(task, answer, case, watch=False)):
                 return case
     return None
 
