@@ -34,6 +34,7 @@ def kernel_cases(draw):
         case("a narrow width", 3, 5, 2, 2, 0.25),
         case("a wide one, nearly the plain average", 3, 5, 2, 2, 20.0),
         case("one place", 1, 7, 5, 2, 0.9),
+        case("results of width 1", 4, 7, 2, 1, 0.9),
         case("one known place", 3, 1, 2, 5, 0.9),
         _case("places far from all known ones", far, corners, draw.normal(5, 3), 0.5),
         _case("all places far from all known ones", far[:2], corners, draw.normal(5, 3), 0.5),

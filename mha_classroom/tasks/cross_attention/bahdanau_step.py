@@ -46,6 +46,7 @@ def step_cases(draw):
         case("as many sequences as states", 4, 4, 5, 2, 6, [4, 1, 3, 2]),
         largest_hidden("large scores, the largest for padding", 3, 7, 4, 6, 5, [7, 4, 1], 2000.0),
         case("one state", 2, 1, 3, 5, 2, [1, 1]),
+        case("every sequence is shorter than the states", 2, 6, 3, 5, 2, [4, 2]),
         low,
     ]
 
@@ -116,9 +117,21 @@ def _powers_shared(scores):
     return powers / powers.sum(-1, keepdim=True)
 
 
-def _masked_and_divided(weights, keep):
+def masked_and_divided(weights, keep):
     kept = weights * keep
     return kept / kept.sum(-1, keepdim=True)
+
+
+def masked_and_divided_safely(weights, keep):
+    return masked_and_divided(weights, keep).nan_to_num()
+
+
+DIVIDED_AGAIN = (
+    "Padding has a say before it is taken out: in a softmax whose weights you divide by their sum "
+    "again, or in the largest score that you subtract.",
+    "If padding has by far the largest score, nothing is left for what is real: those weights are "
+    "0, and so is their sum. At which step is padding looked at for the last time?",
+)
 
 
 def _widths(inputs):
@@ -236,12 +249,13 @@ ALONE = {
         after=lambda weights, keep: weights * keep,
     ),
     "divided-again": known(
-        "You set the weights of padding to 0 after the softmax, and divide by their sum again.",
-        "If the padding has by far the largest scores, the softmax leaves nothing for the real "
-        "states: their weights are 0, and 0 / 0 is NaN. Padding must be out before the softmax.",
+        *DIVIDED_AGAIN,
         section=MASKS,
-        lens=_everything_seen,
-        after=_masked_and_divided,
+        **any_of(
+            build_step,
+            {"lens": _everything_seen, "after": masked_and_divided},
+            {"lens": _everything_seen, "after": masked_and_divided_safely},
+        ),
     ),
     "nothing-subtracted": known(
         "You compute exp(score), without subtracting the largest.",
@@ -250,7 +264,7 @@ ALONE = {
         **any_of(
             build_step,
             {"weigh": _powers_shared},
-            {"lens": _everything_seen, "weigh": torch.exp, "after": _masked_and_divided},
+            {"lens": _everything_seen, "weigh": torch.exp, "after": masked_and_divided},
         ),
     ),
     "softmax-over-the-batch": known(

@@ -46,6 +46,8 @@ def beam_cases(draw):
     steep.inputs["scores"][1, 1] -= 2000.0 * torch.arange(4)
     ahead = case("an ended beam that is far ahead", 2, 2, 5, 1, [[True, False], [False, True]])
     ahead.inputs["totals"] = torch.tensor([[-1.0, -30000.0], [-30000.0, -2.0]]).double()
+    alone = case("all 3 best come from one beam", 2, 3, 6, 0)
+    alone.inputs["totals"][:, 1:] -= 30.0
     return [
         Case("probabilities .5 and .4 so far, then .6 .3 .1 or .1 .1 .8", by_hand),
         plain,
@@ -59,6 +61,7 @@ def beam_cases(draw):
         case("scores in the thousands", 2, 2, 5, 1, [[False, False], [False, True]], 1000.0),
         steep,
         ahead,
+        alone,
     ]
 
 

@@ -4,6 +4,10 @@ import torch
 
 from mha_classroom.checks.forms import FILLS, any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.cross_attention.bahdanau_step import (
+    DIVIDED_AGAIN,
+    masked_and_divided_safely,
+)
 from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import FINISHED
 
 QUERIES_FROM_HERE = "Queries from here, keys from there"
@@ -31,6 +35,9 @@ def cross_cases(draw):
         }
         return Case(name, inputs)
 
+    large = case("large scores, the largest for padding", 2, 2, 5, 3, 2, 4, 6, [5, 3], 1000.0)
+    queries = (large.inputs["y"] @ large.inputs["W_q"]).reshape(2, 2, 1, 3)
+    large.inputs["keys"][1, :, 3:] = 9 * queries[1] / queries[1].norm(dim=-1, keepdim=True)
     low = case("all scores near -30,000", 2, 2, 4, 3, 2, 6, 5, [2, 3])
     queries = (low.inputs["y"] @ low.inputs["W_q"]).reshape(2, 2, 1, 3)
     along = 1 + 0.01 * low.inputs["keys"][..., :1].abs()  # how far a key lies against its query
@@ -41,8 +48,8 @@ def cross_cases(draw):
         case("all widths differ", 3, 2, 7, 5, 3, 4, 9, [1, 7, 4]),
         case("as many heads as sequences, tokens and features", 3, 3, 3, 3, 3, 9, 9, [2, 3, 1]),
         case("a source of length 0", 3, 2, 4, 3, 5, 6, 7, [0, 4, 2]),
-        case("large scores", 2, 2, 5, 3, 2, 4, 6, [5, 3], 1000.0),
-        case("heads of width 1", 2, 4, 3, 1, 1, 4, 4, [3, 2]),
+        large,
+        case("heads of width 1, and an output of width 1", 2, 4, 3, 1, 1, 4, 1, [3, 2]),
         low,
     ]
 
@@ -123,6 +130,11 @@ def _other_scales(inputs):
 
 def _masked_after(weights, lens):
     return weights * (torch.arange(weights.shape[-1]) < lens[:, None, None, None])
+
+
+def _masked_and_divided(weights, lens):
+    seen = torch.arange(weights.shape[-1]) < lens[:, None, None, None]
+    return masked_and_divided_safely(weights, seen)
 
 
 def _zeros_where_empty(weights, lens):
@@ -261,6 +273,12 @@ ALONE = {
         section=MASKS,
         lens=lambda lens: torch.full_like(lens, 10**6),
         after=_masked_after,
+    ),
+    "divided-again": known(
+        *DIVIDED_AGAIN,
+        section=MASKS,
+        lens=lambda lens: torch.full_like(lens, 10**6),
+        after=_masked_and_divided,
     ),
     "keys-for-values": known(
         "You average the keys: values has no effect.",

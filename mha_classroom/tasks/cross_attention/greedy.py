@@ -41,6 +41,8 @@ def writing_cases(draw):
         chain.inputs["after"][token, following] += 20
     close = case("scores close together", [[3] * 6] * 3, 8, usual, weak=0.0)
     close.inputs["at_step"][..., usual[1]] -= 9  # nobody ends
+    loud = case("scores in the thousands", [[5, 6, 2], [6, 3, 4]], 8, usual)
+    loud.inputs["at_step"] += 3000
     return [
         case("1 sequence that ends after 3 tokens", [[5, 6, 7, 2, 3]], 8, usual),
         case("3 sequences that end after 2, 4 and 1 tokens", after_end, 8, usual),
@@ -51,6 +53,8 @@ def writing_cases(draw):
         chain,
         case("longest is 1", [[4], [2]], 6, usual),
         close,
+        case("nobody ends: longest is 70", [[4, 5] * 35], 6, usual),
+        loud,
     ]
 
 

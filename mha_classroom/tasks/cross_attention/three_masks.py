@@ -42,6 +42,7 @@ def mask_cases(draw):
         drawn("S = L = 4, 4 pairs", 4, 4, 4, 0),
         drawn("no token is padding but some are 0, pad = -1", 2, 3, 6, -1),
         drawn("targets of one token", 3, 5, 1, 1),
+        drawn("targets of 70 tokens", 2, 5, 70, 3),
     ]
 
 

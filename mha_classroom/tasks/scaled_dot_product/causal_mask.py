@@ -12,7 +12,8 @@ def causal_mask(num_steps):
 
 
 def mask_cases(draw):
-    return [Case(f"{n} step{'s' * (n > 1)}", {"num_steps": n}) for n in (3, 1, 2, 7, 16)]
+    counts = (3, 1, 2, 7, 515)  # the last above the sizes that people make a table for
+    return [Case(f"{n:,} step{'s' * (n > 1)}", {"num_steps": n}) for n in counts]
 
 
 def build_mask(shift=0, turn=unchanged, form=unchanged):
@@ -45,6 +46,13 @@ def _causal_of_any_size(inputs, mask):
     return torch.is_tensor(mask) and mask.dim() == 2 and mask.equal(build_mask()(len(mask)))
 
 
+def _cut_from_a_table(inputs, mask):
+    """Whether the mask is right, or smaller where there are many steps."""
+    many = inputs["num_steps"] > FEW_STEPS
+    return _causal_of_any_size(inputs, mask) and (many or len(mask) == inputs["num_steps"])
+
+
+FEW_STEPS = 7
 OPPOSITE = "Two meanings of True"
 AXES = "A mask with one axis too many, or too few"
 
@@ -165,6 +173,12 @@ MASK = {
         "None of your words but word 0 may look at itself.",
         "Word t may see words 0 to t, itself included, whatever t is. A slice :t ends before t.",
         turn=own_place_hidden,
+    ),
+    "cut-from-a-table": known(
+        "Your mask is right for few steps, and too small for many.",
+        "Is it cut from a table of a fixed size? num_steps may be any number.",
+        wrong=lambda n: build_mask()(min(n, FEW_STEPS)),
+        shows=_cut_from_a_table,
     ),
     "always-the-same-size": known(
         "Your mask has the same size whatever num_steps is.",

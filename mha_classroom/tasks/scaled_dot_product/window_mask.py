@@ -28,6 +28,7 @@ def window_cases(draw):
         case("a sequence of length 0", 5, 2, [0, 5, 3]),
         case("one word, in int32", 1, 1, torch.tensor([1, 0], dtype=torch.int32)),
         case("11 words, window 5", 11, 5, draw.lengths(4, 11)),
+        case("130 words, window 100", 130, 100, [130, 67]),
     ]
 
 

@@ -249,6 +249,13 @@ def _hidden_softmax(weights, key):
     return weights.index_fill(-1, torch.tensor(key), -math.inf).softmax(-1)
 
 
+OF_WEIGHTS = (
+    "You hide the key with -inf and take a softmax of the weights.",
+    "A softmax takes scores. Of weights, which all lie between 0 and 1, it makes nearly equal "
+    "shares. The weights that are left only have to sum to 1 again.",
+)
+
+
 def _whole_value(output, weights, values, key, new):
     left = _left(weights, key)
     return torch.where(left > 0, (output - values[:, key : key + 1]) / left, 0.0)
@@ -413,11 +420,9 @@ WITHOUT = {
         "shares, and a weight of 0 comes out above 0.",
         wrong=_by_weights(lambda weights, key: right_remove(weights, key).softmax(-1)),
     ),
-    "softmax-of-weights-hidden": known(
-        "You hide the key with -inf and take a softmax of the weights.",
-        "A softmax takes scores. Of weights, which all lie between 0 and 1, it makes nearly equal "
-        "shares. The weights that are left only have to sum to 1 again.",
-        wrong=_by_weights(_hidden_softmax),
+    "softmax-of-weights-hidden": known(*OF_WEIGHTS, wrong=_by_weights(_hidden_softmax)),
+    "softmax-of-weights-hidden-but-for-rows-of-0": known(
+        *OF_WEIGHTS, share=lambda others, weights, key: _hidden_softmax(weights, key)
     ),
     "divided-by-its-weight": known(
         "You divide by the weight of the key.",

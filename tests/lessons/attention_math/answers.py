@@ -625,6 +625,9 @@ WRONG = {
             else kernel_regression(p, k, y, width)
         ),
         "width ignored": lambda p, k, y, width: kernel_regression(p, k, y, 1.0),
+        "squeezed": lambda p, k, y, width: kernel_regression(p, k, y, width).squeeze(
+            1 if len(p) > 1 else ()
+        ),
         "changes the results": lambda p, k, y, width: kernel_regression(p, k, y.mul_(2), width) / 2,
     },
     "01-query_for": {

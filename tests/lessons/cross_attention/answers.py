@@ -226,6 +226,20 @@ def greedy_with_a_table(score_next, batch_size, longest, start, end, pad):
     return table
 
 
+def beam_of_two_each(totals, scores, ended, pad):
+    """As if no more than two of the best could come from one beam."""
+    K, V = scores.shape[1:]
+    logs = scores.log_softmax(-1)
+    logs[ended] = torch.where(torch.arange(V) == pad, 0.0, -torch.inf).to(logs.dtype)
+    best = (totals[..., None] + logs).topk(min(2, V))
+    every = best.values.flatten(1).topk(K)
+    return (
+        every.values,
+        every.indices // min(2, V),
+        best.indices.flatten(1).gather(1, every.indices),
+    )
+
+
 def greedy_then_clean(score_next, batch_size, longest, start, end, pad):
     written = torch.full((batch_size, 1), start)
     for _ in range(longest):
@@ -412,6 +426,9 @@ WRONG = {
         "rounded": step_with(finish=lambda c, w: (c, w.round(decimals=2))),
         "padding at -100": step_filled_with(-100.0),
         "padding at -10,000": step_filled_with(-1e4),
+        "weights up to the longest": lambda state, keys, states, lens, W_q, w_v: step_with()(
+            state, keys[:, : lens.max()], states[:, : lens.max()], lens, W_q, w_v
+        ),
     },
     "10-three_masks": {
         "all see all": masks_with(lambda e, d, c: (e | True, d | True, c | True)),
@@ -432,6 +449,7 @@ WRONG = {
             lambda e, d, c: tuple(torch.where(m, 0.0, -torch.inf) for m in (e, d, c))
         ),
         "causal encoder": masks_with(lambda e, d, c: (e.tril(), d, c)),
+        "up to 64 tokens": masks_with(lambda e, d, c: (e, d[:, :64, :64], c)),
         "next seen": lambda source, target, pad: (
             *masks_by_places(source, target, pad)[:1],
             (target != pad)[:, None] & torch.ones(*[target.shape[1]] * 2).tril(1).bool(),
@@ -439,6 +457,7 @@ WRONG = {
         ),
     },
     "10-cross_step": {
+        "squeezed": cross_with(finish=lambda heads, W_o: (heads.flatten(1) @ W_o).squeeze(-1)),
         "keys brought": cross_with(
             bring=lambda w, keys, values: torch.einsum("bhs,bhsd->bhd", w, keys)
         ),
@@ -492,6 +511,12 @@ WRONG = {
     },
     "10-greedy": {
         "by chance": greedy_by_chance,
+        "exp of the scores": lambda score_next, *others: greedy_with_a_table(
+            lambda written: score_next(written).exp(), *others
+        ),
+        "never more than 50": lambda score_next, batch_size, longest, *tokens: greedy_with_a_table(
+            score_next, batch_size, min(longest, 50), *tokens
+        ),
         "asked once more": greedy_asked_once_more,
         "one row": greedy_changed(lambda w, *_: w[:1].expand(len(w), -1)),
         "without the last": greedy_changed(lambda w, *_: w[:, :-1]),
@@ -526,6 +551,7 @@ WRONG = {
         ),
     },
     "10-beam_step": {
+        "two of each beam": beam_of_two_each,
         "log of softmax": beam_of_logs(lambda scores: scores.softmax(-1).log()),
         "log of softmax and a little": beam_of_logs(lambda s: (s.softmax(-1) + 1e-9).log()),
         "others cost 10": beam_of_logs(lambda scores: scores.log_softmax(-1), -10.0),
