@@ -4,7 +4,12 @@ import torch
 
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.head_splitting.runs import BEFORE, FourProjections, run_loading
+from mha_classroom.tasks.head_splitting.runs import (
+    BEFORE,
+    FourProjections,
+    modes_before,
+    run_loading,
+)
 from mha_classroom.tasks.head_splitting.split_packed import PACKED
 
 
@@ -22,14 +27,17 @@ def loading_cases(draw):
     cases = []
     for bias, name in (
         (True, "with biases"),
-        (False, "without biases"),
+        (False, "without biases, reference is in eval mode"),
         (True, "both in eval mode, W_k and reference are frozen"),
     ):
-        inputs = {"num_hiddens": 6, "num_heads": 3}
-        inputs["in_proj_weight"] = draw.normal(18, 6)
-        inputs["out_proj.weight"] = draw.normal(6, 6)
+        width, num_heads = (6, 3) if bias else (8, 2)
+        inputs = {"num_hiddens": width, "num_heads": num_heads}
+        inputs["in_proj_weight"] = draw.normal(3 * width, width)
+        inputs["out_proj.weight"] = draw.normal(width, width)
         if bias:
-            inputs |= {"in_proj_bias": draw.normal(18), "out_proj.bias": draw.normal(6)}
+            inputs |= {"in_proj_bias": draw.normal(3 * width), "out_proj.bias": draw.normal(width)}
+        else:
+            inputs["reference in eval mode"] = True
         if "frozen" in name:
             inputs["frozen"] = True
         cases.append(Case(name, inputs))
@@ -53,7 +61,7 @@ def examine_loading(inputs, seen):
     _check_reference(seen["reference"], inputs)
     of_reference = seen["reference"]["numbers"] if frozen else ()
     changed = [
-        *_modes_changed(seen, frozen),
+        *_modes_changed(seen, inputs),
         *_trainable_changed(seen["reference"], "reference", of_reference),
         *_trainable_changed(seen["attention"], "attention", ("W_k",) if frozen else ()),
     ]
@@ -88,14 +96,14 @@ def _check_reference(state, inputs):
         )
 
 
-def _modes_changed(seen, frozen):
-    """Where parameters were frozen, both modules were in eval mode."""
-    trained = not frozen
-    others = [name for name in ("attention", "reference") if seen[name]["training"] is not trained]
-    if others:
-        now, before = ("eval", "training") if trained else ("training", "eval")
-        are, were = ("are", "they were") if len(others) > 1 else ("is", "it was")
-        yield f"{' and '.join(others)} {are} in {now} mode, and before {were} in {before} mode"
+def _modes_changed(seen, inputs):
+    trained = modes_before(inputs)
+    for mode in (True, False):
+        others = [n for n in trained if trained[n] is mode and seen[n]["training"] is not mode]
+        if others:
+            now, before = ("eval", "training") if mode else ("training", "eval")
+            are, were = ("are", "they were") if len(others) > 1 else ("is", "it was")
+            yield f"{' and '.join(others)} {are} in {now} mode, and before {were} in {before} mode"
 
 
 def _trainable_changed(state, module, frozen_before):

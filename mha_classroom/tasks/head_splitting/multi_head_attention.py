@@ -60,6 +60,10 @@ def module_cases(draw):
         case("in training, without dropout", six, 3, (2, 4), valid_lens=[1, 0, 3], training=True),
         case("dropout=1.0", (6, 6, 6, 6, 2), 2, (4, 5), bias=True, dropout=1.0),
         _one_key_case(case("dropout=0.25, one key", six, 4, (7, 1), dropout=0.25)),
+        _two_keys_case(
+            case("dropout=0.25, two keys", six, 4, (7, 2), valid_lens=[2, 1, 2, 0], dropout=0.25)
+        ),
+        _low_case(case("scores of about −400", six, 2, (2, 5), valid_lens=[2, 4], bias=True)),
     ]
 
 
@@ -71,6 +75,19 @@ def _after_lengths(case, lengths):
 def _one_key_case(case):
     """The output is then the heads' results themselves: dropped, or the one value scaled up."""
     case.inputs["W_o.weight"] = torch.eye(6).double()
+    return case
+
+
+def _two_keys_case(case):
+    """The output is then the weights of each head, whose values are (1, 0) and (0, 1)."""
+    case.inputs["W_v.weight"] = case.inputs["W_o.weight"] = torch.eye(6).double()
+    case.inputs["values"] = torch.eye(2).repeat(1, 3).repeat(4, 1, 1).double()
+    return case
+
+
+def _low_case(case):
+    case.inputs["W_q.bias"] = torch.full((6,), -10.0).double()
+    case.inputs["W_k.bias"] = torch.full((6,), 30.0).double()
     return case
 
 
@@ -120,7 +137,12 @@ def examine_module(inputs, seen):
             "the output in eval mode": seen["output"],
             "the output in training": seen["in training"],
         }
-    _check_dropout(inputs, seen["output"], seen["again"], seen["in training"])
+    results = seen["output"], seen["again"], seen["in training"]
+    _check_in_eval(inputs, *results)
+    if inputs["keys"].shape[1] > 1:
+        _check_weights(inputs, seen["output"], seen["in training"])
+        return seen["output"]
+    _check_dropout(inputs, seen["output"], seen["in training"])
     return "dropped in training, one weight of a head at a time"
 
 
@@ -163,21 +185,66 @@ def _near(one, other):
     return one.shape == other.shape and torch.allclose(one, other, 1e-6, 1e-6, equal_nan=True)
 
 
-def _check_dropout(inputs, once, again, trained):
-    """With one key and W_o the identity: is each head dropped or scaled up as a whole?"""
-    dropout = inputs["dropout"]
-    if not equal(once, again):
-        raise AnswerError(
-            f"In eval mode, with dropout={dropout}, two runs on the same inputs give two results: "
-            "something is dropped there. Dropout is for training only."
-        )
-    output = nn.functional.linear(inputs["values"], inputs["W_v.weight"])  # (B, 1, num_hiddens)
+def _check_in_eval(inputs, once, again, trained):
+    """Is nothing dropped there? Is it what can be looked at?"""
     shape = (*inputs["queries"].shape[:2], inputs["num_hiddens"])
     if not is_floats(once, shape) or not is_floats(trained, shape):
         raise AnswerError(
             f"The output has to be a tensor of shape {shape}, in eval mode and in training; got "
             f"{describe(once)} and {describe(trained)}."
         )
+    if not is_floats(again, shape) or not equal(once.nan_to_num(), again.nan_to_num()):
+        raise AnswerError(
+            f"In eval mode, with dropout={inputs['dropout']}, two runs on the same inputs give two "
+            "results: something is dropped there. Dropout is for training only."
+        )
+
+
+def _check_weights(inputs, once, trained):
+    """With two keys, and the weights for the output: is each weight dropped or scaled up?"""
+    dropout = inputs["dropout"]
+    weights = (X.nan_to_num().unflatten(-1, (inputs["num_heads"], -1)) for X in (once, trained))
+    what = _what_became_of_weights(*weights, 1 / (1 - dropout))
+    if what:
+        raise AnswerError(
+            f"In training, with dropout={dropout}, {what} Each weight by itself is to become "
+            f"either 0, or what it is in eval mode divided by {1 - dropout}."
+        )
+
+
+def _what_became_of_weights(before, after, factor):
+    """What is wrong with weights (B, L, H, S) after dropout, "" if nothing."""
+    real, gone = before.abs() > 1e-9, after.abs() < 1e-9
+
+    def are(wanted):
+        return (after - wanted).abs() < 1e-4 * before.abs().clamp(min=1e-3)
+
+    if (real < ~gone).any():
+        return "a key gets a weight that has none in eval mode. Lengths count in training, too."
+    if are(before).all():
+        return "nothing is dropped."
+    if (gone | are(before)).all():
+        return "weights are dropped, and those that stay are as they would be without dropout."
+    left = before.masked_fill(gone, 0.0)
+    if gone[real].any() and are(left / left.sum(-1, keepdim=True).clamp(min=1e-9)).all():
+        return "weights are dropped, and those that stay are made to sum to 1 again."
+    dropped = gone & real
+    if not (gone | are(factor * before)).all() or (dropped == dropped[:, :1]).all():
+        return "something other than attention weights is dropped, or something besides them."
+    if (dropped == dropped[:, :, :1]).all():
+        return "the same weights are dropped in every head."
+    whole = dropped[real.flatten(1).all(-1)]
+    if len(whole) > 1 and (whole == whole[:1]).all():
+        return "the same weights are dropped in every sequence."
+    if (dropped.any(-1) == (dropped == real).all(-1))[real.all(-1)].all():
+        return "all weights of a query in a head are dropped together, or none of them."
+    return ""
+
+
+def _check_dropout(inputs, once, trained):
+    """With one key and W_o the identity: is each head dropped or scaled up as a whole?"""
+    dropout = inputs["dropout"]
+    output = nn.functional.linear(inputs["values"], inputs["W_v.weight"])  # (B, 1, num_hiddens)
     factors = (trained / output).unflatten(-1, (inputs["num_heads"], -1))  # (B, L, H, d)
     rounded = torch.where(factors.abs() < 1e-6, 0.0, 1 / (1 - dropout))
     whole = bool((factors - rounded[..., :1]).abs().max() < 1e-6)
@@ -303,6 +370,13 @@ def _zeros_in_the_end(self, output):
 def _bias_for_each_head(self, output):
     bias = 0.0 if self.W_o.bias is None else self.W_o.bias
     return self.W_o(output) + (self.num_heads - 1) * bias
+
+
+def _made_to_sum_to_1(self, weights):
+    if not self.training:
+        return weights
+    left = weights * (self.drop(torch.ones_like(weights)) > 0)
+    return left / left.sum(-1, keepdim=True).clamp(min=1e-9)
 
 
 def _lengths_not_spread(**parts):
@@ -709,13 +783,18 @@ MODULE = {
         ),
     ),
     "dropped-and-not-scaled-up": known(
-        "You drop weights, and those that stay are not divided by 1 − dropout. (Or you make those "
-        "that stay sum to 1 again.)",
+        "You drop weights, and those that stay are not divided by 1 − dropout.",
         "In eval mode nothing is dropped. For the output to be as large there on average, what "
         "stays in training has to be larger, whatever else was dropped.",
         wrong=build_module(
             drop=lambda self, weights: self.drop(weights) * (1 - self.drop.p * self.drop.training)
         ),
+    ),
+    "dropped-and-made-to-sum-to-1": known(
+        "You drop weights, and those that stay sum to 1 again: they are divided by their sum.",
+        "Every weight that stays grows by the same factor, which follows from dropout alone, "
+        "whatever else was dropped. So weights are dropped after the softmax has divided by a sum.",
+        wrong=build_module(drop=_made_to_sum_to_1),
     ),
     "dropout-inverted": known(
         "Weights are dropped in eval mode, and not in training.",

@@ -8,7 +8,7 @@ from torch import nn
 from mha_classroom.checks.modules import parameters_of, twins_among
 from mha_classroom.checks.task import AnswerError
 
-__all__ = ["run_loading", "run_module"]
+__all__ = ["modes_before", "run_loading", "run_module"]
 
 SIZES = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads")
 GIVEN = {  # what each matrix is applied to, and the name of its width
@@ -149,7 +149,7 @@ def run_loading(answer, inputs):
     """Load a made reference with the learner's function; return what the two modules are then.
 
     In a case that is "frozen", W_k of attention and all of reference are not to be trained, and
-    both modules are in eval mode.
+    both modules are in eval mode; in another, reference alone.
     At last the numbers of reference become 0, which shows whether the two share memory.
     """
     bias = "in_proj_bias" in inputs
@@ -163,14 +163,23 @@ def run_loading(answer, inputs):
     if inputs.get("frozen"):
         attention.W_k.requires_grad_(False)
         reference.requires_grad_(False)
-        attention.eval()
-        reference.eval()
+    for name, module in (("attention", attention), ("reference", reference)):
+        module.train(modes_before(inputs)[name])
     answer(attention, reference)
     seen = {"attention": _state(attention), "reference": _state(reference)}
     with torch.no_grad():
         for parameter in reference.parameters():
             parameter.zero_()
     return seen | {"numbers in the end": _state(attention)["numbers"]}
+
+
+def modes_before(inputs):
+    """Whether each of the two modules is in training mode before loading."""
+    frozen = inputs.get("frozen", False)
+    return {
+        "attention": not frozen,
+        "reference": not frozen and not inputs.get("reference in eval mode", False),
+    }
 
 
 def _state(module):

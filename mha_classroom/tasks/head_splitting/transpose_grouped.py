@@ -32,6 +32,7 @@ def grouped_cases(draw):
         case("6 query heads for 3 key heads of width 4", draw.normal(2, 5, 12), 6, 3),
         case("one key head for all 5 query heads", draw.normal(3, 4, 10), 5, 1),
         case("as many key heads as query heads", draw.normal(2, 4, 15), 3, 3),
+        case("as many key heads as query heads, of width 1", draw.normal(2, 4, 3), 3, 3),
         case("sequences of one word", draw.normal(2, 1, 8), 4, 2),
         case("1 sequence, one key head for all 3 query heads", draw.normal(1, 4, 6), 3, 1),
         case("4 query heads for 2 key heads, 2 words", draw.normal(3, 2, 8), 4, 2),

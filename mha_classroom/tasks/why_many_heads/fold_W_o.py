@@ -25,7 +25,7 @@ def fold_cases(draw):
         case("3 heads, d_model 7, d_v = 2, d_out 5", 3, 7, 2, 5),
         case("2 heads, d_model 5, d_v = 3, d_out 11", 2, 5, 3, 11),
         case("all sizes are 3", 3, 3, 3, 3),
-        case("one head", 1, 5, 3, 2),
+        case("one head, d_out 1", 1, 5, 3, 1),
         case("d_v = 1", 5, 3, 1, 7),
         Case("W_v and W_o are not contiguous", turned),
     ]

@@ -5,6 +5,7 @@ import torch
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.why_many_heads.one_head import (
     CLAMPED,
+    LARGEST_OF_ALL,
     MODULES,
     ONE,
     OVERFLOW_HIDDEN,
@@ -13,7 +14,9 @@ from mha_classroom.tasks.why_many_heads.one_head import (
     SQUEEZED,
     build_head,
     clamped,
+    far_below_0,
     head_stages,
+    less_the_largest_of_all,
     one_head,
     overflow_hidden,
     rounded_root,
@@ -42,6 +45,10 @@ def loop_cases(draw):
     transposed["W_o"] = draw.normal(7, 4).T
     large = _loop_inputs(draw, 2, 5, 7, 3, 2, 5)
     large["W_q"] = 3000 * large["W_q"]
+    low = far_below_0()
+    for name in ("W_q", "W_k", "W_v"):  # alike in both heads: one largest score does for all
+        low[name] = torch.stack([low[name], low[name]])
+    low["W_o"] = torch.tensor([[1.0, 2.0], [3.0, 4.0]]).double()
     return [
         Case("2 words, 2 heads, all scores are 0, so each head averages", by_hand),
         Case("2 words, 2 heads, d_k = 3, d_v = 2", small),
@@ -49,8 +56,10 @@ def loop_cases(draw):
         Case("5 heads, d_k = 11, d_v = 3", _loop_inputs(draw, 2, 7, 13, 5, 11, 3)),
         Case("all sizes are 3", _loop_inputs(draw, 3, 3, 3, 3, 3, 3)),
         Case("one head", _loop_inputs(draw, 2, 3, 5, 1, 2, 7)),
+        Case("2 sequences of 1 word", _loop_inputs(draw, 2, 1, 5, 2, 2, 3)),
         Case("X and W_o are transposed tensors", transposed),
         Case("scores in the thousands", large),
+        Case("scores of −5000, −3001 and −3000", low),
     ]
 
 
@@ -368,12 +377,14 @@ JOINING = {
         scale=lambda scores, X, W_q, W_v: scores / (len(W_q) * W_q.shape[-1]) ** 0.5,
     ),
     "softmax-overflows": known(
-        "When scores are in the thousands your exponentials overflow, and inf / inf is NaN; or you "
-        "take the largest score of a whole table away, and rows far below it become 0 / 0.",
+        "Your exponentials overflow when scores are in the thousands, and inf / inf is NaN.",
         "Only differences between scores matter to a softmax. What can be taken away from a whole "
         "row before the exponential?",
         section=ONE,
         softmax=lambda scores, W_q: scores.exp() / scores.exp().sum(-1, keepdim=True),
+    ),
+    "largest-of-the-whole-table": known(
+        *LARGEST_OF_ALL, section=ONE, softmax=less_the_largest_of_all
     ),
     "overflow-hidden": known(
         *OVERFLOW_HIDDEN, section=ONE, wrong=build_loop(softmax=overflow_hidden)
@@ -401,9 +412,7 @@ JOINING = {
         wrong=build_loop(softmax=_softmax_over_all_heads),
     ),
     "squeezed": known(*SQUEEZED, wrong=lambda *given: loop_of_heads(*given).squeeze()),
-    "squeezed-in-front": known(
-        twin="squeezed", wrong=lambda *given: loop_of_heads(*given).squeeze(0)
-    ),
+    "squeezed-in-front": known(*SQUEEZED, wrong=lambda *given: loop_of_heads(*given).squeeze(0)),
     "first-sequence-only": known(
         "Your output holds the first sequence alone.",
         "With a batch of one nobody notices. Every sequence of the batch is to be there.",
@@ -467,6 +476,7 @@ TASK = Task(
         "heads-averaged",
         "residual-added",
         "softmax-overflows",
+        "largest-of-the-whole-table",
         "softmax-over-heads",
         "scaled-by-words",
         "scaled-by-d_v",

@@ -41,7 +41,7 @@ def neighbour_cases(draw):
         case(3, 2, 5),
         case(2, 13, 11, sign),
         case(2, 7, 7, same * draw.normal(2, 7, 1).tanh()),
-        case(3, MANY, 2),
+        case(2, MANY, 11),
     ]
 
 

@@ -45,11 +45,22 @@ def head_cases(draw):
                 "W_v": torch.tensor([[0.0], [1]]).double(),
             },
         ),
+        Case("scores of −5000, −3001 and −3000", far_below_0()),
         Case(
             "scores in the thousands",
             {"X": digits, "W_q": 9 * one(6, 4), "W_k": 2 * one(6, 4), "W_v": one(6, 3)},
         ),
     ]
+
+
+def far_below_0():
+    """A head of width 1 whose scores are −5000, −3001 and −3000 in every row."""
+    return {
+        "X": torch.tensor([[[1.0, 2.0], [1.0, 0.001], [1.0, 0.0]]]).double(),
+        "W_q": torch.tensor([[-1000.0], [0.0]]).double(),
+        "W_k": torch.tensor([[3.0], [1.0]]).double(),
+        "W_v": torch.tensor([[0.0], [1.0]]).double(),
+    }
 
 
 def head_stages(inputs):

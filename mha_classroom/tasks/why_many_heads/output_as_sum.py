@@ -20,7 +20,7 @@ def sum_cases(draw):
         inputs = {"heads": draw.normal(H, B, L, d_v), "W_o": draw.normal(H * d_v, d_model)}
         return Case(name, inputs)
 
-    turned = {"heads": draw.normal(3, 5, 2, 7).permute(2, 0, 1, 3), "W_o": draw.normal(5, 14).T}
+    turned = {"heads": draw.normal(3, 5, 4, 7).permute(2, 0, 1, 3), "W_o": draw.normal(5, 28).T}
     return [
         Case("1 word, 2 heads of width 2", {"heads": digits, "W_o": rows}),
         Case(
@@ -29,7 +29,7 @@ def sum_cases(draw):
         case("3 heads, 2 sequences, 5 words, d_v = 7, d_model = 11", 3, 2, 5, 7, 11),
         case("all sizes are 3", 3, 3, 3, 3, 3),
         case("one head", 1, 3, 2, 5, 7),
-        Case("heads and W_o are not contiguous", turned),
+        Case("4 heads; heads and W_o are not contiguous", turned),
     ]
 
 
@@ -123,8 +123,9 @@ SUM = {
         rows=lambda W_o, h, H, d_v: W_o.chunk(d_v)[min(h, d_v - 1)],
     ),
     "last-row-left-out": known(
-        "Your piece of W_o lacks the last row of the head.",
-        "In Python the end of a slice is not part of it: how many rows does 0:d_v take?",
+        "A piece of your W_o has d_v − 1 rows.",
+        "In Python the end of a slice is not part of it: how many rows does 0:d_v take? Or does "
+        "each piece begin a row late, so that W_o ends before the last one does?",
         rows=lambda W_o, h, H, d_v: W_o[h * d_v : (h + 1) * d_v - 1],
     ),
     "columns-for-rows": known(

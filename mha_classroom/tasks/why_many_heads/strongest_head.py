@@ -20,6 +20,9 @@ def strongest_cases(draw):
     # Head 0 has the largest single product, and it cancels; head 1 the largest sum.
     cancel = torch.tensor([[[[9.0, -9.0]]], [[[2.0, 2.0]]]], dtype=torch.float64)
 
+    close = {"heads": torch.tensor([3.0, 3.00001]).double()[:, None, None, None]}
+    close["W_o"] = torch.tensor([[1.0, -1.0], [1.0, -1.0]]).double()
+
     def case(name, H, B, L, d_v, d_out):
         inputs = {"heads": draw.normal(H, B, L, d_v), "W_o": draw.normal(H * d_v, d_out)}
         return Case(name, inputs)
@@ -29,6 +32,7 @@ def strongest_cases(draw):
         Case("1 word, 2 heads of width 2, 3 features", {"heads": digits, "W_o": rows.double()}),
         Case("what one head adds cancels out", {"heads": cancel, "W_o": torch.ones(4, 1).double()}),
         Case("terms 5, −5 and 2, then only zeros, then −1, 4 and −4", equal),
+        Case("terms 3 and 3.00001, and then both below 0", close),
         case("3 heads, 2 sequences, 5 words, d_v = 7, 11 features", 3, 2, 5, 7, 11),
         case("5 heads, 3 sequences, 2 words, d_v = 2, 7 features", 5, 3, 2, 2, 7),
         case("all sizes are 3", 3, 3, 3, 3, 3),

@@ -169,7 +169,7 @@ class Fused(Module):
 class FiniteFill(Module):
     """Four axes all along; padding is filled with a large number, and its weights are wiped out."""
 
-    scale, causal = None, False
+    scale, causal, fill = None, False, -1e30
 
     def forward(self, queries, keys, values, valid_lens=None):
         q, k, v = (
@@ -183,7 +183,7 @@ class FiniteFill(Module):
             lens = valid_lens.reshape(len(valid_lens), 1, -1, 1)
             hidden = hidden | (torch.arange(k.shape[2]) >= lens)
         scores = q @ k.mT / (self.scale or q.shape[-1]) ** 0.5
-        weights = scores.masked_fill(hidden, -1e30).softmax(-1).masked_fill(hidden, 0.0)
+        weights = scores.masked_fill(hidden, self.fill).softmax(-1).masked_fill(hidden, 0.0)
         return self.finish((self.dropout(weights) @ v).transpose(1, 2).flatten(2))
 
 
@@ -210,6 +210,39 @@ class DropsScores(Module):
             lens = valid_lens.reshape(len(valid_lens), -1, 1)
             scores = scores.masked_fill(torch.arange(k.shape[1]) >= lens, -torch.inf)
         return scores.softmax(-1).nan_to_num() @ v
+
+
+class DropsMore(Module):
+    of_queries = of_scores = False
+
+    def kept(self, weights):
+        return self.dropout(weights)
+
+    def attend(self, q, k, v, valid_lens):
+        q = self.dropout(q) if self.of_queries else q
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores = self.dropout(scores) if self.of_scores else scores
+        if valid_lens is not None:
+            lens = valid_lens.reshape(len(valid_lens), -1, 1)
+            scores = scores.masked_fill(torch.arange(k.shape[1]) >= lens, -torch.inf)
+        return self.kept(scores.softmax(-1).nan_to_num()) @ v
+
+
+def drop_rows(self, weights):
+    return weights * self.dropout(torch.ones_like(weights[..., :1]))
+
+
+def drop_by_one_mask(self, weights):
+    return weights * self.dropout(torch.ones_like(weights[:1]))
+
+
+def drop_by_a_mask_for_each_head(self, weights):
+    mask = self.dropout(torch.ones_like(weights[: self.num_heads]))
+    return weights * mask.repeat(len(weights) // self.num_heads, 1, 1)
+
+
+def drop_heads(self, weights):
+    return weights * self.dropout(torch.ones_like(weights[:, :1, :1]))
 
 
 class OwnMaskOfFewLengths(Module):
@@ -365,6 +398,16 @@ def load_into_thawed_parameters(attention, reference):
     for name in ("W_q", "W_k", "W_v"):
         linear = getattr(attention, name)
         linear.weight = nn.Parameter(linear.weight.detach().clone())
+
+
+@torch.no_grad()
+def load_six_features(attention, reference):
+    for kind in ("weight", "bias"):
+        packed = getattr(reference, f"in_proj_{kind}")
+        if packed is not None:
+            for i, letter in enumerate("qkv"):
+                attention.get_parameter(f"W_{letter}.{kind}").copy_(packed[6 * i : 6 * i + 6])
+    attention.W_o.load_state_dict(reference.out_proj.state_dict())
 
 
 def load_shared(attention, reference):
@@ -630,6 +673,11 @@ WRONG = {
         "floats": lambda lens, H: lens.double().repeat_interleave(H, dim=0),
         "at least 1": lambda lens, H: lens.clamp(min=1).repeat_interleave(H, dim=0),
         "list": lambda lens, H: [x for x in lens.tolist() for _ in range(H)],
+        "squeezed": lambda lens, H: (
+            lens.reshape(len(lens), 1, -1).repeat(1, H, 1).flatten(0, 1).squeeze(-1)
+        ),
+        "squeezed in front": lambda lens, H: lens.repeat_interleave(H, dim=0).squeeze(0),
+        "in 8 bits": lambda lens, H: lens.to(torch.int8).repeat_interleave(H, dim=0),
     },
     "04-MultiHeadAttention": {
         "split without permute": variant(
@@ -689,6 +737,18 @@ WRONG = {
         "uniform for length 0": with_attention(fill=-1e9),
         "small fill": with_attention(fill=1e-9),
         "one key too many": with_attention(keep=torch.le),
+        "padding at -20": variant(FiniteFill, fill=-20.0),
+        "queries dropped too": variant(DropsMore, of_queries=True),
+        "scores dropped too": variant(DropsMore, of_scores=True),
+        "all weights of a query dropped": variant(DropsMore, kept=drop_rows),
+        "whole heads dropped": variant(DropsMore, kept=drop_heads),
+        "one mask for all": variant(DropsMore, kept=drop_by_one_mask),
+        "one mask for all sequences": variant(DropsMore, kept=drop_by_a_mask_for_each_head),
+        "lengths left out with dropout": variant(
+            spread=lambda self, lens: (
+                None if self.training and self.dropout.p else Module.spread(self, lens)
+            )
+        ),
         "inverted mask": with_attention(keep=torch.ge),
         "dropout never": variant(
             attend=lambda self, q, k, v, lens: scaled_dot_product_attention(q, k, v, lens)[0]
@@ -730,6 +790,8 @@ WRONG = {
         "reference frozen": then(lambda a, r: r.requires_grad_(False)),
         "attention in eval mode": then(lambda a, r: a.eval()),
         "attention in training mode": then(lambda a, r: a.train()),
+        "attention in the mode of reference": then(lambda a, r: a.train(r.training)),
+        "six features": load_six_features,
         "packed by head": load_only_weights_in_wrong_place,
         "without no_grad": lambda a, r: a.W_q.weight.copy_(r.in_proj_weight.chunk(3)[0]),
         "copies the other way": lambda a, r: r.in_proj_weight.data.copy_(
@@ -809,6 +871,7 @@ WRONG = {
         "in place": grouped_in_place,
         "first key head for all": lambda X, H, G: split(X, G)[::G].repeat_interleave(H, dim=0),
         "squeezed": lambda X, H, G: grouped_row_by_row(X, H, G).squeeze(),
+        "features squeezed": lambda X, H, G: grouped_row_by_row(X, H, G).squeeze(-1),
         "one key head squeezed": lambda X, H, G: (
             X.squeeze().repeat_interleave(H, 0) if G == 1 else grouped_row_by_row(X, H, G)
         ),

@@ -69,6 +69,12 @@ def naive_softmax(scores):
     return scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
 
 
+def softmax_from_0(scores):
+    """The search for the largest begins with 0."""
+    powers = (scores - scores.amax(dim=-1, keepdim=True).clamp(min=0)).exp()
+    return powers / powers.sum(dim=-1, keepdim=True)
+
+
 def wrong_head(scale=None, softmax=None, weights=None):
     """A head with one step replaced."""
 
@@ -623,6 +629,7 @@ WRONG = {
         "softmax over queries": wrong_head(softmax=lambda s: s.softmax(dim=1)),
         "softmax over the batch": wrong_head(softmax=lambda s: s.softmax(dim=0)),
         "overflows": wrong_head(softmax=naive_softmax),
+        "the largest is never below 0": wrong_head(softmax=softmax_from_0),
         "sigmoid": wrong_head(softmax=torch.sigmoid),
         "no softmax": wrong_head(softmax=lambda s: s),
         "normalised, no softmax": wrong_head(softmax=lambda s: s / s.sum(-1, keepdim=True)),
@@ -696,6 +703,8 @@ WRONG = {
         "one softmax for all heads": loop_of_one_softmax,
         "softmax over heads": loop_softmax_over_heads,
         "W_o transposed": wrong_loop(join=lambda heads, W: torch.cat(heads, -1) @ W.T),
+        "the largest is never below 0": wrong_loop(head=wrong_head(softmax=softmax_from_0)),
+        "words squeezed": lambda *given: loop_plain(*given).squeeze(1),
         "X added": lambda X, *W: X + loop_plain(X, *W),
     },
     "03-output_as_sum": {
@@ -720,6 +729,9 @@ WRONG = {
         ),
         "a sum of the concatenation": lambda heads, W: sum_concatenated(heads, W).sum(dim=0),
         "W_o transposed": lambda heads, W: sum_concatenated(heads, W.T),
+        "3 heads at most": lambda heads, W: sum_concatenated(
+            heads[:3], W[: len(heads[:3]) * heads.shape[-1]]
+        ),
     },
     "03-neighbour_weights": {
         "heads swapped": changed_neighbours(lambda q, k, v, d: (q.flip(0), k, v)),
@@ -735,6 +747,9 @@ WRONG = {
         "features in reverse": changed_neighbours(lambda q, k, v, d: (q, k, v.flip(2))),
         "content in both": changed_neighbours(content_in_both),
         "two steps": changed_neighbours(lambda q, k, v, d: (q.roll((-1, 1), (1, 2)), k, v)),
+        "one strength for every width": changed_neighbours(
+            lambda q, k, v, d: (F.pad(0.6 * q, (0, d)), F.pad(k, (0, d)), v)
+        ),
         "infinite": changed_neighbours(lambda q, k, v, d: (q * math.inf, k, v)),
         "negative": changed_neighbours(lambda q, k, v, d: (-q, k, v)),
         "heads on the last axis": changed_neighbours(
@@ -775,6 +790,7 @@ WRONG = {
         ),
         "in one layout": lambda W_v, W_o: fold_bmm(W_v, W_o).permute(1, 0, 2).flatten(1),
         "in place": lambda W_v, W_o: fold_bmm(W_v.mul_(2), W_o) / 2,
+        "last axis squeezed": lambda W_v, W_o: fold_bmm(W_v, W_o).squeeze(-1),
         "pieces of H rows, in one product": lambda W_v, W_o: W_v @ torch.stack(W_o.split(len(W_v))),
         "the first H pieces of H rows": lambda W_v, W_o: (
             W_v @ torch.stack(W_o.split(len(W_v))[: len(W_v)])
@@ -786,6 +802,10 @@ WRONG = {
         "the most negative, else the largest": changed_strongest(
             lambda terms: torch.where(terms.amin(0) < 0, terms.argmin(0), terms.argmax(0))
         ),
+        "nearly equal terms count as equal": changed_strongest(
+            lambda terms: (terms.abs() >= terms.abs().amax(0) - 1e-4).int().argmax(0)
+        ),
+        "in half precision": changed_strongest(lambda terms: terms.abs().half().argmax(0)),
         "over the sequences": changed_strongest(lambda terms: terms.abs().argmax(1)),
         "over the words": changed_strongest(lambda terms: terms.abs().argmax(2)),
         "over everything": changed_strongest(lambda terms: terms.abs().argmax()),
