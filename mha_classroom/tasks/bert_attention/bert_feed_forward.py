@@ -339,7 +339,7 @@ FEED_FORWARD = {
         rate=lambda config: config.attention_probs_dropout_prob,
     ),
     "dropout-inside": known(
-        "You drop numbers of the inner width, between the activation and W_2.",
+        "You drop before the bias of W_2 is added: numbers of the inner width, or of the product.",
         "Some models drop there too. BERT drops only numbers of W_2's result: "
         "with all of them dropped, only X is left to be normalised.",
         widen=lambda self, X: drop(self, self.activation(self.W_1(X))),

@@ -47,7 +47,7 @@ def layer_cases(draw):
     return [
         case("1 sequence, 2 heads", (4, 2), (1, 3), intermediate_size=3),
         case("sequences of unequal length", (6, 3), (2, 5), [5, 2]),
-        case("as many sequences as words", (6, 2), (3, 3), [2, 3, 1], **other),
+        case("3 sequences of 3 words, one of padding alone", (6, 2), (3, 3), [2, 3, 0], **other),
         case("in training, without dropout", (6, 3), (2, 5), [5, 3], training=True),
         case(
             "attention_probs_dropout_prob=1",
@@ -493,10 +493,18 @@ LAYER = {
         for id, change in {
             "mask-made-again": lambda mask: (1 - mask) * torch.finfo(torch.float64).min,
             "mask-made-again-by-1e4": lambda mask: (1 - mask) * -1e4,
-            "mask-taken-from-1": lambda mask: 1 - mask,
             "additive-mask-of-the-mask": lambda mask: (mask == 0) * torch.finfo(torch.float64).min,
         }.items()
     },
+    "mask-taken-from-1": known(
+        "You take the mask from 1 on its way to self_attention, or change its sign.",
+        "What arrives is ready to be added: the lowest numbers stand for padding. Give it on as it "
+        "is.",
+        section=ADDED,
+        attend=lambda self, X, mask, need_weights: self.self_attention(
+            X, None if mask is None else 1 - mask, True
+        ),
+    ),
     "mask-doubled": known(
         "You multiply the mask by 2 on its way to self_attention.",
         "For padding that changes nothing, and a mask may hold any numbers. Give it on as it is.",

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from mha_classroom.checks.examining import equal, total
-from mha_classroom.checks.modules import judged, learns, plan_of
+from mha_classroom.checks.modules import all_reached, judged, learns, plan_of
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.task import AnswerError, Case, Task, all_but, by_id, known, read_again
 from mha_classroom.tasks.bert_attention.runs import run_attention
@@ -150,7 +150,9 @@ def compared_calls(inputs, weights, plan, seen, results):
         return tuple(results)
     output, _, _, trained, with_weights, undropped = results
     if "training" in inputs:
-        return output_and_learning(weights, plan, seen, trained)
+        learning = output_and_learning(weights, plan, seen, trained)
+        reached = all_reached(seen["with weights"]["gradients"], weights)
+        return learning | {"gradients reach every matrix with need_weights=True, too": reached}
     return {
         EVAL: output,
         TRAINED: trained,
@@ -425,9 +427,9 @@ SCORE_MASKS = {
         hide=lambda scores, mask, scale: torch.where(mask, scores * scale, -torch.inf),
     ),
     "mask-clamped": known(
-        "You let no number of the mask be lower than -10000.",
+        "You let no number of the mask be lower than one of your own, -10000 for instance.",
         "The task says that the mask is added, whatever its numbers. In a row of nothing but "
-        "padding the scores vanish beside the lowest number, and beside -10000 they do not.",
+        "padding the scores vanish beside the lowest number, and beside a higher one they do not.",
         hide=lambda scores, mask, scale: scores * scale + mask.clamp(min=-1e4),
     ),
     "mask-of-the-first-sequence": known(
@@ -564,7 +566,7 @@ ATTENTION = {
         scale=lambda d, H: 1 / int(d**0.5),
     ),
     "divided-by-width": known(
-        "You divide the scores by the width of a head, without the square root.",
+        "You divide the scores by the width of a head: without the square root, or by √d twice.",
         "The spread of a score grows with √d, not with d: dividing by d makes the weights nearly "
         "equal.",
         scale=lambda d, H: 1 / d,
@@ -621,9 +623,9 @@ ATTENTION = {
         drop=lambda self, weights: weights,
     ),
     "dropout-elsewhere": known(
-        "You drop single numbers of the result or of the values, not attention weights.",
-        "A weight that is dropped takes a whole word out of a query's average. Where in your "
-        "computation do the weights stand?",
+        "You drop single numbers of the result or of the values.",
+        "Attention weights are dropped, and nothing else: a weight takes a whole word out of a "
+        "query's average. Where in your computation do the weights stand?",
         drop=lambda self, weights: weights,
         finish=lambda self, output: drop(self, output),
     ),
@@ -650,7 +652,8 @@ ATTENTION = {
         }.items()
     },
     "whole-rows-dropped": known(
-        "You drop whole rows of weights: a query loses all its words or none.",
+        "You drop weights together that have nothing to do with one another: whole rows, or the "
+        "same places in every row, head or sequence.",
         "Single weights are dropped, each by its own chance.",
         drop=lambda self, weights: weights * drop(self, torch.ones_like(weights[..., :1])),
     ),

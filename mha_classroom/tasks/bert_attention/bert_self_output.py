@@ -384,7 +384,7 @@ OUTPUT = {
         finish=lambda self, Y, X, residual: self.norm(Y + drop(self, residual)),
     ),
     "dropout-before-projection": known(
-        "You drop numbers before W_o.",
+        "You drop before the bias of W_o is added: numbers of X, or of the product.",
         "With all of them dropped, W_o still returns its bias. What is dropped is W_o's result.",
         begin=lambda self, X, residual: self.W_o(drop(self, X)),
         drop=lambda self, Y: Y,

@@ -68,7 +68,7 @@ def _left_out(weights):
     return {n: X for n, X in folded.items() if n not in ("W_k.bias", "W_v.bias")}
 
 
-ROWS = "You multiply W_o and W_v.bias number by number, and then add up along the wrong axis."
+ROWS = "You add W_o multiplied with W_v.bias number by number, and added up along the wrong axis."
 IN_ROWS = "Each output of W_o adds up one row of it, each number times one number of the bias."
 
 BIASES = {

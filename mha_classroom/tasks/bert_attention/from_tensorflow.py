@@ -34,7 +34,7 @@ def variables_cases(draw):
     kept = {"bert/embeddings/word_embeddings": (5, 2), "bert/pooler/dense/kernel": (2, 2)}
     moments = {f"{n}/{moment}": shape for n, shape in kept.items() for moment in MOMENTS}
     alike = [f"{model}/pooler/dense/kernel" for model in ("bert", "bert_small", "albert")]
-    high = {n: s for k in (11, 1, 10, 0) for n, s in layer_shapes(k).items() if s == (2,)}
+    high = {n: s for k in (11, 1, 10, 0, 123) for n, s in layer_shapes(k).items() if s == (2,)}
     return [
         case("a few entries", {n: layer[n] for n in few}),
         case("one layer", layer),

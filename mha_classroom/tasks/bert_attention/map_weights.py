@@ -25,7 +25,7 @@ def names_cases(draw):
     positions = {"embeddings.position_ids": torch.arange(3)}
     layers = {k: s for n in (0, 1) for k, s in _layer(n).items()}
     high = {k: s for n in (11, 1, 10, 0) for k, s in _layer(n).items() if k.endswith("bias")}
-    large = {k: s for n in (23, 12, 2) for k, s in _layer(n).items() if k.endswith("bias")}
+    large = {k: s for n in (123, 23, 12, 2) for k, s in _layer(n).items() if k.endswith("bias")}
     heads = ("cls.predictions.bias", "cls.predictions.transform.LayerNorm.bias", "qa_outputs.bias")
     # not everything with bert. in it is one
     heads += ("albert.classifier.bias", "albert.pooler.dense.bias")
@@ -38,7 +38,7 @@ def names_cases(draw):
             case("", some | embeddings, "bert.").inputs | case("", {n: (2,) for n in heads}).inputs,
         ),
         case("layers out of order", high),
-        case("layers of BERT-large", large),
+        case("layers far above those of BERT-base", large),
     ]
 
 
@@ -199,7 +199,7 @@ def _stripped_and_replaced(layer, whole):
 
 def _one_place(state_dict):
     """Of encoder.layer.11.output the number is 1, and the rest of the name 1.output."""
-    short = re.compile(r"(?:bert\.)?encoder\.layer\.(\d)(\d\..+)")
+    short = re.compile(r"(?:bert\.)?encoder\.layer\.(\d)(\d+\..+)")
     mapped = {}
     for name, X in state_dict.items():
         long = short.fullmatch(name)

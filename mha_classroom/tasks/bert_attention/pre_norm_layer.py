@@ -40,19 +40,19 @@ def pre_norm_cases(draw):
 
 
 def _case_that_shows_dropout(case):
-    """W_o returns 1 for the first half of the features and 0 for the others, W_2 the reverse.
+    """W_o returns 1 for the first eight features and 0 for the others, W_2 for the last eight.
 
     All words of X are the same, and the second norm returns its bias, whatever comes in.
     """
     weights, word = dict(case.inputs["weights"]), case.inputs["X"][0, 0]
     case.inputs["X"] = word.expand(case.inputs["X"].shape).clone()
-    ones = torch.tensor([1.0] * 6 + [0.0] * 6).double()
+    ones = torch.tensor([1.0] * 8 + [0.0] * 4).double()
     normed = norm({n: weights[f"self_output.{n}"] for n in ("norm.weight", "norm.bias")}, word, 0)
     attended = apply_linear("self_attention.W_v", weights, normed)  # whatever the weights
     weights["self_output.W_o.bias"] = ones - weights["self_output.W_o.weight"] @ attended
     weights["feed_forward.norm.weight"] = 0 * word
     bias = weights["feed_forward.norm.bias"]
-    weights["feed_forward.W_2.bias"] = bias_for(1 - ones, weights, bias)
+    weights["feed_forward.W_2.bias"] = bias_for(ones.flip(0), weights, bias)
     case.inputs["weights"] = tuple(weights.items())
     return case
 
@@ -83,12 +83,26 @@ def examine_pre_norm(inputs, seen):
     if inputs.get("hidden_dropout_prob") == 0.25:
         again, trained = more
         added = with_the_shape_of(inputs["X"], trained) - inputs["X"]
-        return {STILL: equal(output, again)} | dropped_or_scaled(added, "numbers")
+        return {STILL: equal(output, again)} | _drops_both(added)
     if not more:
         return output
     if "training" in inputs:
         return output_and_learning(weights, plan, seen, *more)
     return {EVAL: output, TRAINED: more[0]}
+
+
+def _drops_both(added):
+    """What dropout does to what is added: first features are W_o's, last W_2's, others of both."""
+    first, both, last = added.split((4, 4, 4), -1)
+    one, other = (dropped_or_scaled(X, "numbers") for X in (first, last))
+    name, factor = one
+    kept = one[factor] if abs(one[factor] - other[factor]) < 1e-6 else 0.0
+    apart = bool(((both - kept).abs() < 1e-6).any())
+    return {
+        name: kept > 0 and one[name] and other[name],
+        factor: kept,
+        "in training each of the two that are added is dropped by itself": kept > 0 and apart,
+    }
 
 
 def _sublayer(self, X):

@@ -1,6 +1,6 @@
 """What runs of lesson 06's tasks beside the learner's code."""
 
-from mha_classroom.checks.modules import make, plan_of, run_planned
+from mha_classroom.checks.modules import gradients_of, make, plan_of, run_planned
 from mha_course.bert import BertConfig
 
 __all__ = [
@@ -22,7 +22,7 @@ def run_attention(answer, inputs):
     module, kept = make(answer, "BertSelfAttention", _config(inputs)), _copies(_given(inputs))
     plan = plan_of(inputs, "attention_probs_dropout_prob", weights=True)
     seen = run_planned(module, "BertSelfAttention", inputs, _given(inputs), plan)
-    return _called_on(module, kept, plan, seen)
+    return _called_on(module, kept, plan, _learning_with_weights(module, inputs, plan, seen))
 
 
 def run_output(answer, inputs):
@@ -47,7 +47,17 @@ def run_layer(answer, inputs):
     module = make(answer, "BertLayer", _config(inputs))
     weights = dict(inputs["weights"])
     plan = plan_of(inputs, dropout_of_layer(inputs), weights=True)
-    return run_planned(module, "BertLayer", weights, _given(inputs), plan)
+    seen = run_planned(module, "BertLayer", weights, _given(inputs), plan)
+    return _learning_with_weights(module, inputs, plan, seen)
+
+
+def _learning_with_weights(module, inputs, plan, seen):
+    """What was seen, and where it is asked for the gradients of a call with need_weights=True."""
+    if "training" in inputs and len(seen["calls"]) == len(plan):
+        module.zero_grad()
+        output = module(*_given(inputs), need_weights=True)[0]
+        seen["with weights"] = {"gradients": gradients_of(module, output)}
+    return seen
 
 
 def dropout_of_layer(inputs):

@@ -160,7 +160,7 @@ CACHE = {
         layers=lambda m: 1,
     ),
     "heads-ignored": known(
-        "You count one KV head.",
+        "Your count is that of one KV head.",
         "head_width is the width of one head, not of all of them together.",
         heads=lambda h: 1,
     ),

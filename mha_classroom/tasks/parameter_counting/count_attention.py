@@ -1,6 +1,7 @@
 """Task 5.1, count_attention: parameters of a multi-head attention layer."""
 
 from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.parameter_counting.number_types import in_float32
 
 
 def attention_cases(draw):
@@ -10,6 +11,8 @@ def attention_cases(draw):
         Case("width 7, with biases", {"num_hiddens": 7, "bias": True}),
         Case("the lesson's layer without biases", {"num_hiddens": 512, "bias": False}),
         Case("a width drawn at random", {"num_hiddens": random_size(draw, 8, 400)}),
+        # More than float32 holds. (Who builds the layer to count it needs memory for it.)
+        Case("a wide layer without biases", {"num_hiddens": 4_099, "bias": False}),
     ]
 
 
@@ -85,8 +88,8 @@ ATTENTION = {
         factor=1,
     ),
     "output-bias-forgotten": known(
-        "You count biases for W_q, W_k and W_v, and none for W_o.",
-        "W_o is a linear layer like the other three.",
+        "You count three biases, as many as W_q, W_k and W_v have.",
+        "Each of the four matrices has one: W_o is a linear layer like the other three.",
         biases=lambda matrices, d: min(matrices, 3) * d,
     ),
     "biases-of-one-matrix": known(
@@ -129,12 +132,13 @@ ATTENTION = {
     ),
     **{
         f"times-{heads}-heads": known(
-            f"You multiply by {heads} heads.",
+            f"Your number is {heads} times too large, as that of {heads} heads of full width"
+            f"{more}.",
             f"The heads of a layer share its width: {heads} heads are each {heads} times "
             "narrower. The lesson counts layers of 1 to 32 heads: what happens to their sum?",
             factor=heads,
         )
-        for heads in (8, 12)
+        for heads, more in ((8, ", or the bytes of float64"), (12, ""))
     },
     "every-head-full-width": known(
         "You give each of 8 heads the full width.",
@@ -168,11 +172,12 @@ ATTENTION = {
         wrong=lambda d, bias=True: 4 * d ^ 2 + (4 * d if bias else 0),
     ),
     "bytes-not-numbers": known(
-        "You return bytes, four for each number.",
-        "How many numbers there are does not depend on how they are stored, and half precision "
-        "stores the same layer in half the bytes. Asked for are the numbers.",
+        "Your number is 4 times too large: do you count the bytes of float32, or 4 heads?",
+        "Asked for are numbers, in however many bytes each is stored. And heads share the width of "
+        "a layer, so that it costs the same with any number of them.",
         factor=4,
     ),
+    **in_float32(build_attention()),
 }
 
 FORBIDDEN = ("mha_course.counting",)

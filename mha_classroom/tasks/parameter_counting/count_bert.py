@@ -9,6 +9,7 @@ from mha_classroom.tasks.parameter_counting.count_attention import (
     random_size,
 )
 from mha_classroom.tasks.parameter_counting.count_block import build_block
+from mha_classroom.tasks.parameter_counting.number_types import in_float32
 from mha_course import counting
 
 
@@ -18,6 +19,8 @@ def bert_cases(draw):
     base = {"vocab_size": 30_522, "num_hiddens": 768, "num_layers": 12, "ffn_num_hiddens": 3072}
     sizes = {"max_len": 512, "num_segments": 1}  # both, since an answer gets them by position
     drawn = {name: random_size(draw, 8, 60) for name in (*small, *sizes)}
+    alike = {name: 5 if "hiddens" in name else 11 for name in drawn}
+    large = dict(zip(small, (30_011, 513, 3, 2_049), strict=True))
     return [
         Case("a tiny BERT", small | {"max_len": 11, "num_segments": 13}),
         Case("a tiny BERT, 512 positions and 2 segments by default", small),
@@ -25,6 +28,8 @@ def bert_cases(draw):
         Case("more layers, one segment", small | {"num_layers": 19, **sizes}),
         Case("BERT-base", base),
         Case("drawn at random", drawn),
+        Case("three tables of one size, an inner width equal to the width", alike),
+        Case("a wide BERT of 3 layers", large),  # more than float32 holds
     ]
 
 
@@ -162,8 +167,8 @@ BLOCKS = {
         block=build_block(ffn_biases=lambda d, f: (d, d)),
     ),
     "three-biases-forgotten": known(
-        "In every block three numbers a feature are missing: attention has one bias for all of its "
-        "four matrices.",
+        "In every block three numbers a feature are missing, as if attention had one bias for all "
+        "of its four matrices.",
         BY_ITSELF,
         block=build_block(attention=build_attention(biases=lambda matrices, d: d)),
     ),
@@ -178,9 +183,9 @@ BLOCKS = {
         block=build_block(attention=lambda d: 0),
     ),
     "biases-forgotten": known(
-        "Your blocks have no biases.",
-        "Those of BERT do, in attention and in the feed-forward network. Few numbers in a block, "
-        "but there are many blocks.",
+        "In every block as much is missing as all its biases are, or as both LayerNorms and the "
+        "biases of the feed-forward network are.",
+        "Few numbers in a block, but there are many blocks.",
         block=build_block(attention=lambda d: 4 * d * d, ffn_biases=lambda d, f: ()),
     ),
     "weights-only": known(
@@ -272,7 +277,7 @@ BERT = {
         twin="pooler-bias-forgotten",
     ),
     "embedding-norm-forgotten": known(
-        "You leave out the LayerNorm that follows the tables.",
+        "Two numbers a feature are missing, as many as the LayerNorm has that follows the tables.",
         "It belongs to no block, so a count of tables and blocks passes it by.",
         norm=lambda d: 0,
     ),
@@ -283,8 +288,9 @@ BERT = {
         norm=lambda d: 4 * d,
     ),
     "norm-for-each-table": known(
-        "You count a LayerNorm for each of the three tables.",
-        "The three rows of a token are added up first. How many results are there to normalise?",
+        "Four numbers a feature are too many, as many as two LayerNorms have.",
+        "Outside the blocks there is one. If each of your tables has its own: the three rows of a "
+        "token are added up first.",
         norm=lambda d: 6 * d,
     ),
     "tables-with-biases": known(
@@ -396,7 +402,7 @@ BERT = {
         wrong=_without_defaults,
     ),
 }
-BERT = BLOCKS + read_again(A_BERT, BERT)
+BERT = BLOCKS + read_again(A_BERT, BERT | in_float32(build_bert()))
 
 TASK = Task(
     "05-count_bert",

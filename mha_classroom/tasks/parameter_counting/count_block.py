@@ -6,6 +6,7 @@ from mha_classroom.tasks.parameter_counting.count_attention import (
     build_attention,
     random_size,
 )
+from mha_classroom.tasks.parameter_counting.number_types import in_float32
 
 
 def block_cases(draw):
@@ -13,8 +14,11 @@ def block_cases(draw):
     return [
         Case("width 2, inner width 5", {"num_hiddens": 2, "ffn_num_hiddens": 5}),
         Case("inner width below the width", {"num_hiddens": 7, "ffn_num_hiddens": 3}),
+        Case("an inner width equal to the width", {"num_hiddens": 5, "ffn_num_hiddens": 5}),
         Case("BERT-base", {"num_hiddens": 768, "ffn_num_hiddens": 3072}),
         Case("drawn at random", dict(zip(("num_hiddens", "ffn_num_hiddens"), sizes, strict=True))),
+        # more than float32 holds
+        Case("a wide block", {"num_hiddens": 1_030, "ffn_num_hiddens": 7_001}),
     ]
 
 
@@ -53,9 +57,9 @@ def block_quantities(inputs):
 
 BLOCK = {
     "one-layer-norm": known(
-        "You count a single LayerNorm, or two that have a scale and no shift: two numbers a "
-        "feature are missing.",
-        "Where in a block does a LayerNorm stand? And what does it keep for each feature?",
+        "Two numbers a feature are missing, as many as one LayerNorm has, or the shifts of both.",
+        "Where in a block does a LayerNorm stand? What does it keep for each feature? And does "
+        "every linear layer of yours have its bias?",
         norms=1,
     ),
     "layer-norms-without-shift": known(
@@ -80,7 +84,7 @@ BLOCK = {
         twin="layer-norms-forgotten",
     ),
     "three-layer-norms": known(
-        "You count three LayerNorms.",
+        "Two numbers a feature are too many, as many as a third LayerNorm has.",
         "One follows attention, one follows the feed-forward network. The one that follows BERT's "
         "tables belongs to no block.",
         norms=3,
@@ -104,8 +108,8 @@ BLOCK = {
         norm_numbers=lambda d, f: d * d + d,
     ),
     "one-bias-for-all-of-attention": known(
-        "Attention has one bias for all of its four matrices, so three numbers a feature are "
-        "missing.",
+        "Three numbers a feature are missing, as if attention had one bias for all of its four "
+        "matrices.",
         "Each matrix has its own. Does your count of a layer pass the check of 5.1?",
         attention=build_attention(biases=lambda matrices, d: d),
     ),
@@ -116,7 +120,7 @@ BLOCK = {
         norms=0,
     ),
     "biases-forgotten": known(
-        "You count the block without any biases of its linear layers.",
+        "As much is missing as all biases of the linear layers are.",
         "In BERT each of them has some, those of attention and those of the feed-forward network. "
         "A bias is as long as what comes out of its layer.",
         attention=build_attention(default=False),
@@ -150,8 +154,10 @@ BLOCK = {
         ffn_biases=lambda d, f: (d, d),
     ),
     "ffn-second-bias-forgotten": known(
-        "The second layer of your feed-forward network has no bias.",
-        "It is a linear layer like the first, only the other way round.",
+        "One number a feature is missing, as much as the bias of the second layer of the "
+        "feed-forward network, or that of W_o.",
+        "Each linear layer has one, as long as what comes out of it. And a LayerNorm has two "
+        "numbers for each feature.",
         ffn_biases=lambda d, f: (f, 0),
     ),
     "ffn-first-bias-forgotten": known(
@@ -191,6 +197,7 @@ BLOCK = {
         "That is so in BERT, so BERT-base cannot tell. The function is given both widths.",
         inner=lambda d, f: 4 * d,
     ),
+    **in_float32(build_block()),
 }
 
 TASK = Task(

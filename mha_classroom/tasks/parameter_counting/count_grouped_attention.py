@@ -2,6 +2,7 @@
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, SWALLOWED, random_size
+from mha_classroom.tasks.parameter_counting.number_types import in_float32
 
 NAMES = ("num_hiddens", "num_heads", "num_kv_heads", "head_width")
 
@@ -20,9 +21,11 @@ def grouped_cases(draw):
         Case("heads narrower than the width, one KV head", sizes(100, 4, 1, 7, bias=True)),
         Case("as many KV heads as heads", sizes(11, 3, 3, 13)),
         Case("heads that share the width, like those of the lesson", sizes(12, 4, 4, 3)),
+        Case("heads that share the width, two KV heads", sizes(12, 4, 2, 3)),
         Case("one head", sizes(5, 1, 1, 3)),
         Case("32 heads of width 128, 8 KV heads", sizes(4096, 32, 8, 128, bias=False)),
         Case("drawn at random", sizes(*drawn)),
+        Case("33 heads of width 127", sizes(4_097, 33, 11, 127)),  # more than float32 holds
     ]
 
 
@@ -268,6 +271,7 @@ GROUPED = {
         "Each matrix is there once, and it already makes the numbers of all heads.",
         factor=lambda H: H,
     ),
+    **in_float32(build_grouped()),
 }
 
 TASK = Task(

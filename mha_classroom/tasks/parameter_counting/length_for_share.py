@@ -28,12 +28,16 @@ def share_cases(draw):
         case("90 %, a length that comes out exactly", 90, 12, 48),
         case("1 %, one token is enough", 1, 3, 11),
         case("1 %, a tiny model", 1, 1, 1),
+        case("1 %, a length a little above 1", 1, 32, 36),
         case("55 %, which is no exact float", 55, 2, 5),
+        case("55 %, 55 tokens", 55, 21, 3),
         case("31 %, a length that comes out exactly", 31, 7, 31),
         case("58 %, which no float reaches exactly", 58, 7, 7),
+        case("79 %, a length that comes out exactly", 79, 7, 7),
+        case("45 %, a length that comes out exactly", 45, 1, 20),
         case("a tenth, BERT-base", 10, 768, 3072),
         case("just over half, BERT-base", 51, 768, 3072),
-        case("99 %, more than 70,000 tokens", 99, 128, 512),
+        case("99 %, more than 150,000 tokens", 99, 256, 1024),
         case("drawn at random", random_size(draw, 15, 70), *drawn),
     ]
 
@@ -98,12 +102,12 @@ def _too_few_in_near_misses(inputs, value):
 def _doubled(inputs, value):
     """Whether it is the first power of two that is long enough."""
     right = build_share()(*inputs.values())
-    return _whole(value) and right <= value < 2 * right and value & (value - 1) == 0
+    return _whole(value) and right <= value < 2 * right and int(value).bit_count() == 1
 
 
 def _part_of_all_pairs(percent, d, f):
     """The length for which the scores alone have the share: from 50 % on there is none."""
-    return ceil(Fraction(percent * (2 * d + f), 50 - percent)) if percent < 50 else 100_000
+    return ceil(Fraction(percent * (2 * d + f), 50 - percent)) if percent < 50 else 1_000_000
 
 
 def _one_product(inputs, value):
@@ -156,8 +160,8 @@ SHARE = {
     ),
     "starts-at-zero": known(
         "You return 0.",
-        "With no tokens both sides of the comparison are 0, so that the share seems to be reached. "
-        "Which is the first length that a text can have?",
+        "No text has 0 tokens. With none both sides of a comparison are 0, so that the share seems "
+        "to be reached. And percent // 100 is 0, if that is in your formula.",
         wrong=lambda percent, num_hiddens, ffn_num_hiddens: 0,
     ),
     "near-misses-let-through": known(
@@ -210,8 +214,8 @@ SHARE = {
         projections=6,
     ),
     "half-the-pairs": known(
-        "Your pairs cost half of what they should: the scores or the weighted sums are missing, or "
-        "additions are left out there.",
+        "Compared with the rest, your pairs cost half of what they should: the scores or the "
+        "weighted sums are missing, or additions are left out there.",
         "Each pair takes part in two products. Both count, with 2 for each multiplication and its "
         "addition.",
         pairs=2,
@@ -290,6 +294,7 @@ TASK = Task(
     returns=("the number of tokens",),
     mistakes=read_again(PAIRS, SHARE),
     build=build_share,
+    alone=("rest-at-half-cost",),  # with half the pairs it would be right
     quantities=lambda inputs: ({}, {"the width": inputs["num_hiddens"]}),
     forbidden=FORBIDDEN,
     number=8,

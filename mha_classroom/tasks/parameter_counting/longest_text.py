@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from math import ceil, floor, trunc
+from numbers import Real
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
@@ -26,11 +27,16 @@ def text_cases(draw):
             sizes(1_650, 258, 2, 4, 3, bytes_per_number=1, batch_size=3),
         ),
         Case("3 texts at once", sizes(1_650, 258, 2, 4, 3, batch_size=3)),
+        Case("7 layers, nothing left over", sizes(3_456, 258, 7, 1, 7)),
         Case("one byte too few for a token", sizes(611, 258, 2, 4, 3)),
         Case("the parameters alone fill the card", sizes(516, 258, 2, 4, 3)),
         Case("the parameters do not fit", sizes(100, 258, 2, 4, 3)),
         Case("more bytes than parameters, and too few for them", sizes(300, 258, 2, 4, 3)),
         Case("a model of 7 billion parameters", sizes(24 * 10**9, 7 * 10**9, 32, 8, 128)),
+        Case(
+            "7 billion parameters, one byte too few for 100 tokens",
+            sizes(14_013_107_199, 7 * 10**9, 32, 8, 128),
+        ),
         Case(
             "drawn at random",
             sizes(*drawn, bytes_per_number=4, batch_size=random_size(draw, 2, 9)),
@@ -96,6 +102,17 @@ def _swapped(card, P, num_layers, num_kv_heads, head_width, batch_size=1, bytes_
 def _minus_1_for_no_room(inputs, value):
     right = build_text()(*inputs.values())
     return not isinstance(value, bool) and value in ((right,) if right else (0, -1))
+
+
+def _off_by_one_near_whole(inputs, value):
+    """Whether the length is right, or inexact numbers make it another one near a whole one."""
+    exact = build_text(whole=lambda length: length, least=lambda n: max(n, 0))(*inputs.values())
+    right, to_come = floor(exact), ceil(exact) - exact
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    if exact == right > 0:
+        return value in (right - 1, right)
+    return value in ((right, right + 1) if to_come < 1e-4 else (right,))
 
 
 def _refuse(n):
@@ -221,6 +238,15 @@ TEXT = {
         "You return one token too few where nothing would be left over.",
         "A card may be filled to the last byte.",
         whole=lambda n: ceil(n) - 1,
+    ),
+    "floats": known(
+        "Where a length works out exactly, or nearly so, you return one token too many or too few.",
+        "Floats such as 3456 / 196 or 1 / 196 are rounded, and in float32 numbers have seven "
+        "digits. The smallest difference costs a whole token. Python's whole numbers are exact.",
+        wrong=lambda card, P, m, h, w, b=2, B=1: max(
+            floor(card / (2 * m * h * w * b * B) - P * b / (2 * m * h * w * b * B)), 0
+        ),
+        shows=_off_by_one_near_whole,
     ),
     "one-too-few": known(
         "You return one token too few.",

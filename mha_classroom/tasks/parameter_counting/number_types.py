@@ -6,24 +6,19 @@ import numpy as np
 
 from mha_classroom.checks.task import known
 
-__all__ = ["small_numbers"]
+__all__ = ["in_float32", "small_numbers"]
 
 DIGITS = 1e-6  # relative: float32 keeps seven digits
 
 
-def small_numbers(right):
-    """{id: mistake} of counts made in float32 or int32. right: the right count of some sizes."""
+def in_float32(right):
+    """{id: mistake} of counts made in float32. right: the right count of some sizes."""
 
     def rounded(inputs, value):
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             return False
         expected = right(*inputs.values())
         return abs(value - expected) <= DIGITS * expected
-
-    def overflown(inputs, value):
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            return False
-        return value == _in_int32(right(*inputs.values()))
 
     return {
         "float32": known(
@@ -33,6 +28,18 @@ def small_numbers(right):
             wrong=lambda *sizes, **more: int(np.float32(right(*sizes, **more))),
             shows=rounded,
         ),
+    }
+
+
+def small_numbers(right):
+    """The same, and of counts made in int32."""
+
+    def overflown(inputs, value):
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            return False
+        return value == _in_int32(right(*inputs.values()))
+
+    return in_float32(right) | {
         "int32": known(
             "Your count ends at 2,147,483,647 and goes on below 0.",
             "That is all that int32 can hold. Count with Python's own whole numbers, which have "

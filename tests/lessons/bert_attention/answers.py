@@ -241,6 +241,20 @@ class DetachedWeights(Attention):
         return (output, weights) if need_weights else output
 
 
+class NoGradientsWithWeights(Attention):
+    def forward(self, X, mask=None, need_weights=False):
+        with torch.set_grad_enabled(not need_weights):
+            return super().forward(X, mask, need_weights)
+
+
+class OneDropoutForAllQueries(Attention):
+    def forward(self, X, mask=None, need_weights=False):
+        q, k, v = (self.heads(W(X)) for W in (self.W_q, self.W_k, self.W_v))
+        weights = self.masked(self.score(q, k), mask).softmax(-1)
+        output = self.join((weights * self.dropout(torch.ones_like(weights[:, :, :1]))) @ v)
+        return (output, weights) if need_weights else output
+
+
 class EvalInside(Attention):
     def forward(self, X, mask=None, need_weights=False):
         self.eval()
@@ -466,6 +480,11 @@ class MaskDoubled(Layer):
         return super().forward(X, None if mask is None else 2 * mask, need_weights)
 
 
+class MaskClamped(Layer):
+    def forward(self, X, mask=None, need_weights=False):
+        return super().forward(X, None if mask is None else mask.clamp(min=-100), need_weights)
+
+
 class TupleFedOn(Layer):
     def forward(self, X, mask=None, need_weights=False):
         attended = self.self_attention(X, mask, need_weights)
@@ -536,6 +555,12 @@ class PreNormAlone(nn.Module):
         return PreNorm.forward(self, X, mask)
 
     attend, think = PreNorm.attend, PreNorm.think
+
+
+def _dropped_together(self, X, mask=None):
+    so, ff = self.self_output, self.feed_forward
+    found = so.W_o(self.self_attention(so.norm(X), mask))
+    return X + so.dropout(found + ff.narrow(ff.norm(X + found)))
 
 
 def pre_norm(forward=None, **parts):
@@ -640,7 +665,7 @@ def variables_by_lookup(variables):
     outside = {k: v for k, v in TABLE.items() if k.startswith("embeddings")}
     outside["pooler.dense"] = "pooler.dense"
     pairs = {f"bert/{k.replace('.', '/')}": v for k, v in outside.items()}
-    for i in range(100):
+    for i in range(1000):
         for k, v in inside.items():
             pairs[f"bert/encoder/layer_{i}/{k.replace('.', '/')}"] = f"encoder.layers.{i}.{v}"
     mapped = {}
@@ -849,6 +874,11 @@ WRONG = {
         ),
     },
     "06-BertSelfAttention": {
+        "no gradients with weights": NoGradientsWithWeights,
+        "one dropout for all keys": OneDropoutForAllQueries,
+        "no lower than -1e9": attention(
+            masked=lambda self, s, mask: s if mask is None else s + mask.clamp(min=-1e9)
+        ),
         "rows that sum to 1 after dropout": RowsSumTo1,
         "no heads": NoHeads,
         "many small linears": ManySmallLinears,
@@ -943,6 +973,7 @@ WRONG = {
         ),
     },
     "06-BertLayer": {
+        "no lower than -100": MaskClamped,
         "mask doubled": MaskDoubled,
         "heads dropped for weights": layer(attention_class=HeadsDropped),
         "other names": Named,
@@ -1034,6 +1065,13 @@ WRONG = {
         "two values": feed_forward(lambda self, X: (FeedForward.forward(self, X), X)),
     },
     "06-PreNormLayer": {
+        "one dropout for all words": pre_norm(
+            attend=lambda self, X, mask: (
+                self.self_output.W_o(self.self_attention(self.self_output.norm(X), mask))
+                * self.self_output.dropout(torch.ones_like(X[:, :1]))
+            )
+        ),
+        "one dropout for both": pre_norm(_dropped_together),
         "post-norm": pre_norm(lambda self, X, mask=None: Layer.forward(self, X, mask)),
         "doubled": pre_norm(lambda self, X, mask=None: 2 * PreNorm.forward(self, X, mask)),
         "feed-forward first": pre_norm(
@@ -1129,6 +1167,10 @@ WRONG = {
         },
     },
     "06-map_weights": {
+        "up to layer 99": lambda weights: {
+            old if "layer.123." in old else new: X
+            for (old, X), new in zip(weights.items(), names_by_splitting(weights), strict=True)
+        },
         "bert. inside of albert.": chain(
             ("encoder.layer.", "encoder.layers."),
             *ROW,

@@ -406,6 +406,7 @@ def first_length(enough):
 
 WRONG = {
     "05-count_attention": {
+        "in float32": lambda d, bias=True: int(np.float32(4) * d * d + 4 * d * bool(bias)),
         "no biases": lambda d, bias=True: 4 * d * d,
         "biases always": lambda d, bias=True: 4 * d * (d + 1),
         "no biases by default": lambda d, bias=False: attention(d, bias),
@@ -421,6 +422,8 @@ WRONG = {
         "borrowed": borrowed("count_attention"),
     },
     "05-count_block": {
+        "in float32": lambda d, f: int(np.float32(block(d, f))),
+        "layers by their sizes": lambda d, f: block(d, f) - (d * f + d) * (d == f),
         "no LayerNorm": lambda d, f: block(d, f) - 4 * d,
         "one LayerNorm": lambda d, f: block(d, f) - 2 * d,
         "LayerNorm without shift": lambda d, f: block(d, f) - 2 * d,
@@ -439,6 +442,10 @@ WRONG = {
         "borrowed": borrowed("count_block"),
     },
     "05-count_bert": {
+        "in float32": lambda *sizes: int(np.float32(bert(*sizes))),
+        "a set of tables": lambda V, d, n, f, m=512, s=2: (
+            bert(V, d, n, f, m, s) - (V + m + s - sum({V, m, s})) * d
+        ),
         "max_len and num_segments swapped": lambda V, d, n, f, segments=2, max_len=512: bert(
             V, d, n, f, max_len, segments
         ),
@@ -528,6 +535,10 @@ WRONG = {
         "borrowed": borrowed("head_width"),
     },
     "05-count_grouped_attention": {
+        "in float32": lambda *sizes: int(np.float32(grouped(*sizes))),
+        "biases as in 5.1 where the heads fill the width": lambda d, H, G, w, bias=True: (
+            grouped(d, H, G, w, bias) + 2 * (H - G) * w * bool(bias) * (H * w == d)
+        ),
         "four square matrices": lambda d, h, g, w, bias=True: attention(d, bias),
         "all heads": lambda d, h, g, w, bias=True: grouped(d, h, h, w, bias),
         "all KV heads": lambda d, h, g, w, bias=True: grouped(d, g, g, w, bias),
@@ -554,6 +565,12 @@ WRONG = {
         "heads and width swapped": lambda d, h, g, w, bias=True: grouped(d, w, g, h, bias),
     },
     "05-length_for_share": {
+        "percent / (100 - percent)": lambda p, d, f: math.ceil(p / (100 - p) * (2 * d + f)),
+        "divided by the odds": lambda p, d, f: math.ceil((2 * d + f) / ((100 - p) / p)),
+        "with a small tolerance": lambda p, d, f: math.ceil(p * (2 * d + f) / (100 - p) - 0.012),
+        "up to 100,000": lambda p, d, f: next(
+            (n for n in range(1, 100_000) if n * (100 - p) >= p * (2 * d + f)), None
+        ),
         "percent / 100 of all": first_length(
             lambda p, pairs, rest: pairs >= p / 100 * (pairs + rest)
         ),
@@ -581,6 +598,12 @@ WRONG = {
         "share as a fraction": lambda p, d, f: math.ceil(p / (1.5 - p) * (2 * d + f)),
     },
     "05-longest_text": {
+        "two quotients": lambda card, P, m, h, w, b=2, batch=1: max(
+            0, math.floor(card / cache(1, m, h, w, b, batch) - P * b / cache(1, m, h, w, b, batch))
+        ),
+        "in float32": lambda card, P, m, h, w, b=2, batch=1: max(
+            0, int((torch.tensor(float(card)) - P * b) // cache(1, m, h, w, b, batch))
+        ),
         "tested without bytes": lambda card, P, *more: (
             0 if P > card else (card - 2 * P) // cache(1, *more)
         ),
