@@ -27,6 +27,7 @@ SAID = {
     "softmax_over_queries": "a softmax over the queries",
     "padding_cut_off": "padding cut off before it is used",
     "padded_rows_zeroed": "zeros for queries past the length",
+    "one_number_moved": "the last value in one number of the output",
 }
 ABOUT = 100.0  # values of this size: a tolerance that grows with them is too large
 
@@ -52,6 +53,10 @@ def suspect_cases(draw):
         *cases,
         zeros_case(cases),
         case("first_length", lens=(4, 4, 2), also=", two of them equal"),
+        case("first_length", lens=(4, 2, 4), also=", the second one shorter"),
+        case("first_length", B=4, lens=(4, 4, 4, 2), also=", the fourth one shorter"),
+        case("last_length", lens=(2, 4, 4), also=", the first one shorter"),
+        case("one_key_too_many", lens=(4, 3, 2), also=", two padded places or more"),
         case("values_left", around=ABOUT, lens=(5, 5, 5), also=", one padded place each"),
         case("padding_cut_off", lens=(4, 4, 4), also=", all lengths equal"),
         case("padding_cut_off", around=1e5, also=", and large values"),
@@ -98,6 +103,10 @@ def differ_downwards(one, other):
     return differ_upwards(other, one)
 
 
+def differ_in(*place):
+    return lambda one, other: differ(one[place], other[place])
+
+
 def differ_on_average(one, other):
     return not (one - other).mean().abs() < 1e-9
 
@@ -124,6 +133,21 @@ def padding_counts(
 
 def first_place(past):
     return past & (past.cumsum(1) == 1)
+
+
+def last_place(past):
+    return past & (past.flip(1).cumsum(1).flip(1) == 1)
+
+
+def in_rows(rows):
+    """Of the sequences in this slice."""
+
+    def where(past):
+        found = torch.zeros_like(past)
+        found[rows] = past[rows]
+        return found
+
+    return where
 
 
 def lengths_change_it(attention, queries, keys, values, lens):
@@ -173,13 +197,14 @@ def batch_counts(
     cut=lambda lens, one: lens[one],
     differ=differ,
     axis=True,
+    row=None,
 ):
     together = attention(queries, keys, values, lens)
     for b in list(range(len(queries)))[rows]:
         one = slice(b, b + 1)
         given = (X[one if axis else b] for X in (queries, keys, values))
         alone = attention(*given, cut(lens, one))
-        if alone.shape != together[one].shape or differ(alone, together[one]):
+        if alone.shape != together[one].shape or differ(alone, together[row or one]):
             return True
     return False
 
@@ -239,6 +264,9 @@ def _promised(answer, inputs):
     return examine_promises(inputs, run_promises(answer, inputs))
 
 
+ALL = slice(None)
+PARTS = (0,), (-1,), (ALL, 0), (ALL, -1), (ALL, ALL, 0), (ALL, ALL, -1)
+
 PROMISES = {
     "only-values-changed": known(
         "You change the padded values and leave the padded keys as they are.",
@@ -270,7 +298,8 @@ PROMISES = {
         padding=only(padding_counts, change=lambda X: torch.full_like(X, torch.nan)),
     ),
     "large-differences-only": known(
-        "You let pass differences that are larger than the statement allows.",
+        "You let pass differences that are larger than the statement allows, or change the padding "
+        "by so little that hardly any difference can come of it.",
         "Some of the functions let in a little of the padding, and the output changes by little. "
         "The statement says which difference counts as none. torch.allclose allows 1e-5 of the "
         "number itself unless you say rtol=0.",
@@ -280,10 +309,23 @@ PROMISES = {
             {"keys": only(key_order_counts, differ=differ_largely)},
         ),
     ),
-    "first-padded-place-only": known(
-        "You change the first padded place of each sequence and none after it.",
-        "Attention may look at a later one. Change all padding.",
-        padding=only(padding_counts, where=first_place),
+    **{
+        f"{which}-padded-place-only": known(
+            f"You change the {which} padded place of each sequence and no other.",
+            "Attention may look at any of them. Change all padding.",
+            padding=only(padding_counts, where=where),
+        )
+        for which, where in (("first", first_place), ("last", last_place))
+    },
+    "padding-of-one-sequence": known(
+        "You change the padding of one sequence only, or of all but one.",
+        "Attention may go wrong in any of them. Change the padding of each, past its own length.",
+        **_any_of(
+            *(
+                {"padding": only(padding_counts, where=in_rows(rows))}
+                for rows in (slice(1), slice(-1, None), slice(1, None), slice(-1))
+            )
+        ),
     ),
     "averages-compared": known(
         "You compare sums or averages of the outputs.",
@@ -352,20 +394,36 @@ PROMISES = {
         batch=only(batch_counts, cut=lambda lens, one: None),
     ),
     "alone-with-all-lengths": known(
-        "A sequence alone is called with the lengths of the whole batch.",
-        "A batch of one has one length. Cut the lengths as you cut the rest.",
+        "A sequence alone is called with the lengths of the whole batch, or with that of another "
+        "sequence.",
+        "A batch of one has one length, its own. Cut the lengths as you cut the rest.",
         section=TEXT_C,
-        batch=only(batch_counts, cut=lambda lens, one: lens),
+        **_any_of(
+            {"batch": only(batch_counts, cut=lambda lens, one: lens)},
+            {"batch": only(batch_counts, cut=lambda lens, one: lens[:1])},
+        ),
+    ),
+    "alone-compared-with-all": known(
+        "You compare the output of a sequence alone with the output of the whole batch.",
+        "Alone it gives one row of sequences. Which row of the other output belongs to it?",
+        section=TEXT_C,
+        batch=only(batch_counts, row=slice(None)),
     ),
     "not-each-alone": known(
-        "You do not try each sequence alone: only the first, only the last, or all but the last.",
+        "You try some of the sequences alone, and not each of them.",
         "Any of them may be the one that is wrong. Does range(n) end before n, or does a later "
         "one that fits undo what you have found?",
         section=TEXT_C,
         **_any_of(
             *(
                 {"batch": only(batch_counts, rows=rows)}
-                for rows in (slice(1), slice(-1, None), slice(-1))
+                for rows in (
+                    slice(1),
+                    slice(-1, None),
+                    *map(slice, (-1, 2, 3)),
+                    slice(1, None),
+                    slice(1, 2),
+                )
             )
         ),
     ),
@@ -420,6 +478,11 @@ ALONE = {
             {"padding": only(padding_counts, differ=differ_downwards)},
             {"padding": only(padding_counts, change=lambda X: -2 * X - 1, differ=differ_upwards)},
         ),
+    ),
+    "one-part-compared": known(
+        "You compare a part of the two outputs: one sequence, one row or one feature.",
+        "The number that differs may stand anywhere. Compare all of them.",
+        **_any_of(*(all_with(differ_in(*place)) for place in PARTS)),
     ),
     "nothing-broken": known(
         "You return an empty set, whatever you are given.",

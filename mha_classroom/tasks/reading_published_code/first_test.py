@@ -121,12 +121,13 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     ),
     (
         {"scaled by the root of H"},
-        "For the root of H: is the number of heads in your test also the width of a head?",
+        "For the root of H: is the number of heads in your test also the width of a head? If it is "
+        "not, allow smaller differences.",
     ),
     (
         {"scaled by the root of S"},
         "For the root of S: are there as many keys in your test as each head has features? Then "
-        "√S is √d_k.",
+        "√S is √d_k. If there are not, allow smaller differences.",
     ),
     (
         {"values made from the keys"},
@@ -137,6 +138,23 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
         "For the heads: with one head there is nothing to split or to join.",
     ),
     (
+        {"merge without transpose", "merge, then transpose again"},
+        "For the merge: with one query there are no axes to swap.",
+    ),
+    (
+        {"split interleaved", "merge interleaved", "not scaled"},
+        "For what is interleaved or not scaled: in a head of width 1 there is no order of "
+        "features, and the root of its width is 1.",
+    ),
+    (
+        {"W_q, W_k, W_v not used", "W_o not used"},
+        "For the matrices: if they are the identity, it makes no difference whether they are used.",
+    ),
+    (
+        {"keys made by W_q"},
+        "For keys made by W_q: have W_q and W_k the same numbers in your test?",
+    ),
+    (
         {"mask ignored", "lengths by repeat", "the first length for all"},
         "For the masks: you need lengths, some key has to be past its length, and two sequences "
         "have to differ in length.",
@@ -144,6 +162,10 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     (
         {"lengths by repeat", "the first length for all"},
         "For the lengths: two sequences have to differ in length.",
+    ),
+    (
+        {"mask after the softmax", "masked scores set to 0"},
+        "For what is hidden: some length has to lie between 0 and the number of keys.",
     ),
     (
         {"length 0 gives the average", "length 0 gives NaN"},
@@ -175,7 +197,10 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
         "For the gradients: look at weight.grad of all four after backward().",
     ),
 )
-ROOTS = {"scaled by the root of H"}
+LIKE_SCALES = {  # what needs no sentence of its own where no scale makes a difference
+    "scaled by the root of H",
+    "keys made by W_q",
+}
 NAMED = (  # what known mistakes let through, so that they say why
     {"values made from the keys"},
     {"scaled by the root of H"},
@@ -228,7 +253,7 @@ def lacks(through):
     for names, said in LACKS:
         if names <= left:
             found.append(said)
-            left -= names | (ROOTS if names == SCALES else set())
+            left -= names | (LIKE_SCALES if names == SCALES else set())
     return found[:MOST_REASONS]
 
 
@@ -331,6 +356,11 @@ NOT_A_TEST = {
     ),
 }
 
+ROOT_OF_H = (
+    "Your test sees no difference where scores are divided by the root of the number of heads.",
+    "With as many heads as each head has features, √H is √d_k. With nearly as many, a large "
+    "tolerance hides what differs.",
+)
 FIRST = {
     **NOT_A_TEST,
     "ones": known(
@@ -346,8 +376,7 @@ FIRST = {
         one_tensor=True,
     ),
     "as-many-heads-as-features": known(
-        "In your test there are as many heads as each head has features.",
-        "Then √H is √d_k, and a wrong scale is right by chance.",
+        *ROOT_OF_H,
         section=EQUAL,
         sizes=(16, 4),
     ),

@@ -4,6 +4,11 @@ import math
 
 from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.reading_published_code.mended_step import (
+    LARGE_EXPS,
+    TOO_LARGE,
+    in_float32,
+)
 from mha_classroom.tasks.reading_published_code.runs import run_attend
 
 
@@ -23,6 +28,9 @@ def mending_cases(draw):
         case("as many keys as queries, and other ones", 2, 4, 4, 2, 5),
         case("one query, twice as many keys as queries", 2, 1, 2, 3, 3),
         case("scores in the thousands", 2, 3, 4, 2, 3, scale=2000.0),
+        case("one head", 2, 3, 5, 1, 4),
+        case("heads of width 1", 1, 3, 4, 3, 1),
+        in_float32(case("one key, numbers in float32", 2, 3, 1, 2, 4)),
     ]
 
 
@@ -80,6 +88,10 @@ def divided_and_joined(X):
 
 def multiplied_back(queries, d):
     queries *= math.sqrt(d)
+
+
+def by_root_of_keys(scores):
+    return (scores / math.sqrt(scores.shape[-1])).softmax(-1)
 
 
 def one_head(X, words, H):
@@ -151,18 +163,17 @@ ATTEND = {
         shrink=lambda q, d, H: q,
     ),
     "scaled-by-something-else": known(
-        "The scores are divided by the root of d_model or of the number of heads, or multiplied by "
-        "the root of d.",
+        "The scores are divided by something else than the root of d, or multiplied by it.",
         "A score is a sum of d products: it grows with d, the width of one head. What makes it as "
         "large as before?",
         section=EQUAL,
         **any_of(
             build_attend,
-            shrink=(
-                lambda q, d, H: q / math.sqrt(d * H),
-                lambda q, d, H: q / math.sqrt(H),
-                lambda q, d, H: q * math.sqrt(d),
-            ),
+            {"shrink": lambda q, d, H: q / math.sqrt(d * H)},
+            {"shrink": lambda q, d, H: q / math.sqrt(H)},
+            {"shrink": lambda q, d, H: q * math.sqrt(d)},
+            {"shrink": lambda q, d, H: q / math.sqrt(q.shape[1])},
+            {"shrink": lambda q, d, H: q, "weigh": by_root_of_keys},
             run=run_attend,
         ),
     ),
@@ -218,6 +229,11 @@ ATTEND = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "exp-too-large": known(
+        *TOO_LARGE,
+        section=TESTS,
+        **any_of(build_attend, weigh=LARGE_EXPS, run=run_attend),
+    ),
     "as-found": known(
         "Both defects are still there: the caller's queries are changed, and keys and values are "
         "cut by the number of queries.",

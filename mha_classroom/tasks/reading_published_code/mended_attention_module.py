@@ -8,18 +8,22 @@ from torch import nn
 from mha_classroom.checks.examining import is_floats, total
 from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
-from mha_classroom.tasks.reading_published_code.mended_step import in_float32
+from mha_classroom.tasks.reading_published_code.mended_step import (
+    LARGE_EXPS,
+    TOO_LARGE,
+    in_float32,
+)
 from mha_classroom.tasks.reading_published_code.runs import run_learning
 
 
 def learning_cases(draw):
-    def case(name, B, L, H, d):
+    def case(name, B, L, H, d, scale=1.0):
         width = H * d
         weights = {
             f"heads.{h}.weight": draw.normal(3 * d, width, scale=width**-0.5) for h in range(H)
         }
         weights["W_o.weight"] = draw.normal(width, width, scale=width**-0.5)
-        return Case(name, {"num_heads": H, **weights, "X": draw.normal(B, L, width)})
+        return Case(name, {"num_heads": H, **weights, "X": draw.normal(B, L, width, scale=scale)})
 
     return [
         case("1 sequence, 2 heads of width 2", 1, 3, 2, 2),
@@ -27,6 +31,8 @@ def learning_cases(draw):
         case("one head", 3, 4, 1, 5),
         case("4 heads of width 3", 2, 6, 4, 3),
         in_float32(whole(case("one word, numbers in float32", 2, 1, 2, 3))),
+        case("heads of width 1", 2, 3, 4, 1),
+        case("scores in the thousands", 2, 5, 2, 3, scale=50.0),
     ]
 
 
@@ -85,8 +91,8 @@ def examine_learning(inputs, seen):
         )
     if without:
         raise AnswerError(
-            f"After backward() there is no gradient in {', '.join(without)}, so training would "
-            "never change it."
+            f"After backward() there is no gradient in {', '.join(without)}, so training never "
+            f"changes {'them' if len(without) > 1 else 'it'}."
         )
     *heads, joins = (gradients[name] for name in wanted)
     by_role = torch.stack(heads).chunk(3, dim=1)  # each (H, d, d_model)
@@ -179,10 +185,16 @@ MODULE = {
         use=torch.detach,
     ),
     "one-cut-off": known(
-        "The gradient stops at the values, the keys or the queries: the rows that make them have a "
-        "gradient of 0.",
+        "The gradient stops at the values, the keys or the queries, or at two of them: the rows "
+        "that make them have a gradient of 0.",
         ".data, detach and no_grad give the numbers without how they came about.",
-        **_any_of({"value": torch.detach}, {"key": torch.detach}, {"query": torch.detach}),
+        **_any_of(
+            {"value": torch.detach},
+            {"key": torch.detach},
+            {"query": torch.detach},
+            {"value": torch.detach, "key": torch.detach},
+            {"value": torch.detach, "query": torch.detach},
+        ),
     ),
     "heads-shared": known(
         "Your heads are one and the same layer.",
@@ -224,6 +236,11 @@ MODULE = {
             {"join": lambda outputs: torch.stack(outputs, -1).flatten(2)},
         ),
     ),
+    "exp-too-large": known(
+        *TOO_LARGE,
+        section="Tests that people write",
+        **_any_of(*({"weigh": weigh} for weigh in LARGE_EXPS)),
+    ),
     "softmax-over-queries": known(
         "Your weights sum to 1 over the queries.",
         "Each query shares out one unit of attention among the keys.",
@@ -234,7 +251,7 @@ MODULE = {
 
 
 PAIRED = (  # the rest hides other mistakes, or is seldom made
-    *("weights-cut-off", "one-cut-off", "not-scaled"),
+    *("weights-cut-off", "not-scaled"),
     *("scaled-by-something-else", "thirds-in-another-order", "softmax-over-queries"),
 )
 

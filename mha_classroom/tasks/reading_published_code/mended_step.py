@@ -30,6 +30,7 @@ def step_cases(draw):
         case("all sizes 4", 4, 4, 4, 4, 4, 4),
         low_case(draw),
         default_case(draw),
+        widest_case(draw),
     ]
 
 
@@ -52,11 +53,21 @@ def in_float32(case):
 
 
 def low_case(draw):
-    """Scores below -1e12, so that a hidden score has to be lower still."""
-    queries = 1e12 * (1 + draw.normal(2, 2, 3, 4).abs())
-    keys = -1 - draw.normal(2, 2, 5, 4).abs()
+    """Scores from -1e15 to -9e14, so that a hidden score has to be lower still; in one head all are
+    -1e15. In width 16 equal ones are so in whatever order they are divided and added up."""
+    queries = torch.full((2, 2, 3, 16), 2.5e14).double()
+    keys = (0.02 * draw.normal(2, 2, 5, 16).abs()).clamp(max=0.1) - 1
+    keys[0, 0] = -1
     inputs = {"queries": queries, "keys": keys, "values": draw.normal(2, 2, 5, 3)}
     return Case("all scores far below 0", inputs)
+
+
+def widest_case(draw):
+    """The first word has a score of -1e15, and what is hidden from it 1e15."""
+    keys = torch.tensor([-1.0, 0.5, 1.0])[:, None].expand(2, 3, 3, 1).double()
+    inputs = {"queries": torch.full((2, 3, 3, 1), 1e15).double(), "keys": keys.clone()}
+    inputs["values"] = draw.integers(-9, 9, 2, 3, 3, 2).double()
+    return in_float32(Case("scores from −1e15 to 1e15, in float32", inputs))
 
 
 def ends(L, S):
@@ -94,6 +105,29 @@ def exp_of_all(scores, allowed, axis):
     return e / e.sum(axis, keepdim=True)
 
 
+def exp_of_seen(scores, allowed, axis):
+    e = scores.masked_fill(~allowed, -math.inf).exp()
+    return e / e.sum(axis, keepdim=True)
+
+
+def exp_below_one_maximum(scores, allowed, axis):
+    return exp_of_all(scores - scores.max(), allowed, axis)
+
+
+def below_all(scores, allowed, axis):
+    return exp_of_all(scores - scores.amax(axis, keepdim=True), allowed, axis)
+
+
+def divided_again(scores, allowed, axis):
+    weights = scores.softmax(axis) * allowed
+    return weights / weights.sum(axis, keepdim=True)
+
+
+def divided_by_a_little_more(scores, allowed, axis):
+    weights = scores.softmax(axis) * allowed
+    return weights / weights.sum(axis, keepdim=True).clamp(min=1e-9)
+
+
 def lowered(by):
     return lambda scores, allowed, axis: (scores - by * ~allowed).softmax(axis)
 
@@ -120,6 +154,33 @@ def step_stages(inputs):
 EQUAL = "Equal sizes hide mistakes"
 LOOK = "Five survive the best test"
 TESTS = "Tests that people write"
+
+
+LOWER = (-1e10, -1e12, -1e13, -1e14, -1e15)
+NOT_LOW_ENOUGH = (-1e9, *FILLS[::-1], *LOWER)
+
+
+def one_maximum(scores):
+    e = (scores - scores.max()).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+def one_maximum_a_table(scores):
+    e = (scores - scores.amax((-2, -1), keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+def no_maximum(scores):
+    e = scores.exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+LARGE_EXPS = no_maximum, one_maximum, one_maximum_a_table
+TOO_LARGE = (
+    "Where scores are large your exp is infinite, or 0 for all of a row, and the result NaN.",
+    "exp(1000) is infinite, and exp(-1000) is 0. Lesson 1 takes off the maximum first, of each row "
+    "its own; torch.softmax does that, too.",
+)
 
 
 def lowest_there(scores, allowed, axis):
@@ -158,13 +219,13 @@ STEP = {
     ),
     "hidden-scores-not-low-enough": known(
         "The hidden scores are not low enough: real ones can be lower.",
-        "Scores down to −1e15 have to work. In one case here all are below −1e12. Where those of "
-        "the visible words are lower than yours, the hidden words get weight.",
+        "Scores down to −1e15 have to work. In one case here all are below −8e14. Where those of "
+        "the visible words are not above yours, the hidden words get weight.",
         **any_of(
             build_step,
             hide=[
-                *(filled(fill) for fill in (-1e9, *FILLS[::-1]) if fill < -10),
-                *(lowered(by) for by in (1e9, 1e4, 1e6, 1e10, 1e12)),
+                *(filled(fill) for fill in NOT_LOW_ENOUGH if fill < -10),
+                *(lowered(-fill) for fill in (-1e9, -1e4, -1e6, *LOWER, -2e15)),
             ],
         ),
     ),
@@ -219,10 +280,15 @@ STEP = {
         scale=lambda scores, d, d_v: scores,
     ),
     "exp-too-large": known(
-        "Where scores are large your exp is infinite.",
-        "exp of 1,000 is. Lesson 1 takes the row's maximum off first; torch.softmax does that, "
-        "too.",
-        hide=exp_of_all,
+        *TOO_LARGE,
+        **any_of(build_step, hide=(exp_of_all, exp_of_seen, exp_below_one_maximum)),
+    ),
+    "maximum-of-the-hidden": known(
+        "Later words take part before they are hidden: their score is the maximum that you "
+        "subtract, or they are in a softmax that you divide again.",
+        "If a later word has a much higher score than all words before it, exp makes 0 of every "
+        "word that is seen. Hide first.",
+        **any_of(build_step, hide=(below_all, divided_again, divided_by_a_little_more)),
     ),
     "float64-only": known(
         *FLOAT64_ONLY,

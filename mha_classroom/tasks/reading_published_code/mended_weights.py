@@ -5,9 +5,14 @@ import math
 import torch
 
 from mha_classroom.checks.examining import is_floats
-from mha_classroom.checks.forms import FILLS, any_of
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import Case, Task, known, read_again
-from mha_classroom.tasks.reading_published_code.mended_step import FLOAT64_ONLY, in_float32
+from mha_classroom.tasks.reading_published_code.mended_step import (
+    FLOAT64_ONLY,
+    LOWER,
+    NOT_LOW_ENOUGH,
+    in_float32,
+)
 
 
 def weighing_cases(draw):
@@ -29,6 +34,8 @@ def weighing_cases(draw):
         case("one sequence without a word", 1, 3, 2, [[0, 0]]),
         low_case(draw),
         in_float32(case("numbers in float32", 3, 2, 4, [[0, 1, 0], [0, 0, 0], [0, 0, 1]])),
+        widest_case(),
+        case("one place in all", 2, 3, 1, [[1], [0]]),
     ]
 
 
@@ -39,10 +46,19 @@ def padding_above(case):
 
 
 def low_case(draw):
-    """Scores below -1e12, so that a hidden score has to be lower still."""
-    scores = -1e12 * (1 + draw.normal(2, 3, 4, 5).abs())
+    """Scores from -1e15 to -9e14, so that a hidden score has to be lower still; in one head all are
+    -1e15."""
+    scores = -1e15 * (1 - 0.02 * draw.normal(2, 3, 4, 5).abs()).clamp(min=0.9)
+    scores[0, 0] = -1e15
     real = torch.tensor([[1, 0, 1, 1, 0], [1, 1, 0, 0, 0]]).bool()
     return Case("all scores far below 0", {"scores": scores, "real": real})
+
+
+def widest_case():
+    """A word with a score of -1e15 beside padding with 1e15."""
+    scores = 1e15 * torch.tensor([[-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])[:, None, None]
+    inputs = {"scores": scores.double(), "real": torch.tensor([[1, 0], [0, 1], [0, 0]]).bool()}
+    return in_float32(Case("scores from −1e15 to 1e15, in float32, one head", inputs))
 
 
 def build_weights(
@@ -95,13 +111,30 @@ def by_exp(shift):
     return hide
 
 
+MORE_THAN_A_ROW = (0, 1, 2, 3), (1, 2, 3), (2, 3)
+
+
+def below_maximum_over(axes):
+    def hide(scores, allowed, axis):
+        words = scores.masked_fill(~allowed, -math.inf)
+        e = (words - words.amax(axes, keepdim=True)).exp()
+        return e / e.sum(axis, keepdim=True)
+
+    return hide
+
+
 def falls_short(inputs, weights):
-    """Whether each row is the right one times a number from 0 to 1."""
-    right = build_weights()(inputs["scores"], inputs["real"])
+    """Whether each row is the right one times a number from 0 to 1: 0 only without a word, or where
+    padding has a far higher score."""
+    scores, words = inputs["scores"], inputs["real"][:, None, None]
+    right = build_weights()(scores, inputs["real"])
     if not is_floats(weights, right.shape):
         return False
     sums = weights.double().sum(-1, keepdim=True)
-    return bool((weights - sums * right).abs().max() < 1e-6 and sums.max() < 1 + 1e-6)
+    near = scores - scores.amax(-1, keepdim=True) > -10
+    some = (sums > 0) | ~(near & words).any(-1, keepdim=True)
+    fits = (weights - sums * right).abs().max() < 1e-6 and sums.max() < 1 + 1e-6
+    return bool(fits and some.all())
 
 
 def beside_heads(real):
@@ -156,16 +189,16 @@ WEIGHTS = {
     ),
     "hidden-scores-not-low-enough": known(
         "The hidden scores are not low enough: real ones can be lower.",
-        "Scores down to −1e15 have to work. In one case here all are below −1e12. Where those of "
-        "the words are lower than yours, the padding gets their weight, and a product with the "
+        "Scores down to −1e15 have to work. In one case here all are below −8e14. Where those of "
+        "the words are not above yours, the padding gets weight of theirs, and a product with the "
         "mask afterwards does not give it back.",
         section=LENGTH_0,
         **any_of(
             build_weights,
             hide=[
-                *(filled(fill) for fill in (-1e9, *FILLS[::-1])),
-                *(filled_before(fill) for fill in (-1e9, -1e4)),
-                *(lowered(by) for by in (1e9, 1e4, 1e6, 1e10, 1e12)),
+                *(filled(fill) for fill in NOT_LOW_ENOUGH),
+                *(filled_before(fill) for fill in (-1e9, -1e4, *LOWER)),
+                *(lowered(-fill) for fill in (-1e9, -1e4, -1e6, *LOWER, -2e15)),
             ],
         ),
     ),
@@ -203,6 +236,13 @@ WEIGHTS = {
         "If padding has a much higher score than all words, exp makes 0 of every word. Hide first.",
         section=LENGTH_0,
         hide=by_exp(lambda scores: scores.amax(-1, keepdim=True)),
+    ),
+    "one-maximum-for-all": known(
+        "You take one maximum off the scores of several rows.",
+        "Where a row's own scores are far below it, exp makes 0 of all of them. Each row has a "
+        "maximum of its own.",
+        section=TESTS,
+        **any_of(build_weights, hide=[below_maximum_over(axes) for axes in MORE_THAN_A_ROW]),
     ),
 }
 
@@ -252,8 +292,9 @@ ALONE = {
     ),
     "sum-made-larger": known(
         "Your rows are in proportion, and they sum to less than 1.",
-        "Is a number added to the sum that you divide by, to keep it from being 0? It makes all "
-        "weights smaller. Only the rows without a word have no sum.",
+        "Is a number added to the sum that you divide by? It makes all weights smaller, and only "
+        "rows without a word have no sum. Or are hidden scores not low enough, and the padding's "
+        "weights set to 0 afterwards? Then the words lack what the padding got.",
         section=LENGTH_0,
         wrong=sum_made_larger,
         shows=falls_short,

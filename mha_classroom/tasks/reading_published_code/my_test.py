@@ -6,6 +6,7 @@ from mha_classroom.tasks.reading_published_code.first_test import (
     CROSS,
     EQUAL,
     NOT_A_TEST,
+    ROOT_OF_H,
     SELF,
     TESTS,
     build_test,
@@ -38,8 +39,8 @@ MINE = {
     "rejects-everything": known(
         "Your test rejects whatever it is given, right ones too.",
         "Try it on build(), which is right, and see which comparison fails. Have two modules that "
-        "you compare the same weights? Do numbers of your own become NaN where a length is 0? Is "
-        "backward() called before you look at grad?",
+        "you compare the same weights? Are numbers of your own zeros where a length is 0? Is "
+        "backward() called before you look at grad, and not where all lengths are 0?",
         wrong=lambda Attention: False,
     ),
     "one-sequence": known(
@@ -67,8 +68,7 @@ MINE = {
         one_tensor=True,
     ),
     "as-many-heads-as-features": known(
-        "In your test there are as many heads as each head has features.",
-        "Then √H is √d_k, and a wrong scale is right by chance.",
+        *ROOT_OF_H,
         section=EQUAL,
         sizes=(16, 4),
     ),
@@ -101,16 +101,17 @@ MINE = {
         learns=False,
     ),
     "no-gradients": known(
-        "You look at no gradients, or not at those of all four matrices.",
+        "You look at no gradients, or not at those of all four matrices of the module that is "
+        "tested.",
         "One of the wrong ones is right in each output and can never learn where to look.",
         section=FIVE,
         learns=False,
     ),
     "inputs-not-looked-at": known(
-        "You do not look at the queries after the call, or you compare them with themselves: "
+        "You do not look at the very queries that you gave, or you compare them with themselves: "
         "`before = queries` is the same tensor, `before = queries.clone()` is a copy.",
-        "One of the wrong ones changes them. Where nobody else uses the tensor, its output is "
-        "right.",
+        "One of the wrong ones changes what it is given. Where nobody else uses the tensor, its "
+        "output is right.",
         section=EQUAL,
         untouched=False,
     ),

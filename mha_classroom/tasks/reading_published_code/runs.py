@@ -82,14 +82,26 @@ def run_test(answer, inputs):
             said[number] = f"raises {type(error).__name__}: {error}"[:MOST]
             errors.append(error)
     if len(errors) == len(said):
-        if "same dtype" in str(errors[0]):
-            raise AnswerError(
-                f"Your test ends in {type(errors[0]).__name__}: {errors[0]}. Inputs and "
-                "weights need one dtype. The weights of a new module are float32: module.double() "
-                "makes them float64."
-            )
+        for words, why in COMMON.items():
+            if words in str(errors[0]):
+                raise AnswerError(
+                    f"Your test ends in {type(errors[0]).__name__}: {errors[0]}. {why}"
+                )
         raise errors[0]
     return said
+
+
+COMMON = {  # what an exception that ends all tests most likely means
+    "same dtype": "Inputs and weights need one dtype. The weights of a new module are float32: "
+    "module.double() makes them float64.",
+    "Attention.__init__() ": "A class is called with the two sizes, and what that makes is the "
+    "module that takes queries, keys and values: Attention(12, 3)(queries, keys, values). build() "
+    "is such a class, too.",
+    "load_state_dict() missing": "load_state_dict and state_dict belong to modules, and build() is "
+    "a class: build()(12, 3) makes a module.",
+    "state_dict() missing": "load_state_dict and state_dict belong to modules, and Attention is a "
+    "class: Attention(12, 3) makes a module.",
+}
 
 
 def copied(Attention):
@@ -107,7 +119,8 @@ def verdict(result):
         return NOTHING if result is None else result
     if getattr(result, "ndim", None) == 0:  # of torch or numpy
         return bool(result)
-    return f"returns a {type(result).__name__}"
+    kind = type(result).__name__
+    return f"returns {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def run_attend(answer, inputs):
@@ -246,6 +259,14 @@ def allowed_by(lens, keys):
     return torch.arange(keys.shape[1]) < lens[:, None, None]  # (B, 1, S)
 
 
+def one_number_moved(queries, keys, values, lens):
+    """One number of the whole output is wrong."""
+    output = attend(queries, keys, values, lens)
+    row, feature = output.shape[1] // 2, output.shape[2] // 2
+    output[len(output) // 2, row, feature] += values[len(values) // 2, -1, feature]
+    return output
+
+
 SUSPECTS = (
     not_scaled,
     mask_forgotten,
@@ -265,6 +286,7 @@ SUSPECTS = (
     softmax_over_queries,
     padding_cut_off,
     padded_rows_zeroed,
+    one_number_moved,
 )
 PROMISES = ("padding", "order of keys", "order of queries", "batch")
 

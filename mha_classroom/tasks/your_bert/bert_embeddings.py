@@ -14,6 +14,7 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     drop,
     output_and_learning,
 )
+from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 from mha_classroom.tasks.your_bert.runs import TABLES, run_embeddings
 from mha_course import bert
 
@@ -52,6 +53,8 @@ def embedding_cases(draw):
             "attention_probs_dropout_prob=1", (5, 7, 2, 3), (2, 3), attention_probs_dropout_prob=1.0
         ),
         case("hidden_dropout_prob=0.25", (17, 13, 2, 11), (3, 7), (3, 7), hidden_dropout_prob=0.25),
+        case("texts of one word", (5, 7, 2, 3), (3, 1), (3, 1)),
+        in_float32(case("numbers in float32", (5, 7, 2, 2), (2, 3), (2, 3))),
     ]
 
 
@@ -75,13 +78,11 @@ def embedding_stages(inputs):
     found = nn.functional.embedding(ids, words)
     kinds = inputs.get("token_type_ids", torch.zeros_like(ids))
     total = found + positions[: ids.shape[1]] + nn.functional.embedding(kinds, segments)
-    eps = inputs.get("layer_norm_eps", 1e-12)
-    scaled = nn.functional.layer_norm(total, total.shape[-1:], eps=eps)
+    norm = inputs["norm.weight"], inputs["norm.bias"], inputs.get("layer_norm_eps", 1e-12)
     return {
         "the words' vectors": found,
         "the sum of word, position and segment": total,
-        "each word with mean 0 and variance 1": scaled,
-        "the normalised sum": scaled * inputs["norm.weight"] + inputs["norm.bias"],
+        "the normalised sum": nn.functional.layer_norm(total, total.shape[-1:], *norm),
     }
 
 

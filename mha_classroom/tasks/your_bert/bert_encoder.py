@@ -7,6 +7,7 @@ from mha_classroom.checks.examining import is_floats, total
 from mha_classroom.checks.modules import Call, all_reached, judged
 from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again, unchanged
 from mha_classroom.tasks.bert_attention.bert_self_attention import padding_mask
+from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 from mha_classroom.tasks.your_bert.runs import run_encoder, unlike
 
 
@@ -31,6 +32,7 @@ def encoder_cases(draw):
         case("5 layers, no mask", 5, (3, 2, 3)),
         added,
         case("in training", 3, (2, 3, 5), [3, 2], training=True),
+        in_float32(case("1 layer, 1 text of one word, numbers in float32", 1, (1, 1, 2))),
     ]
 
 
@@ -290,6 +292,12 @@ ENCODER = {
         "You add what went into a layer to what it returns.",
         "The residuals are inside the layer, before its norms.",
         after=lambda new, old: new + old,
+    ),
+    "eval-inside": known(
+        "You switch the layers to eval mode inside.",
+        "In training they should drop, and in eval mode they never do. Whoever has the model says "
+        "which of the two it is: train() and eval() reach the layers by themselves.",
+        call=lambda layer, X, mask: layer.eval()(X, mask),
     ),
     "detached": known(
         "No gradient gets through your list of hidden states.",

@@ -7,7 +7,7 @@ from torch import nn
 
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again
-from mha_classroom.tasks.your_bert.runs import BEFORE, model_of, run_loading
+from mha_classroom.tasks.your_bert.runs import BEFORE, dtype_of, model_of, run_loading
 
 SMALL = {"words.weight": (3, 2), "norm.weight": (2,), "norm.bias": (2,)}
 LAYER = {"W.weight": (5, 5), "W.bias": (5,), "W_1.weight": (3, 5), "W_1.bias": (3,)}
@@ -22,13 +22,13 @@ MODEL = {
 
 
 def loading_cases(draw):
-    def case(name, model, lacking=(), order=list, dtype=None, **changed):
+    def case(name, model, lacking=(), order=list, dtype=None, more=None, **changed):
         shapes = {n: s for n, s in model.items() if n not in lacking}
         shapes |= {n.replace("__", "."): s for n, s in changed.items()}
-        weights = {n: draw.normal(*shapes[n]) for n in order(shapes)}
+        weights = {n: draw.normal(*shapes[n], 1)[..., 0] for n in order(shapes)}
         if dtype:
             weights = {n: X.to(dtype) for n, X in weights.items()}
-        return Case(name, {"model": model, "state_dict": weights})
+        return Case(name, {"model": model, "state_dict": weights} | (more or {}))
 
     several = {
         "words__weight": (7, 3),
@@ -54,6 +54,12 @@ def loading_cases(draw):
         case("nothing in it", SMALL, list(SMALL)),
         case("norm.weight is missing, layer.norm.weight is there", inner, ["norm.weight"]),
         case("everything fits, in float32", MODEL, dtype=torch.float32),
+        case("everything fits, in bfloat16", MODEL, dtype=torch.bfloat16),
+        case(
+            "everything fits, one is a single number, and the model is in float32",
+            {**SMALL, "scale": ()},
+            more={"model_in_float32": True},
+        ),
     ]
 
 
@@ -73,7 +79,7 @@ def examine_loading(inputs, seen):
         what = f" that names {_some(named)}" if named else ""
         raise AnswerError(f"This weight file fits, and a ValueError is raised{what}.")
     _check_left(inputs["state_dict"], seen["state_dict"])
-    _check_same(inputs["model"], seen)
+    _check_same(inputs, seen)
     if bad and changed:
         raise AnswerError(
             "A ValueError comes as it should, and yet the model is not what it was: "
@@ -89,7 +95,20 @@ def examine_loading(inputs, seen):
             "The model and state_dict share memory afterwards: when the numbers of the one are "
             "changed, those of the other change too."
         )
+    rounded = [] if bad else _rounded(inputs["state_dict"], numbers)
+    if rounded:
+        raise AnswerError(
+            f"The numbers of {_some(rounded)} are rounded: they are copied by way of a dtype that "
+            "holds fewer digits. A copy is the same to the last digit."
+        )
     return {f"the parameter {n}": X for n, X in numbers.items()}
+
+
+def _rounded(weights, numbers):
+    """The names of what holds almost the numbers that it should hold."""
+    wanted = {n: X.to(numbers[n].dtype) for n, X in weights.items()}
+    near = [n for n, X in wanted.items() if torch.allclose(numbers[n], X, rtol=1e-2, atol=1e-2)]
+    return [n for n in near if not torch.equal(numbers[n], wanted[n])]
 
 
 def _unfit(shapes, given):
@@ -122,6 +141,9 @@ def _check_refused(raised, model, bad, changed):
         cut = f" It says {stem}, and the name goes on." if _names(text, stem) else ""
         if not cut and len(unnamed) == len(bad) and _names(text, last):  # "a wrong weight: …"
             cut = f" It says {last}, which is only the end of a name."
+        others = [n for n in bad if n != unnamed[0]]
+        if unnamed[0] in text and not any(unnamed[0] in n for n in others):
+            cut = f" Around {unnamed[0]} it has no space or comma."
         raise AnswerError(
             f"This weight file does not fit: {listed}. The text of your ValueError does not name "
             f"{', '.join(unnamed)} in full.{cut}"
@@ -145,10 +167,10 @@ def _check_left(weights, given):
         raise AnswerError("Afterwards state_dict is not what it was. Whoever calls still needs it.")
 
 
-def _check_same(shapes, seen):
+def _check_same(inputs, seen):
     """Raises: AnswerError if something else than the numbers of the parameters changed."""
-    after = seen["numbers"]
-    if list(after) != [n for n, _ in model_of(shapes).named_parameters()]:
+    after, dtype = seen["numbers"], dtype_of(inputs)
+    if list(after) != [n for n, _ in model_of(inputs["model"]).named_parameters()]:
         raise AnswerError(f"Afterwards the model has other parameters: {', '.join(after)}.")
     replaced = [n for n in after if seen["the same parameter"].get(n) is not True]
     if replaced:
@@ -156,11 +178,11 @@ def _check_same(shapes, seen):
             f"New parameters have taken the place of {_some(replaced)}. An optimizer that was "
             "made before would go on with the old ones: write the numbers into those."
         )
-    other = [n for n, X in after.items() if X.dtype != torch.float64]
+    other = [n for n, X in after.items() if X.dtype != dtype]
     if other:
         raise AnswerError(
             f"Afterwards {_some(other)} are {str(after[other[0]].dtype)}, and the model was "
-            "torch.float64 before. It keeps its own dtype."
+            f"{dtype} before. It keeps its own dtype."
         )
     frozen = [n for n in after if seen["trainable"].get(n) is not True]
     if frozen:

@@ -20,6 +20,7 @@ def mean_cases(draw):
 
     small = torch.tensor([[[0, 2], [3, 6], [6, 1]], [[4, 7], [9, 8], [5, 3]]]).double()
     whole = draw.integers(-9, 9, 2, 5, 2).double()
+    with_zeros = torch.tensor([[[0, 0], [3, 6], [6, 1]], [[4, 7], [0, 0], [5, 3]]]).double()
     between = [[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0, 0, 0, 0, 1]]
     return [
         case("2 texts, of 3 tokens and of 1", (2, 3, 2), first([3, 1], 3), small),
@@ -37,6 +38,8 @@ def mean_cases(draw):
             draw.normal(2, 3, 5) + torch.tensor([0, 0, 1e9])[:, None].double(),
         ),
         in_float32(case("numbers in float32", (2, 5, 2), first([4, 2], 5), 4 * whole)),
+        case("a token of zeros", (2, 3, 2), first([3, 2], 3), with_zeros),
+        case("one place, one feature", (3, 1, 1), first([1, 1, 1], 1)),
     ]
 
 

@@ -52,6 +52,7 @@ def neighbour_cases(draw):
         case("23 texts", 23, 3, [1] * 19 + [0] * 4, k=11),
         _short(),
         in_float32(case("numbers in float32", 7, 3, [1, 1, 0, 1, 1, 1, 1], k=2)),
+        case("all places empty", 3, 2, [0, 0, 0], k=2),
     ]
 
 
@@ -122,6 +123,11 @@ _all_but_itself_and_empty = _may()
 
 def _no_twins(cosines, used):
     return _may()(cosines, used) & ~(cosines > 1 - 1e-9)
+
+
+def _without_copies(vectors, used, k=3):
+    copies = (vectors[:, None] == vectors).all(-1)
+    return build_neighbours(may=lambda *given: _may()(*given) & ~copies)(vectors, used, k)
 
 
 def _hidden(cosines, allowed):
@@ -224,7 +230,8 @@ def _empty_answered(inputs, value):
     if not torch.is_tensor(value) or value.shape != right.shape:
         return False
     others = value[~used]
-    return torch.equal(value[used], right[used]) and (used.all() or bool((others >= 0).any()))
+    answered = len(others) in (0, len(used)) or bool((others >= 0).any())
+    return torch.equal(value[used], right[used]) and answered
 
 
 def _nan_first(vectors, used, k=3):
@@ -301,7 +308,7 @@ def _is_softened(inputs, value):
     if not torch.is_tensor(value) or value.shape != right.shape:
         return False
     if torch.equal(value, right):
-        return bool(vectors[used].norm(dim=1).min() > 1e-4)
+        return bool((vectors[used].norm(dim=1) > 1e-4).all())
     ways = itertools.product(range(10), range(5, 17))
     softened = (build_neighbours(score=_softened(way, 10.0**-size)) for way, size in ways)
     return any(torch.equal(value, made(*inputs.values())) for made in softened)
@@ -416,6 +423,12 @@ NEIGHBOURS = {
         "has none.",
         may=_may(found=False, asking=False),
         shows=_like_parts(may=_may(found=False, asking=False)),
+    ),
+    "copies-left-out": known(
+        "You leave out every text that has the same vector, not just the text itself.",
+        "Two places may hold the same text, and they are each other's nearest neighbours. A text "
+        "is known by its place.",
+        wrong=_without_copies,
     ),
     "hidden-with-0": known(
         "What may not be found gets the cosine 0, and stands before all that point the other way.",

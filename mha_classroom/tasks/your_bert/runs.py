@@ -19,7 +19,7 @@ def run_loading(answer, inputs):
     What is raised where something does not fit is returned. At last the numbers of state_dict
     become 0, which shows whether the model shares memory with it.
     """
-    model = model_of(inputs["model"])
+    model = model_of(inputs["model"]).to(dtype_of(inputs))
     given = {n: X.clone() for n, X in inputs["state_dict"].items()}
     tensors, before = list(given.values()), dict(model.named_parameters())
     fits = {n: tuple(X.shape) for n, X in given.items()} == inputs["model"]
@@ -46,6 +46,11 @@ def run_loading(answer, inputs):
         for X in tensors:
             X.zero_()
     return seen | {"numbers in the end": {n: X.detach() for n, X in after.items()}}
+
+
+def dtype_of(inputs):
+    """The dtype of the model."""
+    return torch.float32 if inputs.get("model_in_float32") else torch.float64
 
 
 def _copied(X):
@@ -91,14 +96,17 @@ def run_embeddings(answer, inputs):
         hidden_dropout_prob=inputs.get("hidden_dropout_prob", 0.0),
         attention_probs_dropout_prob=inputs.get("attention_probs_dropout_prob", 0.0),
     )
-    module = make(answer, "BertEmbeddings", config)
+    module = make(answer, "BertEmbeddings", config).to(words.dtype)
     arguments = [inputs[name] for name in ("input_ids", "token_type_ids") if name in inputs]
     plan = plan_of(inputs, "hidden_dropout_prob", exactly=True)
     return run_planned(module, "BertEmbeddings", inputs, arguments, plan)
 
 
 class TestLayer(nn.Module):
-    """A layer that is quick and uses its mask: each word hears the mean of those that are seen."""
+    """A layer that is quick and uses its mask: each word hears the mean of those that are seen.
+
+    Like one with dropout it does something else in training.
+    """
 
     __test__ = False  # it is no test
 
@@ -111,7 +119,7 @@ class TestLayer(nn.Module):
         B, L, _ = X.shape
         scores = X.new_zeros(B, 1, L, L) + (0 if mask is None else mask)
         weights = scores.softmax(-1)
-        output = X + torch.tanh(self.W(X) + weights[:, 0] @ X)
+        output = X + (2 if self.training else 1) * torch.tanh(self.W(X) + weights[:, 0] @ X)
         return (output, weights) if need_weights else output
 
 
@@ -125,6 +133,7 @@ def run_encoder(answer, inputs):
 
     layer.__module__, layer.__qualname__ = "builtins", "layer"  # as errors call it
     module = make(lambda config: answer(config, layer), "BertEncoder", config)
+    module = module.to(inputs["X"].dtype)
     if not made:
         return {"layer is called": False}
     arguments = [inputs[name] for name in ("X", "mask") if name in inputs]

@@ -7,6 +7,7 @@ import torch
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, plain_number
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
+from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 from mha_classroom.tasks.seeing_attention.most_attended import floats_of
 from mha_course import sentences
 
@@ -35,6 +36,7 @@ def search_cases(draw):
         fixed("all are opposite to the query", [2.0, 1.0], [[-2.0, 0], [-1, -1], [0, -3]], k=2),
         case("73 documents", 73, 3, k=13),
         _short(draw),
+        in_float32(fixed("one document, numbers in float32", [2.0], [[-4.0]], k=2)),
     ]
 
 
@@ -61,7 +63,7 @@ def examine_search(inputs, pairs):
     for place, pair in enumerate(pairs):
         _check_pair(place, pair)
     indices = torch.tensor([int(index) for index, _ in pairs], dtype=torch.int64)
-    return len(pairs), indices, floats_of([cosine for _, cosine in pairs])
+    return len(pairs), indices, floats_of([cosine for _, cosine in pairs]).double()
 
 
 def _check_pair(place, pair):
@@ -188,7 +190,7 @@ def _anyhow(smallest_first=False):
     order."""
 
     def shows(inputs, value):
-        every = unit(inputs["documents"]) @ unit(inputs["query"])
+        every = unit(inputs["documents"].double()) @ unit(inputs["query"].double())
         cosines = every.sort(descending=not smallest_first).values[: inputs.get("k", 3)]
         count = len(cosines)
         if not isinstance(value, tuple) or value[0] != count or value[2].shape != cosines.shape:
@@ -204,7 +206,7 @@ def _anyhow(smallest_first=False):
 
 def _is_rounded(inputs, value):
     """Whether the cosines are rounded, before they are ordered or afterwards."""
-    every = unit(inputs["documents"]) @ unit(inputs["query"])
+    every = unit(inputs["documents"].double()) @ unit(inputs["query"].double())
     for digits in range(1, 6):
         rounded = every.round(decimals=digits)
         for order in (_best_first(every), _best_first(rounded)):
@@ -217,7 +219,7 @@ def _is_rounded(inputs, value):
 
 def _is_softened(inputs, value):
     """Whether the cosines are as a small number makes them that is added to the norms."""
-    query, documents = inputs["query"], inputs["documents"]
+    query, documents = inputs["query"].double(), inputs["documents"].double()
     for exponent in range(5, 17):
         for scores in softened(query, documents, 10.0**-exponent):
             order = _best_first(scores)[: inputs.get("k", 3)]
@@ -453,5 +455,6 @@ TASK = Task(
     build=build_search,
     stages=search_stages,
     forbidden=("mha_course.sentences.search",),
+    alone=("indices-only", "cosines-only", "cosine-first"),  # without pairs nothing else shows
     number=5,
 )

@@ -38,6 +38,9 @@ def step_cases(draw):
         _far_below(case("one text's logits far below those of the others", 4, 5, 3, rate=0.5)),
         case("a class with two texts more than another", 13, 3, 5, rate=1.5),
         in_float32(Case("numbers in float32", apart | {"rate": 0.5})),
+        case("vectors of width 1", 3, 1, 2, targets=[0, 1, 1], rate=0.5),
+        case("one class", 3, 2, 1, rate=0.5),
+        case("rate 0", 3, 2, 3, rate=0.0),
     ]
 
 
@@ -169,7 +172,7 @@ def _loss_alone(wrong_as):
 
 def _cut_off(loss, right):
     least = 0.95 * right if right < 10 else 0.0  # a probability may be small by chance
-    return least <= loss < right + 1e-6
+    return least - 1e-6 <= loss < right + 1e-6
 
 
 def _no_infinity(logits, targets):
@@ -446,9 +449,9 @@ STEP = {
     ),
     "log-cut-off": known(
         "Where the logits are large your loss is too small: you add a small number in the "
-        "logarithm, or do not let a probability get smaller than that. W and b are right.",
-        "softmax rounds a probability like e^-1000 to 0, and then what you added is all that is "
-        "left. The loss is 1000 there all the same: which function of torch gives the logarithm "
+        "logarithm, or set a limit to a probability or to the loss. W and b are right.",
+        "softmax rounds a probability like e^-1000 to 0, and then that number or limit is all that "
+        "is left. The loss is 1000 there all the same: which function of torch gives the logarithm "
         "of a softmax at once?",
         cost=_no_infinity,
         shows=_loss_alone(_cut_off),

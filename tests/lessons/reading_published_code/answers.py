@@ -66,7 +66,35 @@ ATTEND_RIGHT = {
     "cloned": lambda q, k, v, H: attend_by_letters(q.clone(), k.clone(), v.clone(), H),
     "float32": lambda q, k, v, H: attend_fused(q.float(), k.float(), v.float(), H),
 }
+
+
+def attend_one_maximum(queries, keys, values, num_heads):
+    q, k, v = (multihead.split_heads(X, num_heads) for X in (queries, keys, values))
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    e = (scores - scores.max()).exp()
+    return multihead.merge_heads(e / e.sum(-1, keepdim=True) @ v)
+
+
+def attend_by_root_of(length):
+    def answer(queries, keys, values, num_heads):
+        q, k, v = (multihead.split_heads(X, num_heads) for X in (queries, keys, values))
+        weights = (q @ k.mT / length(queries, keys) ** 0.5).softmax(-1)
+        return multihead.merge_heads(weights @ v)
+
+    return answer
+
+
+def attend_in_two_dtypes(queries, keys, values, num_heads):
+    q, k, v = (multihead.split_heads(X, num_heads) for X in (queries, keys, values))
+    weights = torch.zeros(q.shape[2], k.shape[2], dtype=torch.float64)
+    weights = (q @ k.mT / q.shape[-1] ** 0.5 + weights).softmax(-1)
+    return multihead.merge_heads(weights @ v)
+
+
 ATTEND_WRONG = {
+    "one maximum": attend_one_maximum,
+    "by the root of S": attend_by_root_of(lambda queries, keys: keys.shape[1]),
+    "float64 and float32": attend_in_two_dtypes,
     "as found": attend_as_found,
     "scaled after the softmax": attend_scaled_after,
     "queries changed": attend_restored,
@@ -129,7 +157,22 @@ STEP_RIGHT = {
     "the whole text": step_whole,
     "finite fill": step_with(-1e30),
 }
+
+
+def step_lowered(by):
+    def answer(queries, keys, values):
+        scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+        later = torch.ones(scores.shape[-2:]).triu(scores.shape[-1] - scores.shape[-2] + 1).bool()
+        return (scores - by * later).softmax(-1) @ values
+
+    return answer
+
+
 STEP_WRONG = {
+    "-1e14": step_with(-1e14),
+    "-1e15": step_with(-1e15),
+    "2e15 less": step_lowered(2e15),
+    "divided again": step_renormalised,
     "fused, is_causal": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
     "fill 1": step_with(1.0),
     "one late": step_with(diagonal=lambda L, S: S - L + 2),
@@ -256,7 +299,24 @@ class JoinedInFloat64(Registered):
         return self.W_o(joined)
 
 
+class PlainExp(Registered):
+    def weigh(self, q, k):
+        e = (q @ k.mT / q.shape[-1] ** 0.5).exp()
+        return e / e.sum(-1, keepdim=True)
+
+
+class TwoDetached(Registered):
+    def forward(self, X):
+        outputs = []
+        for head in self.heads.children():
+            q, k, v = head(X).chunk(3, -1)
+            outputs.append(self.weigh(q.detach(), k) @ v.detach())
+        return self.finish(torch.cat(outputs, -1))
+
+
 MODULE_WRONG = {
+    "exp as it is": PlainExp,
+    "two detached": TwoDetached,
     "joined in float64": JoinedInFloat64,
     "no_grad": NoGrad,
     "keys detached": KeysDetached,
@@ -313,7 +373,19 @@ def weights_by_heads(scores, real):
 
 
 WEIGHTS_RIGHT = {"loop": weights_loop, "own exp": weights_by_exp, "added": weights_added}
+
+
+def weights_below_one_maximum(scores, real):
+    words = scores.masked_fill(~real[:, None, None], -math.inf)
+    e = (words - words.amax((1, 2, 3), keepdim=True)).exp()
+    return (e / e.sum(-1, keepdim=True)).nan_to_num(0.0)
+
+
 WEIGHTS_WRONG = {
+    "-1e14, times real": lambda scores, real: (
+        weights_filled(-1e14)(scores, real) * real[:, None, None]
+    ),
+    "one maximum": weights_below_one_maximum,
     "lowest of float64": lambda scores, real: (
         weights_filled(torch.finfo(torch.float64).min)(scores, real) * real[:, None, None]
     ),
@@ -420,6 +492,24 @@ def with_padding(change, small=1e-9):
     return answer
 
 
+def with_padding_of(sequences, places=slice(None)):
+    """The padding of these sequences is changed, at these of the places from the first on."""
+
+    def answer(attention, queries, keys, values, valid_lens):
+        broken = set(promises_one_by_one(attention, queries, keys, values, valid_lens))
+        k, v, lens = keys.clone(), values.clone(), valid_lens.tolist()
+        for b in torch.arange(len(lens))[sequences].view(-1).tolist():
+            past = torch.arange(lens[b], keys.shape[1])
+            if len(past):
+                k[b, past[places]] += 2.0
+                v[b, past[places]] -= 3.0
+        output = attention(queries, keys, values, valid_lens)
+        kept = same(attention(queries, k, v, valid_lens), output)
+        return broken - {"padding"} | (set() if kept else {"padding"})
+
+    return answer
+
+
 def without(name):
     return lambda *given: set(promises_one_by_one(*given)) - {name}
 
@@ -470,7 +560,25 @@ PROMISES_RIGHT = {
     "a tuple": lambda *given: tuple(promises_one_by_one(*given)),
     "1 added": with_padding(lambda X: X + 1),
 }
+
+
+def alike_in(*place):
+    return lambda *given: promises_compared(
+        lambda one, other: same(one[place], other[place]), *given
+    )
+
+
+def some_alone(rows):
+    return lambda *given: promises_compared(same, *given, ask=lambda kept: all(kept[rows]))
+
+
 PROMISES_WRONG = {
+    "row 0 compared": alike_in(slice(None), 0),
+    "the last feature compared": alike_in(..., -1),
+    "the first two alone": some_alone(slice(2)),
+    "all but the first alone": some_alone(slice(1, None)),
+    "padding of the last": with_padding_of(-1),
+    "the last padded place": with_padding_of(slice(None), -1),
     "NaN is kept": with_greater,
     "padding set to 0": with_padding(torch.zeros_like),
     "padding doubled": with_padding(lambda X: 2 * X),

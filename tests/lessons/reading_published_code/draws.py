@@ -45,7 +45,8 @@ def learning(rng, weak=None):
     for head in range(heads):
         inputs[f"heads.{head}.weight"] = normal(rng, 3 * width, d_model, weak=weak) / 2
     inputs["W_o.weight"] = normal(rng, d_model, d_model, weak=weak) / 2
-    return inputs | {"X": normal(rng, batch, size(rng, 2, 6), d_model, weak=weak)}
+    factor = 50 if rng.random() < 0.2 else 1
+    return inputs | {"X": factor * normal(rng, batch, size(rng, 2, 6), d_model, weak=weak)}
 
 
 def weighing(rng, weak=None):

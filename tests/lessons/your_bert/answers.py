@@ -437,6 +437,50 @@ RIGHT = {
     "12-training_step": STEP_RIGHT,
 }
 
+
+def load_by(put):
+    """What fits is put into the parameters in some way."""
+
+    def answer(model, state_dict):
+        own = dict(model.named_parameters())
+        bad = unfit(own, state_dict)
+        if bad:
+            raise ValueError(", ".join(bad))
+        with torch.no_grad():
+            for name, parameter in own.items():
+                put(parameter, state_dict[name])
+
+    return answer
+
+
+def mean_of_what_is_not_0(hidden, attention_mask):
+    words = hidden * attention_mask[..., None]
+    return words.sum(1) / (words != 0).any(-1).sum(1, keepdim=True)
+
+
+def mean_squeezed(hidden, attention_mask):
+    total = (hidden * attention_mask[..., None]).sum(1).squeeze()
+    return total / attention_mask.sum(1, keepdim=True)
+
+
+def search_squeezed(query, documents, k=3):
+    cosines = F.cosine_similarity(documents, query[None]).squeeze().tolist()
+    return sorted(enumerate(cosines), key=lambda pair: -pair[1])[:k]
+
+
+def classify_from_minus_1(vectors, examples, labels):
+    """-1 stands for none so far, and may be a label."""
+    names, found = list(dict.fromkeys(labels)), []
+    means = [F.normalize(examples)[[y == x for y in labels]].mean(0) for x in names]
+    for row in (F.normalize(vectors) @ F.normalize(torch.stack(means)).T).tolist():
+        best = -1
+        for name, value in zip(names, row, strict=True):
+            if best == -1 or value > row[names.index(best)]:
+                best = name
+        found.append(best)
+    return found
+
+
 WRONG = {
     "12-BertEmbeddings": {
         "published names": embeddings_made(_published_names),
@@ -547,6 +591,10 @@ WRONG = {
         "empty": encoder(lambda self, X, mask=None: []),
     },
     "12-load_weights": {
+        "in float64": load_by(lambda own, X: setattr(own, "data", X.double().clone())),
+        "by way of float32": load_by(lambda own, X: own.copy_(X.float())),
+        "through numpy": load_by(lambda own, X: own.copy_(torch.from_numpy(X.numpy()))),
+        "into a slice": load_by(lambda own, X: own[:].copy_(X)),
         "library alone": lambda model, state_dict: model.load_state_dict(state_dict),
         "library, in other words": load_strictly,
         "printed": load_and_print,
@@ -578,6 +626,8 @@ WRONG = {
         "parts of names": load(look=look_for_parts),
     },
     "12-mean_pool": {
+        "what is not 0": mean_of_what_is_not_0,
+        "squeezed": mean_squeezed,
         "float64 whatever is given": lambda hidden, mask: (
             (mask.double()[:, None] @ hidden)[:, 0] / mask.sum(1, keepdim=True)
         ),
@@ -610,6 +660,7 @@ WRONG = {
         "in place": lambda hidden, mask: mean_by_rows(hidden.mul_(2), mask) / 2,
     },
     "12-search": {
+        "squeezed": search_squeezed,
         "dot products": search(lambda query, documents: documents @ query),
         "query as it is": search(lambda query, documents: F.normalize(documents) @ query),
         "documents as they are": search(
@@ -664,6 +715,7 @@ WRONG = {
         "triples": lambda *inputs: [(i, c, 0) for i, c in search_by_argsort(*inputs)],
     },
     "12-classify": {
+        "-1 for none": classify_from_minus_1,
         "float64 whatever is given": classify(join=lambda own: torch.ones(len(own)).double() @ own),
         "examples as they are": classify(scale=lambda X: X),
         "scaled to unit sum": classify(scale=lambda X: X / X.abs().sum(1, keepdim=True)),

@@ -131,7 +131,26 @@ NEIGHBOURS_RIGHT = {
     "pairs in float32": lambda vectors, used, k=3: neighbours_by_numpy(vectors.float(), used, k),
 }
 
+
+def stacked_first(vectors, used, k=3):
+    torch.stack([vector for vector, taken in zip(vectors, used, strict=True) if taken])
+    return next(iter(NEIGHBOURS_RIGHT.values()))(vectors, used, k)
+
+
+def others_than(vectors, used, k=3):
+    """Texts are told apart by their vectors."""
+    table = []
+    for place, vector in enumerate(vectors):
+        others = [j for j in range(len(vectors)) if used[j] and not vectors[j].equal(vector)]
+        cosines = {j: float(F.cosine_similarity(vector, vectors[j], dim=0)) for j in others}
+        row = sorted(cosines, key=lambda j: -cosines[j])[:k] if used[place] else []
+        table.append(row + [-1] * (k - len(row)))
+    return torch.tensor(table)
+
+
 NEIGHBOURS_WRONG = {
+    "stacked": stacked_first,
+    "told apart by vectors": others_than,
     "hidden with the lowest of float64": lambda vectors, used, k=3: neighbours_taken_out(
         vectors.masked_fill(used[:, None] == 0, torch.finfo(torch.float64).min), used, k
     ),
@@ -280,7 +299,13 @@ STEP_RIGHT = {
     ],
 }
 
+
+def rate_or_default(W, b, vectors, targets, rate=0.1):
+    return next(iter(STEP_RIGHT.values()))(W, b, vectors, targets, rate or 0.1)
+
+
 STEP_WRONG = {
+    "rate or 0.1": rate_or_default,
     "float64 whatever is given": step_with_float64_targets,
     "autograd": step_by_autograd,
     "in place": step_in_place,
