@@ -95,6 +95,7 @@ ONLY_BY_ITS_OWN_CASE = {
     "04-MultiHeadAttention: dropout-by-default",
     "04-MultiHeadAttention: dropout-on-the-projections",
     "04-MultiHeadAttention: dropout-on-the-weighted-sums",
+    "04-MultiHeadAttention: dropped-and-made-to-sum-to-1",
     "04-MultiHeadAttention: dropped-and-not-scaled-up",
     "04-MultiHeadAttention: lengths-remembered",
     "04-MultiHeadAttention: residual-added-where-it-fits",

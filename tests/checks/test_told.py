@@ -65,7 +65,7 @@ def head_in_half_precision(weights, offset):
     return divmod(scores.argmax().item(), weights.shape[1])
 
 
-def names(cut=lambda name: name.removeprefix("bert."), highest=99):
+def names(cut=lambda name: name.removeprefix("bert."), highest=999):
     rename = find("06-map_weights").build()
 
     def map_weights(state_dict):
@@ -1223,6 +1223,22 @@ def head_for_all_words_at_once(X, W_q, W_k, W_v):
     return output.unflatten(0, X.shape[:2])
 
 
+def loop_less_the_largest(axes):
+    def loop_of_heads(X, W_q, W_k, W_v, W_o):
+        q, k, v = (X[:, None] @ W for W in (W_q, W_k, W_v))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        powers = (scores - scores.amax(axes, keepdim=True)).exp()
+        heads = powers / powers.sum(-1, keepdim=True) @ v
+        return heads.transpose(1, 2).flatten(2) @ W_o
+
+    return loop_of_heads
+
+
+def sum_with_pieces_that_begin_late(heads, W_o):
+    d = heads.shape[-1]
+    return sum(head @ W_o[h * d + 1 : (h + 1) * d + 1] for h, head in enumerate(heads))
+
+
 def sum_from_head_1_on(heads, W_o):
     output, rows = 0, W_o.chunk(len(heads))
     for h in range(1, len(heads)):
@@ -1741,6 +1757,33 @@ def grouped_by_tiling(X, num_heads, num_kv_heads):
     return wide.reshape(len(X) * num_heads, X.shape[1], -1)
 
 
+OF_SET_11 = [
+    ("mended_attend", "one maximum", "exp-too-large"),
+    ("mended_attend", "by the root of S", "scaled-by-something-else"),
+    ("mended_step", "-1e14", "hidden-scores-not-low-enough"),
+    ("mended_step", "-1e15", "hidden-scores-not-low-enough"),
+    ("mended_step", "2e15 less", "hidden-scores-not-low-enough"),
+    ("mended_step", "divided again", "maximum-of-the-hidden"),
+    ("MendedAttention", "exp as it is", "exp-too-large"),
+    ("MendedAttention", "two detached", "one-cut-off"),
+    ("mended_weights", "-1e14, times real", "hidden-scores-not-low-enough"),
+    ("mended_weights", "one maximum", "one-maximum-for-all"),
+    ("broken_promises", "row 0 compared", "one-part-compared"),
+    ("broken_promises", "the last feature compared", "one-part-compared"),
+    ("broken_promises", "the first two alone", "not-each-alone"),
+    ("broken_promises", "all but the first alone", "not-each-alone"),
+    ("broken_promises", "padding of the last", "padding-of-one-sequence"),
+    ("broken_promises", "the last padded place", "last-padded-place-only"),
+]
+
+
+def softmax_of_weights_again(output, weights, values, key):
+    new = weights.index_fill(-1, torch.tensor(key), -math.inf).softmax(-1)
+    nobody = (weights[..., key] == 1) | (weights.sum(-1) == 0)
+    new[nobody] = 0
+    return new @ values, new
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "mistake"),
     [
@@ -1884,7 +1927,7 @@ def grouped_by_tiling(X, num_heads, num_kv_heads):
         ("03-remove_heads", removal(lambda q, k, v, o, W_o: (k, q, v, o)), EXCHANGED),
         ("03-remove_heads", removal(lambda q, k, v, o, W_o: (q, k, v, W_o[: len(o)])), FIRST_ROWS),
         ("04-MultiHeadAttention", WeightsOfItsOwn, NOT_SCALED_UP),
-        ("04-MultiHeadAttention", WeightsToSum1, NOT_SCALED_UP),
+        ("04-MultiHeadAttention", WeightsToSum1, "dropped-and-made-to-sum-to-1"),
         (
             "04-MultiHeadAttention",
             WRONG["04-MultiHeadAttention"]["lengths of the call before"],
@@ -2163,6 +2206,21 @@ def grouped_by_tiling(X, num_heads, num_kv_heads):
             grouped_by_tiling,
             "repeated-as-a-whole-without-transpose",
         ),
+        *((f"11-{name}", WRONG[f"11-{name}"][key], mistake) for name, key, mistake in OF_SET_11),
+        ("12-neighbours", WRONG["12-neighbours"]["told apart by vectors"], "copies-left-out"),
+        ("03-output_as_sum", sum_with_pieces_that_begin_late, "last-row-left-out"),
+        ("03-loop_of_heads", loop_less_the_largest((2, 3)), "largest-of-the-whole-table"),
+        ("03-loop_of_heads", loop_less_the_largest((0, 1, 2, 3)), "largest-of-the-whole-table"),
+        (
+            "02-causal_mask",
+            lambda n: torch.ones(64, 64).tril().bool()[:n, :n],
+            "cut-from-a-table",
+        ),
+        (
+            "02-without_key",
+            softmax_of_weights_again,
+            "softmax-of-weights-hidden-but-for-rows-of-0",
+        ),
     ],
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
@@ -2340,6 +2398,14 @@ NAMED = [
     ("12-neighbours", "NaN of empty places", "mask-added-and-looked-for"),
     ("12-BertEmbeddings", "512 positions", "always-512-positions"),
     ("12-BertEmbeddings", "positions by ids, clamped", "positions-by-word-and-clamped"),
+    ("05-count_bert", "in float32", "float32"),
+    ("06-BertSelfAttention", "one dropout for all keys", "whole-rows-dropped"),
+    ("06-BertSelfAttention", "no lower than -1e9", "mask-clamped"),
+    ("05-count_grouped_attention", "in float32", "float32"),
+    ("05-length_for_share", "percent / (100 - percent)", "one-too-many-where-exact"),
+    ("05-length_for_share", "with a small tolerance", "near-misses-let-through"),
+    ("05-longest_text", "two quotients", "floats"),
+    ("05-longest_text", "in float32", "floats"),
 ]
 
 
@@ -2517,6 +2583,20 @@ def test_two_readings_of_the_same_numbers_are_both_offered():
     feedback = told("05-count_block", task.build(**mistake.parts))
     assert feedback.mistake == "biases-forgotten"
     assert feedback.remarks[0].startswith("Or two other things that together give the same numbers")
+
+
+def test_of_a_count_it_is_said_what_is_missing_and_not_where():
+    def count_block(d, f):
+        return 4 * d * d + 3 * d + 2 * d * f + f + d + 4 * d
+
+    assert "or that of W_o" in told("05-count_block", count_block).message
+
+    def count_bert(V, d, n, f, max_len=512, num_segments=2):
+        blocks = n * (4 * d * (d + 1) + 2 * d * f)
+        return (V + max_len + num_segments) * d + 2 * d + blocks + d * (d + 1)
+
+    message = told("05-count_bert", count_bert).message
+    assert "both LayerNorms and the biases of the feed-forward network" in message
 
 
 @pytest.mark.parametrize(
