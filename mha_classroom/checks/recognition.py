@@ -25,10 +25,10 @@ def recognise(task, cases, outcomes, failing, seed):
         if not mistake.twin and explained(mistake):
             return (mistake,)
     found = (p for p in pairs(task) if explained(*p) and not take_back(task, *p, seed))
-    errors = [outcomes[index].error for index in range(len(cases))]
-    if None in errors:
+    errors = (outcomes[index].error for index in range(len(cases)))  # run no case before it counts
+    if any(error is None for error in errors):
         return next(found, ())
-    if not all(isinstance(error, AnswerError) for error in errors):
+    if not all(isinstance(outcomes[index].error, AnswerError) for index in range(len(cases))):
         return ()  # the same exception comes of many things
     found = [*found]  # what all of them have in common is sure
     return tuple(m for m in found[0] if all(m in pair for pair in found)) if found else ()
