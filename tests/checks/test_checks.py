@@ -433,8 +433,14 @@ def predictions(new_output):
 @pytest.mark.parametrize("number", NUMBERS, ids=repr)
 def test_a_right_number_passes_whatever_its_kind(number):
     assert diagnose("01-predictions", lambda: predictions(number)).passed
-    counted = diagnose("05-count_attention", lambda n, bias=True: number * (n * n + n * bias) / 6)
-    assert counted.passed, str(counted)
+
+    def head_width(num_hiddens, num_heads):
+        if num_hiddens % num_heads:
+            raise ValueError(f"{num_hiddens} features, {num_heads} heads")
+        return number * (num_hiddens // num_heads) / 24
+
+    width = diagnose("05-head_width", head_width)
+    assert width.passed, str(width)
 
 
 @pytest.mark.parametrize("number", OTHERS, ids=lambda number: type(number).__name__)
