@@ -1906,6 +1906,17 @@ def softmax_of_weights_again(output, weights, values, key):
         ("01-attend", lambda q, k, v: ((k @ q).softmax(0) @ v, k @ q), "more-than-the-result"),
         ("02-scaled_scores", lambda q, k: q @ k.mT / 512**0.5, "always-the-same-number"),
         ("02-masked_softmax", lengths_along_what_fits, "lengths-by-their-number"),
+        ("02-masked_softmax", WRONG["02-masked_softmax"]["lengths squeezed"], "lengths-squeezed"),
+        (
+            "02-masked_softmax",
+            WRONG["02-masked_softmax"]["largest of a sequence"],
+            "one-maximum-for-a-sequence-safely",
+        ),
+        (
+            "02-masked_softmax",
+            WRONG["02-masked_softmax"]["largest of all"],
+            "one-maximum-for-the-table-safely",
+        ),
         ("02-scaled_dot_product_attention", attention_unless_0, "length-0-for-none"),
         ("02-scaled_dot_product_attention", zeros_in_the_output, "uniform-left-in-the-weights"),
         ("02-mended_attention", scaled_by_what_is_seen, "scale-measured-in-what-is-seen"),

@@ -24,6 +24,7 @@ def softmax_cases(draw):
     large[0] += torch.tensor([-1000, -1000, 1000, 1000])
     large[1] += torch.tensor([1000, 1000, 1000, -1000])
     large[2] += torch.tensor([0, 0, 0, 1000])
+    large[3] += torch.tensor([[1000], [-1000]])
     some_large = {"scores": large, "valid_lens": torch.tensor([2, 3, 3, 4])}
     return [
         Case("lengths 2 and 3; exp of the scores: 1 2 5, 2 2 4, 1 2 5, 4 4 8", by_hand),
@@ -39,6 +40,7 @@ def softmax_cases(draw):
         case("one query, one key, of length 0", (1, 1, 1), [0]),
         case("one key", (1, 3, 1), [1]),
         case("one query", (3, 1, 4), [4, 1, 2]),
+        case("one sequence, one length a query", (1, 3, 4), [[1, 4, 2]]),
         case("only lengths of 0, in int32", (2, 3, 5), torch.tensor([0, 0], dtype=torch.int32)),
         Case("transposed", {"scores": draw.normal(2, 7, 3).mT, "valid_lens": torch.tensor([4, 7])}),
     ]
@@ -168,6 +170,14 @@ LENGTHS = {
             torch.arange(scores.shape[-1]) < (lens[:, None] if lens.dim() == 1 else lens[..., None])
         ),
     ),
+    "lengths-squeezed": known(
+        "You squeeze the lengths. With one sequence and one length a query, (1, L) becomes (L,), "
+        "and you read that as the lengths of L sequences.",
+        "squeeze takes out every axis of size 1, also one that means something. Which axis do you "
+        "want to be rid of, and in which of the two kinds of lengths?",
+        section=AXES,
+        see=lambda scores, lens: right_mask(scores, lens.squeeze() if lens.numel() > 1 else lens),
+    ),
     "one-axis-too-many": known(
         "Your mask has four axes, and so has your result: every sequence under the lengths of "
         "every sequence.",
@@ -262,6 +272,17 @@ def _naive_then_masked(scores, mask, axis):
     return e / e.sum(axis, keepdim=True)
 
 
+def _one_maximum(of=(0, 1, 2), least=0.0):
+    """Subtract one largest score from all rows of these axes."""
+
+    def hide(scores, mask, axis):
+        shown = scores.masked_fill(~mask, -math.inf)
+        powers = (shown - shown.amax(of, keepdim=True)).exp()
+        return powers / powers.sum(axis, keepdim=True).clamp(min=least)
+
+    return hide
+
+
 OTHER_SHARES = {
     "naive-exp-then-masked": known(
         "Large scores give NaN: you take exp of the scores as they are, and mask what comes out.",
@@ -281,7 +302,26 @@ OTHER_SHARES = {
         "Rows of scores near -1000 give NaN: you subtract the largest score of the whole tensor.",
         "Next to a 1000 elsewhere, their exp is 0 from end to end, and 0 is divided by 0. Each row "
         "is a softmax of its own.",
-        **_everywhere(lambda s, m, axis: _naive(s - s.masked_fill(~m, -math.inf).max(), m, axis)),
+        **_everywhere(_one_maximum()),
+    ),
+    "one-maximum-for-the-table-safely": known(
+        "Rows of scores near -1000 stay empty: you subtract the largest score of the whole tensor.",
+        "Next to a 1000 elsewhere, their exp is 0 from end to end. Each row is a softmax of its "
+        "own.",
+        **_everywhere(_one_maximum(least=1e-12)),
+    ),
+    "one-maximum-for-a-sequence": known(
+        "Rows of scores near -1000 give NaN: you subtract the largest score of the whole sequence.",
+        "Next to a 1000 in the row of another query, their exp is 0 from end to end, and 0 is "
+        "divided by 0. Each row is a softmax of its own.",
+        **_everywhere(_one_maximum(of=(1, 2))),
+    ),
+    "one-maximum-for-a-sequence-safely": known(
+        "Rows of scores near -1000 stay empty: you subtract the largest score of the whole "
+        "sequence.",
+        "Next to a 1000 in the row of another query, their exp is 0 from end to end. Each row is a "
+        "softmax of its own.",
+        **_everywhere(_one_maximum(of=(1, 2), least=1e-12)),
     ),
     "divided-by-the-sum": known(
         "You divide the scores by their sum, without exp.",
@@ -728,6 +768,10 @@ TASK = Task(
         "length-0-of-a-query-counts-as-1",
         "naive-exp-nan-to-zeros",
         "one-maximum-for-the-table",
+        "one-maximum-for-the-table-safely",
+        "one-maximum-for-a-sequence",
+        "one-maximum-for-a-sequence-safely",
+        "lengths-squeezed",
         "divided-by-the-sum",
         "not-divided-by-the-sum",
         "sigmoid",

@@ -65,10 +65,12 @@ def mending_cases(draw):
     loud = make_qkv(draw, 2, 5, 5, 3, 2)
     loud["keys"][:, -1] = 1000 * loud["queries"][:, 0]  # so word 0 would look at nothing else
     large = {
-        "queries": make_batch([[40], [-40], [40]]).repeat(2, 1, 1),
-        "keys": torch.cat([make_batch([[40], [38], [-40]]), make_batch([[40], [38], [39]])]),
-        "values": draw.normal(2, 3, 2),
+        "queries": make_batch([[40], [-40], [40]]).repeat(3, 1, 1),
+        "keys": make_batch([[40], [38], [-40]]).repeat(3, 1, 1),
+        "values": draw.normal(3, 3, 2),
     }
+    large["keys"][1, 2] = 39
+    large["queries"][2], large["keys"][2, 2] = -40, 40  # no score above 0 in this sentence
     return [
         Case("every query likes the keys 1 : 2 : 5", by_hand),
         Case("2 sequences of 5 words, d_k = 7, d_v = 3", make_qkv(draw, 2, 5, 5, 7, 3)),

@@ -31,6 +31,7 @@ def packed_cases(draw):
         case("a row of padding only", [-1, -1, -1, -1], [0, 0, 0, 0]),
         case("sentences of one word", [2, 1, 0, -1], [0, 1, 2, 3], [5, 6, 7, -1]),
         case("one word", [0], [-1]),
+        case("large numbers", [300, 300, 44, 44, 44, 1000, -1]),
         Case("4 rows of 13 words, in int32", {"sentences": torch.stack(random).int()}),
     ]
 

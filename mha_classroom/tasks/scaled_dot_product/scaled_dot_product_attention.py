@@ -82,6 +82,7 @@ def attention_cases(draw):
         case("only lengths of 0", 2, 3, 5, 7, 2, valid_lens=[0, 0]),
         case("one query, values of width 1", 2, 1, 5, 3, 1, valid_lens=[5, 2]),
         case("one key", 2, 3, 1, 5, 2),
+        case("one sequence, one length a query", 1, 3, 4, 5, 2, valid_lens=[[1, 4, 2]]),
     ]
 
 

@@ -150,6 +150,15 @@ def softmax_view(scores, valid_lens=None):
     return softmax_infinity(scores, valid_lens).permute(2, 0, 1).contiguous().permute(1, 2, 0)
 
 
+def softmax_lens_squeezed(scores, valid_lens=None):
+    if valid_lens is None:
+        return scores.softmax(-1)
+    lens = valid_lens.squeeze()
+    lens = lens[..., None] if lens.dim() == 2 else lens.reshape(-1, 1, 1)
+    mask = torch.arange(scores.shape[-1]) < lens
+    return scores.masked_fill(~mask, -math.inf).softmax(-1).nan_to_num(0.0)
+
+
 def with_mask(combine):
     """A masked softmax from what to do with (scores, mask)."""
 
@@ -260,7 +269,16 @@ SOFTMAX_WRONG = {
     "sigmoid": with_mask(lambda s, m: torch.sigmoid(s) * m),
     "half precision": lambda s, lens=None: softmax_slices(s, lens).half(),
     "log": lambda s, lens=None: softmax_slices(s, lens).log(),
+    "lengths squeezed": softmax_lens_squeezed,
+    "largest of a sequence": with_mask(lambda s, m: softmax_one_largest(s, m, (1, 2))),
+    "largest of all": with_mask(lambda s, m: softmax_one_largest(s, m, (0, 1, 2))),
 }
+
+
+def softmax_one_largest(scores, mask, axes):
+    scores = scores.masked_fill(~mask, -math.inf)
+    powers = torch.exp(scores - scores.amax(axes, keepdim=True)).nan_to_num(0.0)
+    return powers / powers.sum(-1, keepdim=True).clamp(min=1e-300)
 
 
 def softmax_inverted(scores, mask):
@@ -737,6 +755,7 @@ PACKED_WRONG = {
     "products of numbers": lambda s: (s[:, :, None] * s[:, None] == s[:, None] ** 2).tril(),
     "first row": packed_with(lambda m, s: m[:1].expand_as(m)),
     "one table": packed_with(lambda m, s: m[0]),
+    "numbers in int8": lambda s: packed_loop(s.to(torch.int8)),
     "four axes": packed_with(lambda m, s: m[:, None]),
     "inverted": packed_with(lambda m, s: ~m),
     "floats": packed_with(lambda m, s: m.double()),
