@@ -22,9 +22,13 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     with_the_shape_of,
 )
 from mha_classroom.tasks.bert_attention.bert_self_output import (
+    BY_DIFFERENCE,
+    FAR,
     dropped_of_normalised,
     norm,
     own_norm,
+    own_norm_by_difference,
+    words_far_from_0,
 )
 from mha_classroom.tasks.bert_attention.runs import run_feed_forward
 from mha_course import bert
@@ -50,12 +54,17 @@ def feed_forward_cases(draw):
         one.inputs["X"] *= 3  # so far apart that eps shows in the next case only
     approximate = case("hidden_act='gelu_new'", 5, 7, (2, 3), hidden_act="gelu_new")
     approximate.inputs["W_1.weight"] *= 3  # around 2 it differs most from the exact one
+    far = case(FAR, 2, 3, (1, 3))
+    far.inputs["W_2.weight"] *= 0
+    far.inputs["W_2.bias"] *= 0
+    far.inputs["X"] = words_far_from_0()
     return [
         *easy,
         flat,
         case("layer_norm_eps=0.5", 5, 7, (2, 3), layer_norm_eps=0.5),
         case("hidden_act='relu'", 5, 7, (2, 3), hidden_act="relu"),
         approximate,
+        far,
         case("in training, without dropout", 5, 7, (2, 3), training=True),
         case("hidden_dropout_prob=1", 5, 7, (2, 3), hidden_dropout_prob=1.0),
         case(
@@ -294,6 +303,11 @@ FEED_FORWARD = {
         "scaled and shifted.",
         section=JOINED,
         finish=lambda self, Y, X: Y + X,
+    ),
+    "variance-by-difference": known(
+        **BY_DIFFERENCE,
+        section=JOINED,
+        finish=lambda self, Y, X: own_norm_by_difference(self, Y + X),
     ),
     "norm-over-words": known(
         "You normalise over the words.",

@@ -22,6 +22,16 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
 from mha_classroom.tasks.bert_attention.runs import run_output
 from mha_course import bert
 
+FAR = "numbers near 2³⁰"
+
+
+def words_far_from_0():
+    """Words of 2 features: whoever takes the mean off first loses no digit, in whatever order.
+
+    A mean of squares is here the square of the mean, to the last digit.
+    """
+    return 2.0**30 + torch.tensor([[[1, -3], [7, 0], [2, 4]]], dtype=torch.float64)
+
 
 def output_cases(draw):
     def case(name, width, shape, **more):
@@ -33,12 +43,17 @@ def output_cases(draw):
     flat.inputs["W_o.weight"] *= 2e-5
     flat.inputs["W_o.bias"] *= 2e-5
     flat.inputs["residual"] *= 2e-5
+    far = case(FAR, 2, (1, 3))
+    far.inputs["W_o.weight"] *= 0
+    far.inputs["W_o.bias"] *= 0
+    far.inputs["residual"] = words_far_from_0()
     return [
         case("1 sequence of 2 words", 3, (1, 2)),
         case("2 sequences", 7, (2, 5)),
         flat,
         case("layer_norm_eps=0.5", 5, (2, 3), layer_norm_eps=0.5),
         case("as many words as features", 5, (3, 5)),
+        far,
         case("in training, without dropout", 5, (2, 3), training=True),
         case("hidden_dropout_prob=1", 5, (2, 3), hidden_dropout_prob=1.0),
         case(
@@ -161,6 +176,21 @@ def own_norm(self, Y, axis=-1, correction=0, shift=True, eps=None):
         mean, variance = 0, Y.square().mean(axis, keepdim=True)
     scaled = (Y - mean) / (variance + (self.norm.eps if eps is None else eps)) ** 0.5
     return scaled * self.norm.weight + self.norm.bias
+
+
+def own_norm_by_difference(self, Y):
+    mean = Y.mean(-1, keepdim=True)
+    variance = Y.square().mean(-1, keepdim=True) - mean.square()
+    scaled = (Y - mean) / (variance + self.norm.eps) ** 0.5
+    return scaled * self.norm.weight + self.norm.bias
+
+
+BY_DIFFERENCE = {
+    "did": "You compute the variance as a mean of squares less the square of the mean.",
+    "why": "On paper the two are the same. In the computer, far from 0, the two squares agree in "
+    "all the digits that there are, and their difference is 0, or below. First take the mean off, "
+    "then square.",
+}
 
 
 def own_norm_by_std(self, Y, correction=1):
@@ -294,6 +324,10 @@ OUTPUT = {
         "Each word is normalised by itself, over its features: what a word becomes must not depend "
         "on how many others there are.",
         finish=lambda self, Y, X, residual: own_norm(self, Y + residual, axis=1),
+    ),
+    "variance-by-difference": known(
+        **BY_DIFFERENCE,
+        finish=lambda self, Y, X, residual: own_norm_by_difference(self, Y + residual),
     ),
     "variance-over-n-minus-1": known(
         "You divide by n - 1 where LayerNorm divides by n.",

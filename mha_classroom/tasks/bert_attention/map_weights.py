@@ -6,7 +6,7 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.bert_attention.runs import run_names
 from mha_course import interop
 from mha_course.interop import BERT_NAMES as RIGHT_NAMES
@@ -29,14 +29,13 @@ def names_cases(draw):
     heads = ("cls.predictions.bias", "cls.predictions.transform.LayerNorm.bias", "qa_outputs.bias")
     # not everything with bert. in it is one
     heads += ("albert.classifier.bias", "albert.pooler.dense.bias")
+    bert = case("", some | embeddings, "bert.").inputs
     return [
         case("a few entries", some),
         Case("outside the layers", case("", embeddings).inputs | positions),
         case("a whole BERT of two layers", embeddings | layers),
-        Case(
-            "with a head on top",
-            case("", some | embeddings, "bert.").inputs | case("", {n: (2,) for n in heads}).inputs,
-        ),
+        Case("with a head on top", bert | case("", {n: (2,) for n in heads}).inputs),
+        Case("a head's names first", case("", {n: (2,) for n in heads}).inputs | bert),
         case("layers out of order", high),
         case("layers far above those of BERT-base", large),
     ]
@@ -154,6 +153,12 @@ OUTPUT = tuple(f"attention.{end}" for end in ENDS)
 OUTPUT_FIRST = RIGHT_NAMES | {f"attention.{end}": f"attention.{RIGHT_NAMES[end]}" for end in ENDS}
 
 
+def _decided_by_the_first_name(state_dict):
+    prefixed = next(iter(state_dict)).startswith("bert.")
+    right, cut = build_names(), build_names(cut=unchanged)
+    return (right if prefixed else cut)(state_dict)
+
+
 def _only_names(state_dict):
     new = {id(X): name for name, X in build_names()(state_dict).items()}
     return {name: new[id(X)] for name, X in state_dict.items()}
@@ -232,6 +237,12 @@ NAMES = {
         "In such a checkpoint every name begins so. It is taken off, and what is left is renamed "
         "as in any other.",
         cut=lambda name: name,
+    ),
+    "names-with-prefix-missed-behind-others": known(
+        "Where a head's names come first, names with a leading bert. stay as they were.",
+        "You look at one name, and decide for all. A checkpoint may hold names of both kinds, in "
+        "any order.",
+        wrong=_decided_by_the_first_name,
     ),
     "prefix-always-cut": known(
         "You cut the first part of every name off.",

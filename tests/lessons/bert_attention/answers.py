@@ -306,6 +306,11 @@ def output(forward, base=Output):
     return type("BertSelfOutput", (base,), {"forward": forward})
 
 
+def norm_by_difference(norm, Y):
+    mean, squares = Y.mean(-1, keepdim=True), (Y * Y).mean(-1, keepdim=True)
+    return (Y - mean) * (squares - mean * mean + norm.eps).rsqrt() * norm.weight + norm.bias
+
+
 def output_made(make):
     """Output, with what __init__ makes changed."""
 
@@ -943,6 +948,11 @@ WRONG = {
                 + self.norm.bias
             )
         ),
+        "variance by difference": output(
+            lambda self, X, residual: norm_by_difference(
+                self.norm, self.dropout(self.W_o(X)) + residual
+            )
+        ),
         "transposed": output(
             lambda self, X, residual: self.norm(self.dropout(X @ self.W_o.weight) + residual)
         ),
@@ -1022,6 +1032,9 @@ WRONG = {
         "no residual": feed_forward(lambda self, X: self.norm(self.dropout(self.narrow(X)))),
         "residual of the inner width": feed_forward(
             lambda self, X: self.norm(self.W_2(self.activation(self.W_1(X)) + self.W_1(X)) + X)
+        ),
+        "variance by difference": feed_forward(
+            lambda self, X: norm_by_difference(self.norm, self.dropout(self.narrow(X)) + X)
         ),
         "half the sum": feed_forward(
             lambda self, X: self.norm((self.dropout(self.narrow(X)) + X) / 2)
@@ -1175,6 +1188,9 @@ WRONG = {
             ("encoder.layer.", "encoder.layers."),
             *ROW,
             start=lambda name: name if "classifier" in name else name.split("bert.")[-1],
+        ),
+        "the first name decides": lambda weights: names_by_splitting(
+            weights, prefix="bert." if next(iter(weights)).startswith("bert.") else "none"
         ),
         "layer for layers": chain(*ROW),
         "short first": chain(("encoder.layer.", "encoder.layers."), *reversed(ROW)),
