@@ -10,20 +10,20 @@ import torch
 from torch import nn
 
 from mha_classroom.checks.examining import is_nonzero
-from mha_classroom.checks.showing import describe
+from mha_classroom.checks.showing import describe, listed
 from mha_classroom.checks.task import AnswerError
 
 __all__ = [
     "Call",
-    "all_reached",
     "gradients_of",
     "judged",
-    "learns",
     "load",
     "make",
     "misfit",
     "parameters_of",
     "plan_of",
+    "refuse_unlearnt",
+    "refuse_unreached",
     "run_planned",
     "twins_among",
 ]
@@ -247,13 +247,19 @@ def judged(name, weights, plan, seen):
     return results
 
 
-def learns(weights, plan, seen):
-    """Whether a gradient reached every matrix of a module, in the call that was to show it."""
+def refuse_unlearnt(weights, plan, seen):
+    """Raises: AnswerError if some matrix got no gradient in the call that was to show it."""
     calls = zip(plan, seen["calls"], strict=True)
-    return all_reached(next(c["gradients"] for planned, c in calls if planned.learn), weights)
+    refuse_unreached(next(c["gradients"] for planned, c in calls if planned.learn), weights)
 
 
-def all_reached(gradients, weights):
-    """Whether there is a gradient that is not 0 for every matrix among the weights."""
+def refuse_unreached(gradients, weights, when=""):
+    """Raises: AnswerError if the gradient of some matrix among the weights is missing, or 0."""
     matrices = {n: X for n, X in weights.items() if "." in n and X.dim() == 2}
-    return all(is_nonzero(gradients.get(n), X.shape) for n, X in matrices.items())
+    names = [n for n, X in matrices.items() if not is_nonzero(gradients.get(n), X.shape)]
+    if names:
+        which = "any matrix" if len(names) == len(matrices) > 1 else listed(names)
+        raise AnswerError(
+            f"No gradient reaches {which}{when}: somewhere between the result and there the way "
+            "back is cut off."
+        )

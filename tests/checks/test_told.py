@@ -2429,6 +2429,14 @@ def test_one_of_the_lessons_answers_is_named(task_id, answer, mistake):
     assert told(task_id, answer).mistake == mistake
 
 
+def test_matrices_without_gradient_are_named():
+    cut = WRONG["06-BertSelfOutput"]["no_grad"]
+    assert told("06-BertSelfOutput", cut).message.startswith("No gradient reaches W_o.weight:")
+    cut = WRONG["06-BertSelfAttention"]["detached"]
+    names = "W_q.weight and W_k.weight"
+    assert told("06-BertSelfAttention", cut).message.startswith(f"No gradient reaches {names}:")
+
+
 def test_nan_is_called_nan():
     class BertEmbeddings(find("12-BertEmbeddings").build()):
         def forward(self, *given):

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from mha_classroom.checks.examining import equal, total
-from mha_classroom.checks.modules import all_reached, judged, learns, plan_of
+from mha_classroom.checks.modules import judged, plan_of, refuse_unlearnt, refuse_unreached
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.task import AnswerError, Case, Task, all_but, by_id, known, read_again
 from mha_classroom.tasks.bert_attention.runs import run_attention
@@ -150,9 +150,10 @@ def compared_calls(inputs, weights, plan, seen, results):
         return tuple(results)
     output, _, _, trained, with_weights, undropped = results
     if "training" in inputs:
-        learning = output_and_learning(weights, plan, seen, trained)
-        reached = all_reached(seen["with weights"]["gradients"], weights)
-        return learning | {"gradients reach every matrix with need_weights=True, too": reached}
+        refuse_unlearnt(weights, plan, seen)
+        when = " where need_weights=True"
+        refuse_unreached(seen["with weights"]["gradients"], weights, when)
+        return {TRAINED: trained}
     return {
         EVAL: output,
         TRAINED: trained,
@@ -162,7 +163,8 @@ def compared_calls(inputs, weights, plan, seen, results):
 
 
 def output_and_learning(weights, plan, seen, output):
-    return {TRAINED: output, "gradients reach every matrix": learns(weights, plan, seen)}
+    refuse_unlearnt(weights, plan, seen)
+    return {TRAINED: output}
 
 
 def _drops_weights(output, trained, inputs):

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from mha_classroom.checks.examining import is_floats, total
-from mha_classroom.checks.modules import Call, all_reached, judged
+from mha_classroom.checks.modules import Call, judged, refuse_unreached
 from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again, unchanged
 from mha_classroom.tasks.bert_attention.bert_self_attention import padding_mask
 from mha_classroom.tasks.reading_published_code.mended_step import in_float32
@@ -52,10 +52,10 @@ def examine_encoder(inputs, seen):
         raise AnswerError(complaint)
     if not inputs.get("training"):
         return torch.stack(list(states))
+    refuse_unreached(seen["gradients"], inputs)
     carried = seen["requires_grad"] == [True] * len(states)
     return {
         "the output in training": torch.stack(list(states)),
-        "gradients reach every matrix": all_reached(seen["gradients"], inputs),
         "gradients get through every hidden state to X": carried
         and is_floats(seen["gradient of X"], inputs["X"].shape),
     }
