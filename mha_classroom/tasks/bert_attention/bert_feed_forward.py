@@ -10,11 +10,13 @@ from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.modules import judged, plan_of
 from mha_classroom.checks.task import Task, all_but, known, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
+    BY_HAND,
     EVAL,
     STILL,
     TRAINED,
     apply_linear,
     drop,
+    dropped_by_hand,
     linear_shapes,
     module_case,
     nothing_dropped,
@@ -351,6 +353,11 @@ FEED_FORWARD = {
         "That one is for attention weights, in 6.2. Hidden states have a probability of their own.",
         section=JOINED,
         rate=lambda config: config.attention_probs_dropout_prob,
+    ),
+    "dropped-by-hand": known(
+        **BY_HAND,
+        section=JOINED,
+        drop=dropped_by_hand,
     ),
     "dropout-inside": known(
         "You drop before the bias of W_2 is added: numbers of the inner width, or of the product.",

@@ -184,7 +184,8 @@ def _drops_weights(output, trained, inputs):
         for X in (v, output, trained)
     )
     back = torch.linalg.pinv(v)
-    whole = bool(torch.allclose(left @ back @ v, left))
+    # NaN where a word lost all its weights must not change what is said of the others.
+    whole = bool(torch.allclose(left @ back @ v, left, equal_nan=True))
     factors = (left @ back) / (kept @ back) if whole else torch.zeros_like(left @ back)
     summed = {"in training a head's output is a weighted sum of its values": whole}
     return summed | dropped_or_scaled(factors, "weights")
@@ -214,6 +215,19 @@ def dropped_or_scaled(factors, what):
 def drop(self, X):
     """Right dropout: with the module's rate, while it is training."""
     return nn.functional.dropout(X, self.rate, self.training)
+
+
+BY_HAND = {
+    "did": "With a probability of 1 your result is NaN: what is kept is divided by 1 - p, which is "
+    "0 there.",
+    "why": "Nothing is kept then, so 0 is divided by 0. F.dropout and nn.Dropout know that, and "
+    "return zeros.",
+}
+
+
+def dropped_by_hand(self, X):
+    kept = torch.rand_like(X) >= self.rate
+    return X * kept / torch.full_like(X, 1 - self.rate) if self.training else X
 
 
 def build_attention(
@@ -623,6 +637,23 @@ ATTENTION = {
         "A score of 0 is no small weight: exp(0) is 1. Weights are dropped, after the softmax.",
         soften=lambda self, scores: drop(self, scores).softmax(-1),
         drop=lambda self, weights: weights,
+    ),
+    "dropped-by-hand": known(
+        **BY_HAND,
+        drop=dropped_by_hand,
+    ),
+    "naive-exp": known(
+        "Where all scores of a row are very low, your row turns into NaN: exp makes 0 of each, and "
+        "0 is divided by 0.",
+        "A softmax stays the same if one number is taken off a whole row. Which one keeps the exp "
+        "of at least one score above 0, in every row?",
+        soften=lambda self, scores: scores.exp() / scores.exp().sum(-1, keepdim=True),
+    ),
+    "joined-in-turn": known(
+        "You split rightly, and join the heads in turn: the first feature of each head, then the "
+        "second of each.",
+        "W_o was trained on heads that stand side by side, each as one piece.",
+        merge=lambda X: X.permute(0, 2, 3, 1).flatten(2),
     ),
     "dropout-elsewhere": known(
         "You drop single numbers of the result or of the values.",

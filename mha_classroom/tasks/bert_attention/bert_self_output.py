@@ -7,11 +7,13 @@ from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.modules import judged, plan_of
 from mha_classroom.checks.task import Task, all_but, known, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
+    BY_HAND,
     EVAL,
     STILL,
     TRAINED,
     apply_linear,
     drop,
+    dropped_by_hand,
     dropped_or_scaled,
     linear_shapes,
     module_case,
@@ -397,6 +399,10 @@ OUTPUT = {
         "You drop with attention_probs_dropout_prob.",
         "That one is for attention weights, in 6.2. Hidden states have a probability of their own.",
         rate=lambda config: config.attention_probs_dropout_prob,
+    ),
+    "dropped-by-hand": known(
+        **BY_HAND,
+        drop=dropped_by_hand,
     ),
     "dropout-after-the-sum": known(
         "You drop after the residual was added.",

@@ -419,6 +419,25 @@ PRE_NORM = {
         drop=lambda self, A: F.dropout(A, self.self_output.rate, True),
         drop_again=lambda self, A: F.dropout(A, self.feed_forward.rate, True),
     ),
+    "first-dropout-in-eval": known(
+        "What the attention adds is dropped in eval mode too.",
+        "A function drops whenever it is told to. The module knows whether it is training.",
+        section="Joined, added, normalised",
+        drop=lambda self, A: F.dropout(A, self.self_output.rate, True),
+    ),
+    "second-dropout-in-eval": known(
+        "What the feed-forward part adds is dropped in eval mode too.",
+        "A function drops whenever it is told to. The module knows whether it is training.",
+        section="Joined, added, normalised",
+        drop_again=lambda self, A: F.dropout(A, self.feed_forward.rate, True),
+    ),
+    "other-probability": known(
+        "You drop what is added with attention_probs_dropout_prob.",
+        "That one is for attention weights, in 6.2. Hidden states have a probability of their own.",
+        section="Joined, added, normalised",
+        drop=lambda self, A: F.dropout(A, self.self_attention.rate, self.training),
+        drop_again=lambda self, A: F.dropout(A, self.self_attention.rate, self.training),
+    ),
     "dropout-before-the-parts": known(
         "You drop numbers of what goes into the parts, not of what comes out and is added.",
         "What is added to X is dropped: the result of W_o, and that of W_2.",
