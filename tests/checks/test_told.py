@@ -2277,6 +2277,8 @@ def zeros_in_the_end(queries, keys, values, tile):
             "nan-replaced-at-the-end",
         ),
         ("09-causal_tiles", zeros_in_the_end, "last-tile-dropped"),
+        ("09-causal_tiles", WRONG["09-causal_tiles"]["scores cut off"], "nothing-subtracted"),
+        ("09-causal_tiles", WRONG["09-causal_tiles"]["small scores cut off"], "starts-at-a-number"),
         ("09-merge_parts", WRONG["09-merge_parts"]["one largest"], "nothing-subtracted"),
     ],
 )

@@ -207,9 +207,17 @@ def _overflows(inputs, value):
     largest = _largest_seen(inputs)
     every = inputs["queries"] @ inputs["keys"].mT * inputs["queries"].shape[-1] ** -0.5
     far = ((largest.abs() > 700) | (every.amax(-1) > 700))[..., None].expand_as(right)
-    return bool((near(value.double(), right) | far).all()) and not bool(
-        (far & near(value.double(), right)).all() and far.any()
-    )
+    same = near(value.double(), right)
+    return _lost(value, same, far) and not bool(far.any() and same[far].all())
+
+
+def _lost(value, same, places):
+    """Whether all is the same but in these places, and there some are no numbers, or 0 for them.
+
+    Not all: exp of −720 is a number with few digits.
+    """
+    gone = ~value.isfinite() | (value == 0)
+    return bool((same | places).all()) and bool(same.all() or gone[~same].any())
 
 
 def _largest_seen(inputs):
@@ -226,7 +234,7 @@ def _starts_too_high(inputs, value):
         return False
     low = (_largest_seen(inputs) < -700)[..., None].expand_as(right)
     same = near(value.double(), right)
-    return bool((same | low).all()) and not (low.all() and same.all())
+    return _lost(value, same, low) and not (low.all() and same.all())
 
 
 def _one_for_all(inputs, value):
@@ -236,7 +244,7 @@ def _one_for_all(inputs, value):
         return False
     largest = _largest_seen(inputs)
     far = (largest < largest.max() - 700)[..., None].expand_as(right)
-    return bool((near(value.double(), right) | far).all())
+    return _lost(value, near(value.double(), right), far)
 
 
 def _finite_fill(inputs, value):

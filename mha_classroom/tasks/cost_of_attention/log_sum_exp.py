@@ -14,6 +14,7 @@ ONE_PASS = "The sum of softmax in one pass"
 FORBIDDEN = (
     "torch.logsumexp",
     "torch.logaddexp",
+    "torch.logaddexp2",
     "torch.logcumsumexp",
     "torch.softmax",
     "torch.log_softmax",

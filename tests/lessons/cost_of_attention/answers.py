@@ -101,6 +101,13 @@ def lse_largest_counted_once(scores, tile):
     return base[..., 0] + total.log()
 
 
+def lse_by_powers_of_2(scores, tile):
+    so_far = torch.full_like(scores[..., 0], -math.inf)
+    for key in scores.unbind(-1):
+        so_far = torch.logaddexp2(so_far, key / math.log(2))
+    return so_far * math.log(2)
+
+
 def lse_in_numpy(scores, tile):
     X = scores.numpy()
     largest = X.max(-1)
@@ -219,7 +226,7 @@ def tiles_backwards(queries, keys, values, tile):
     return output / total.unsqueeze(-1)
 
 
-def tiles_forwards(hide=-math.inf, start=-math.inf, over=-1, lower=0.0, turn=1):
+def tiles_forwards(hide=-math.inf, start=-math.inf, over=-1, lower=0.0, turn=1, cut=None):
     """In the order of the text, as the lesson does it."""
 
     def causal_tiles(queries, keys, values, tile):
@@ -230,6 +237,7 @@ def tiles_forwards(hide=-math.inf, start=-math.inf, over=-1, lower=0.0, turn=1):
             k, v = keys[:, :, first : first + tile], values[:, :, first : first + tile]
             hidden = torch.ones(L, k.shape[2], dtype=torch.bool).triu(S - L - turn * first + 1)
             scores = queries @ k.mT / queries.shape[-1] ** 0.5
+            scores = scores.clamp(*cut) if cut else scores
             scores = scores - lower * hidden if lower else scores.masked_fill(hidden, hide)
             new = torch.maximum(largest, scores.amax(over, keepdim=True))
             by, weights = torch.exp(largest - new), torch.exp(scores - new)
@@ -544,6 +552,7 @@ WRONG = {
         "the largest": lambda scores, tile: scores.amax(-1),
         "in place": lambda scores, tile: lse()(scores.clamp_(min=-1e30), tile),
         "PyTorch's": lambda scores, tile: torch.logsumexp(scores, dim=-1),
+        "powers of 2": lse_by_powers_of_2,
         "axis kept": lambda scores, tile: lse()(scores, tile)[..., None],
         "hidden keys at 0": lse_hidden_in_tiles(0.0),
         "hidden keys far below": lse_hidden_in_tiles(-1e9),
@@ -601,6 +610,8 @@ WRONG = {
         "heads joined": lambda q, k, v, tile: tiles_backwards(q, k, v, tile).flatten(0, 1),
         "hidden at -1000": tiles_forwards(hide=-1000.0),
         "hidden at -1000000": tiles_forwards(hide=-1e6),
+        "scores cut off": tiles_forwards(cut=(-700, 700)),
+        "small scores cut off": tiles_forwards(cut=(-700, None)),
         "hidden lowered": tiles_forwards(lower=1e4),
         "one largest for all queries": tiles_forwards(over=(-1, -2)),
         "one largest for all heads": tiles_forwards(over=(1, -1)),
