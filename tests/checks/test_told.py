@@ -1777,6 +1777,28 @@ OF_SET_11 = [
 ]
 
 
+OF_SET_09 = [
+    ("log_sum_exp", "hidden keys at -1000, a row of them mended", "hidden-scores-finite"),
+    ("log_sum_exp", "starts at -10000", "starts-at-zero"),
+    ("merge_parts", "the largest at least -1000", "number-for-minus-inf"),
+    ("merge_parts", "the largest at least -100000", "number-for-minus-inf"),
+    ("merge_parts", "parts without a key at 0", "number-for-minus-inf"),
+    ("merge_parts", "parts without a key at -10000", "number-for-minus-inf"),
+    ("merge_parts", "one largest", "one-largest-for-all-queries"),
+    ("causal_tiles", "hidden at -1000000", "hidden-scores-finite"),
+    ("causal_tiles", "hidden lowered", "hidden-scores-finite"),
+    ("causal_tiles", "one largest for all queries", "one-largest-for-all-queries"),
+    ("causal_tiles", "one largest for all heads", "one-largest-for-all-queries"),
+    ("causal_tiles", "mask moved the wrong way", "start-turned-round"),
+    ("moved_bytes", "room for all keys", "room-for-fewer-keys"),
+    ("ring_step", "not reached at -1000000", "slot-score-finite"),
+    ("ring_step", "weighted, then masked", "slots-take-a-share"),
+    ("grouped_attention", "exp", "exp-too-large"),
+    ("grouped_attention", "one largest", "exp-too-large"),
+    ("grouped_attention", "softmax over groups", "softmax-over-queries"),
+]
+
+
 def softmax_of_weights_again(output, weights, values, key):
     new = weights.index_fill(-1, torch.tensor(key), -math.inf).softmax(-1)
     nobody = (weights[..., key] == 1) | (weights.sum(-1) == 0)
@@ -2203,6 +2225,7 @@ def softmax_of_weights_again(output, weights, values, key):
         ("09-moved_bytes", outputs_of_width_d_k, "outputs-as-wide-as-queries"),
         ("09-ring_step", all_kept_and_the_new, "oldest-seen"),
         ("09-group_heads", means_for_every_head, "means-repeated"),
+        *((f"09-{task}", WRONG[f"09-{task}"][label], named) for task, label, named in OF_SET_09),
         ("10-bahdanau_step", features_summed_everywhere, "lengths-ignored + w_v-forgotten"),
         ("10-greedy", start_counted_and_cut_off, "start-left-off + one-too-few"),
         ("10-beam_step", the_best_next_tokens, "ended-goes-on + totals-forgotten"),
@@ -2236,6 +2259,44 @@ def softmax_of_weights_again(output, weights, values, key):
 )
 def test_the_mistake_is_named(task_id, answer, mistake):
     assert told(task_id, answer).mistake == mistake
+
+
+def given_up(rows):
+    """Right, and −inf for these rows."""
+
+    def log_sum_exp(scores, tile):
+        return tiled_sum(start=-1e300)(scores, tile).masked_fill(rows(scores), -math.inf)
+
+    return log_sum_exp
+
+
+def zeros_in_the_end(queries, keys, values, tile):
+    return torch.zeros(*queries.shape[:3], values.shape[-1], dtype=values.dtype)
+
+
+@pytest.mark.parametrize(
+    ("task_id", "answer", "not_this"),
+    [
+        (
+            "09-log_sum_exp",
+            given_up(lambda scores: (scores == -math.inf).any(-1)),
+            "tile-skipped-for-all-rows",
+        ),
+        (
+            "09-log_sum_exp",
+            given_up(lambda scores: scores[..., 0] == -math.inf),
+            "nan-replaced-at-the-end",
+        ),
+        ("09-causal_tiles", zeros_in_the_end, "last-tile-dropped"),
+        ("09-causal_tiles", WRONG["09-causal_tiles"]["scores cut off"], "nothing-subtracted"),
+        ("09-causal_tiles", WRONG["09-causal_tiles"]["small scores cut off"], "starts-at-a-number"),
+        ("09-merge_parts", WRONG["09-merge_parts"]["one largest"], "nothing-subtracted"),
+    ],
+)
+def test_a_mistake_that_was_not_made_is_not_named(task_id, answer, not_this):
+    feedback = told(task_id, answer)
+    assert not feedback.passed
+    assert feedback.mistake != not_this
 
 
 def test_what_two_readings_of_a_test_lack_is_true_of_both():

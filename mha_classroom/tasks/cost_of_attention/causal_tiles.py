@@ -31,10 +31,10 @@ def tile_cases(draw):
         return hidden
 
     def far_below_zero(name, *sizes):
-        """Each score is about a million below 0."""
+        """Each score is about three million below 0."""
         low = case(name, *sizes)
         low.inputs["queries"][..., 0] = 1000.0
-        low.inputs["keys"][..., 0] -= 1000 * low.inputs["keys"].shape[-1] ** 0.5
+        low.inputs["keys"][..., 0] -= 3000 * low.inputs["keys"].shape[-1] ** 0.5
         return low
 
     return [
@@ -45,7 +45,7 @@ def tile_cases(draw):
         case("one query and one key", 2, 1, 1, 1, 3, 2, 2),
         case("tiles of one key", 3, 2, 4, 7, 3, 5, 1),
         case("one tile for everything", 2, 2, 3, 5, 7, 2, 6),
-        case("large scores", 2, 3, 7, 17, 3, 5, 5, scale=300.0),
+        case("large scores", 2, 3, 7, 17, 3, 5, 5, scale=1000.0),
         far_below_zero("scores far below 0", 2, 2, 4, 9, 3, 2, 4),
         huge_and_hidden("a hidden key with a huge score", 2, 2, 3, 7, 5, 3, 4),
         case("one text, one head, 9 queries and 20 keys, tiles of 2", 1, 1, 9, 20, 3, 2, 2),
@@ -92,6 +92,10 @@ def _hide(scores, allowed):
 
 def _filled(number):
     return lambda scores, allowed: scores.masked_fill(~allowed, number)
+
+
+def _lowered(number):
+    return lambda scores, allowed: scores + number * ~allowed
 
 
 def build_tiles(
@@ -187,8 +191,9 @@ def _ends_early(*stops):
         return value.isfinite() & (value != 0)
 
     def shows(inputs, value):
+        L, S = inputs["queries"].shape[2], inputs["keys"].shape[2]
         if torch.is_tensor(value) and not where(inputs, value).any():
-            return True  # it comes to no tile at all
+            return any(len(one(L, S, inputs["tile"])) == 0 for one in stops)  # it has no tile
         return like(*made, where=where)(inputs, value)
 
     return shows
@@ -202,9 +207,17 @@ def _overflows(inputs, value):
     largest = _largest_seen(inputs)
     every = inputs["queries"] @ inputs["keys"].mT * inputs["queries"].shape[-1] ** -0.5
     far = ((largest.abs() > 700) | (every.amax(-1) > 700))[..., None].expand_as(right)
-    return bool((near(value.double(), right) | far).all()) and not bool(
-        (far & near(value.double(), right)).all() and far.any()
-    )
+    same = near(value.double(), right)
+    return _lost(value, same, far) and not bool(far.any() and same[far].all())
+
+
+def _lost(value, same, places):
+    """Whether all is the same but in these places, and there some are no numbers, or 0 for them.
+
+    Not all: exp of −720 is a number with few digits.
+    """
+    gone = ~value.isfinite() | (value == 0)
+    return bool((same | places).all()) and bool(same.all() or gone[~same].any())
 
 
 def _largest_seen(inputs):
@@ -221,16 +234,26 @@ def _starts_too_high(inputs, value):
         return False
     low = (_largest_seen(inputs) < -700)[..., None].expand_as(right)
     same = near(value.double(), right)
-    return bool((same | low).all()) and not (low.all() and same.all())
+    return _lost(value, same, low) and not (low.all() and same.all())
+
+
+def _one_for_all(inputs, value):
+    """Right, and wrong for queries whose scores are far below the largest of another one."""
+    right = build_tiles()(*inputs.values())
+    if not torch.is_tensor(value) or value.shape != right.shape:
+        return False
+    largest = _largest_seen(inputs)
+    far = (largest < largest.max() - 700)[..., None].expand_as(right)
+    return _lost(value, near(value.double(), right), far)
 
 
 def _finite_fill(inputs, value):
-    """Hidden keys get a number between −1 and a million below 0."""
-    if _largest_seen(inputs).amax() < -1e5:  # any of the numbers makes the hidden keys alike
-        return like(build_tiles(hide=_filled(-1000.0)))(inputs, value)
-    fills = (-1.0, -10.0, -50.0, -100.0, -999.0, -1000.0, -9999.0, -1e4, -1e5)
-    filled = [build_tiles(hide=_filled(number)) for number in fills]
-    return like(build_tiles(), *filled)(inputs, value)
+    """Hidden keys get a number between −1 and a million below 0, or are lowered by one."""
+    if _largest_seen(inputs).amax() < -1e6:  # any of the numbers makes the hidden keys alike
+        return like(build_tiles(), build_tiles(hide=_filled(-1000.0)))(inputs, value)
+    fills = (-1.0, -10.0, -50.0, -100.0, -999.0, -1000.0, -9999.0, -1e4, -1e5, -1e6)
+    hides = [hide(number) for number in fills for hide in (_filled, _lowered)]
+    return like(build_tiles(), *(build_tiles(hide=hide) for hide in hides))(inputs, value)
 
 
 def _divided_in_each_tile(inputs, value):
@@ -345,6 +368,15 @@ MISTAKES = {
         wrong=_unsafe,
         shows=_overflows,
     ),
+    "one-largest-for-all-queries": known(
+        "It is wrong where the scores of one query are far below those of another: you take one "
+        "largest score for several queries.",
+        "Measured against a score that is far above its own, exp of all scores of a query is 0, "
+        "and so is its total. Each query has its own largest score.",
+        section=ONE_PASS,
+        wrong=build_tiles(looks=lambda hidden, every: hidden.amax().expand_as(hidden)),
+        shows=_one_for_all,
+    ),
 }
 
 # Not looked for together with another one: they hide it, or are seldom made.
@@ -375,8 +407,8 @@ ALONE = {
         ),
     ),
     "hidden-scores-finite": known(
-        "Hidden scores get a number such as −1000.",
-        "Scores can be below it, since they can be large. Then exp gives hidden keys the most "
+        "Hidden scores get a number such as −1000, or are lowered by one.",
+        "Scores can be far apart and far below 0. Then exp still gives hidden keys the most "
         "weight. Which number is below every score?",
         hide=_filled(-1000.0),
         shows=_finite_fill,
@@ -390,9 +422,10 @@ ALONE = {
         shows=_starts_too_high,
     ),
     "corrected-the-wrong-way": known(
-        "You correct by exp(new − old), or by another factor that is infinite at first.",
-        "What came before has to become smaller when a larger score arrives. And before the first "
-        "tile the largest score is −inf, so that this factor is infinite: 0 · inf is NaN.",
+        "You compute exp(new − old), or exp(score − old), which is infinite in the first tile.",
+        "Before it the largest score is −inf, and both 0 · inf and inf / inf are NaN. What came "
+        "before has to become smaller when a larger score arrives, and the scores of a tile are "
+        "measured against the new largest.",
         section=ONE_PASS,
         correct=lambda old, new: torch.exp(new - old),
         shows=like(build_tiles(correct=lambda old, new: torch.exp(new - old))),
@@ -409,6 +442,14 @@ ALONE = {
         "A later tile may hold smaller scores only, or none that a query may see.",
         section=ONE_PASS,
         merged=lambda old, new: new,
+    ),
+    "start-turned-round": known(
+        "The mask of a later tile moves to the wrong side: a query sees more of its keys, not "
+        "fewer.",
+        "The further back in the text a tile begins, the fewer of its keys come before a query. "
+        "For the tile that begins at `start`, which number has its first key?",
+        section=MASK,
+        numbered=lambda start, stop, tile: torch.arange(stop - start) - start,
     ),
     "last-tile-taken-for-full": known(
         "You number `tile` keys in the last tile, and it may have fewer.",

@@ -27,6 +27,8 @@ def weight_cases(draw):
         case("one key head", draw.normal(15, 11), 5, 1),
         case("as many key heads as heads", draw.normal(12, 5), 4, 4),
         case("a bias", draw.normal(24), 8, 2),
+        case("a bias, one key head of width 1", draw.normal(3), 3, 1),
+        case("tokens with one feature", draw.normal(12, 1), 4, 2),
         case("heads of width 1", draw.normal(9, 9), 9, 3),
         case(turned, draw.normal(7, 24).T, 6, 2),
     ]

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.forms import like
+from mha_classroom.checks.forms import like, near
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.cost_of_attention.runs import run_small
 from mha_classroom.tasks.cost_of_attention.tensor_sizes import small_enough
@@ -36,7 +36,7 @@ def grouped_cases(draw):
         case("as many key heads as query heads", 2, 3, 3, 4, 5, 7, 2),
         case("8 query heads, 2 key heads, as many queries as keys", 2, 8, 2, 4, 4, 7, 5),
         case("one key", 2, 4, 2, 3, 1, 5, 2),
-        case("large scores", 2, 6, 3, 3, 5, 11, 7, scale=300.0),
+        case("large scores", 2, 6, 3, 3, 5, 11, 7, scale=3000.0),
         from_projections(
             "queries, keys and values are transposed tensors, so they are not contiguous",
             *(2, 6, 3, 4, 5, 7, 2),
@@ -110,6 +110,7 @@ def _as_rows(
     rows=lambda q, G: q.reshape(q.shape[0], G, -1, q.shape[-1]),
     scale=lambda rows: rows.shape[-1] ** -0.5,
     over=-1,
+    softmax=None,
     back=lambda out, B, H, L: out.reshape(B, H, L, -1),
 ):
     """One matrix with all queries of a group. rows: (B, G, H / G · L, d_k) of the queries, and
@@ -118,10 +119,21 @@ def _as_rows(
     def grouped_attention(queries, keys, values):
         B, H, L, _ = queries.shape
         q = rows(queries, keys.shape[1])
-        weights = (q @ keys.mT * scale(q)).softmax(over)
+        scores = q @ keys.mT * scale(q)
+        weights = softmax(scores) if softmax else scores.softmax(over)
         return back(weights @ values, B, H, L)
 
     return grouped_attention
+
+
+def _nan_where_large(inputs, value):
+    """Right but for NaN where scores are large."""
+    right = _as_rows()(*inputs.values())
+    if not torch.is_tensor(value) or value.shape != right.shape:
+        return False
+    nan = value.isnan()
+    large = inputs["queries"].abs().max() > 100
+    return bool((near(value.double(), right) | nan).all()) and (large or not bool(nan.any()))
 
 
 def _queries_outside(out, B, H, L):
@@ -209,7 +221,7 @@ MISTAKES = {
         scale=lambda q: 1.0,
     ),
     "softmax-over-queries": known(
-        "Your softmax runs over the queries.",
+        "Your softmax runs over the queries or the heads, not over the keys.",
         "The weights of each query have to sum to 1 over the keys, on the last axis.",
         over=-2,
         shows=like(build_grouped(over=-2), _as_rows(over=-2), _as_rows(over=1)),
@@ -218,6 +230,14 @@ MISTAKES = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "exp-too-large": known(
+        "Your exponentials overflow where scores are large, or all of them are 0 in a row, since "
+        "you subtract one largest score from several rows.",
+        "Only differences within a row matter to a softmax. What can be subtracted from a whole "
+        "row before the exponential?",
+        wrong=_as_rows(softmax=lambda scores: scores.exp() / scores.exp().sum(-1, keepdim=True)),
+        shows=_nan_where_large,
+    ),
     "first-key-head-for-all": known(
         "All query heads use key head 0.",
         "That is multi-query attention. Here there may be several key heads.",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import inf
 
-from mha_classroom.checks.forms import any_of, like
+from mha_classroom.checks.forms import FILLS, any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cost_of_attention.runs import run_small
 from mha_classroom.tasks.cost_of_attention.tensor_sizes import small_enough
@@ -14,6 +14,7 @@ ONE_PASS = "The sum of softmax in one pass"
 FORBIDDEN = (
     "torch.logsumexp",
     "torch.logaddexp",
+    "torch.logaddexp2",
     "torch.logcumsumexp",
     "torch.softmax",
     "torch.log_softmax",
@@ -29,16 +30,20 @@ def one_pass_cases(draw):
     hidden[4, 1::2] = -inf
     large = draw.normal(4, 9, scale=4000.0)
     large[0] += 40000.0  # so far above the others that measured against it they are nothing
+    low = draw.normal(3, 11) - 40000
+    low[:, 4:8] = low[1, :4] = low[2, 0] = -inf
+    low[0, 9:] = -39990.0
     small = torch.tensor([[1.0, 3.0, 6.0, 2.0]], dtype=torch.float64).log()
     return [
         case("the lesson's row, tiles of 2", small, 2),
         case("a tile that is not full at the end", draw.normal(2, 3, 7), 3),
         case("large scores", large, 2),
-        case("very negative scores", draw.normal(4, 9) - 9000, 4),
+        case("very negative scores", draw.normal(4, 9) - 40000, 4),
         case("tiles of one key", draw.normal(3, 5, scale=3.0), 1),
         case("one tile for everything", draw.normal(3, 5), 8),
         case("a single key", draw.normal(4, 1), 2),
         case("hidden keys, whole tiles of them, and a row of nothing else", hidden, 4),
+        case("very negative scores, and a tile that is hidden in every row", low, 4),
         case("each score larger than the one before", draw.normal(3, 10).sort(-1).values * 9, 3),
     ]
 
@@ -122,11 +127,13 @@ def _by_chunks(scores, tile):
 
 
 def _skipped(inputs, value):
-    """Like `_all_alike`, also where nothing is left of a row."""
-    made = (build_one_pass(tiles=_skips(skipped)) for skipped in (_row_hidden, _any_hidden))
-    return like(*made, where=lambda _, value: value.isfinite() | _no_tile_hidden(_, value))(
-        inputs, value
-    )
+    """A tile is left out for all rows; where nothing is left of a row, people do many things."""
+    for skipped in (_row_hidden, _any_hidden):
+        made = build_one_pass(tiles=_skips(skipped))
+        left = made(*inputs.values()).isfinite() | _no_tile_hidden(inputs, value)
+        if like(made, where=lambda _, value, left=left: value.isfinite() | left)(inputs, value):
+            return True
+    return False
 
 
 def _no_tile_hidden(inputs, value):
@@ -139,6 +146,20 @@ def _nan_after_hidden(inputs, value):
     """NaN stands in rows with a hidden tile, and all else is right."""
     right = like(lambda scores, tile: scores.logsumexp(-1), where=lambda _, value: ~value.isnan())
     return right(inputs, value) and not (_no_tile_hidden(inputs, value) & value.isnan()).any()
+
+
+def _filled(number):
+    return build_one_pass(
+        tiles=lambda scores, tile: [
+            part.masked_fill(part == -inf, number) for part in scores.split(tile, -1)
+        ]
+    )
+
+
+def _finite_fill(inputs, value):
+    """Hidden keys count with a number in the place of −inf, whatever a row of them alone gets."""
+    empty = (inputs["scores"] == -inf).all(-1)
+    return like(*map(_filled, (*FILLS, -5e3)), where=lambda *_: ~empty)(inputs, value)
 
 
 def _finite_where_empty(inputs, value):
@@ -284,10 +305,17 @@ ALONE = {
     "hidden-at-a-number": known(
         "A row of nothing but hidden keys gets a finite number: you put one such as −1e9 in the "
         "place of −inf.",
-        "Measured against that number the keys count as visible: exp(0) is 1 for each. But a "
+        "Keys that are measured against that number count as visible: exp(0) is 1 for each. But a "
         "hidden key adds nothing, so the sum of this row is 0. Which number is its logarithm?",
         tiles=lambda scores, tile: [part.clamp(min=-1e9) for part in scores.split(tile, -1)],
         shows=_finite_where_empty,
+    ),
+    "hidden-scores-finite": known(
+        "Hidden keys get a number such as −1000 in the place of −inf.",
+        "Scores can be below it. Then the hidden keys have the largest scores, and they make up "
+        "the sum. What does a hidden key add to it?",
+        wrong=_filled(-1000.0),
+        shows=_finite_fill,
     ),
     "largest-returned": known(
         "You return the largest score.",

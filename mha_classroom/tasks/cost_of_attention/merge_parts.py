@@ -44,6 +44,8 @@ def merge_cases(draw):
         "totals": torch.tensor([[4 / 3], [4 / 3]], dtype=torch.float64),
     }
     hidden = ((0, 0), (1, 2), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2))
+    low = parts_of(draw, 4, (2, 4, 3, 1), 3, 2000.0, ((0, 1), (1, 0), (1, 3), (3, 2)))
+    low["largest"] -= 3e6
     return [
         Case("two parts of the lesson's row, one query", small),
         Case("two parts, 4 queries", parts_of(draw, 4, (3, 5), 2)),
@@ -54,6 +56,7 @@ def merge_cases(draw):
         Case(
             "parts without a key that a query may see", parts_of(draw, 5, (2, 3, 4), 2, 2, hidden)
         ),
+        Case("scores far below 0, and parts without a key that a query may see", low),
     ]
 
 
@@ -119,9 +122,10 @@ def _nan_without_keys(inputs, value):
     if not _tensors(value, [X.shape for X in want]):
         return False
     nan = torch.stack([X.isnan().view(len(X), -1).any(-1) for X in value])
-    hidden = (inputs["totals"] == 0).any(0)
+    hidden = inputs["totals"] == 0
     right = _parts_near(value, want).logical_or(nan)
-    return bool(right.all() and not nan[:, ~hidden].any() and nan.any() == hidden.any())
+    some, every = hidden.any(0), hidden.all(0)
+    return bool(right.all() and not nan[:, ~some].any() and nan.any() >= every.any())
 
 
 def seen_by(answer, where=None):
@@ -162,8 +166,52 @@ def _overflows(inputs, value):
     if not seen_by(build_merge(), where=_too_large)(inputs, value):
         return False
     large = _too_large(inputs) & (inputs["totals"] > 0).any(0)
-    return not large.any() or not bool(
-        _parts_near(value, build_merge()(*inputs.values()))[:, large].all()
+    right = _parts_near(value, build_merge()(*inputs.values())).all(0)
+    return not (right & large).any()
+
+
+def _below_a_number(inputs, value):
+    """Right for queries with a score above 0; the totals of others may be lost."""
+    new = inputs["largest"].amax(0)
+    if not seen_by(build_merge(), where=lambda inputs: new < 0)(inputs, value):
+        return False
+    right = _parts_near(value, build_merge()(*inputs.values())).all(0)
+    lost = value[2].isnan() | (value[2] < 1e-9)
+    seen, far = new > -torch.inf, new < -1e6
+    if (seen & far).any() and right[seen & far].all():
+        return False
+    return bool((right | lost | (new > -700) | ~seen).all())
+
+
+def _measured_against_one(total_right):
+    """One largest score for all queries, but the one that is returned."""
+
+    def merge_parts(outputs, largest, totals):
+        _, new, total = build_merge()(outputs, largest, totals)
+        one = build_merge(largest_of=lambda largest: largest.amax().expand(largest.shape[1:]))
+        output, _, off = one(outputs, largest, totals)
+        return output, new, total if total_right else off
+
+    return merge_parts
+
+
+def _far_below_another(inputs):
+    new = inputs["largest"].amax(0)
+    return new < new.max() - 700
+
+
+def _one_for_all(inputs, value):
+    """The results of one largest score, and wrong far below it, where exp is 0."""
+    far = _far_below_another(inputs) & (inputs["totals"] > 0).any(0)
+    if far.any() and seen_by(build_merge(), where=lambda inputs: ~far)(inputs, value):
+        return False
+    return any(
+        seen_by(made, where=_far_below_another)(inputs, value)
+        for made in (
+            build_merge(largest_of=lambda largest: largest.amax().expand(largest.shape[1:])),
+            _measured_against_one(total_right=False),
+            _measured_against_one(total_right=True),
+        )
     )
 
 
@@ -306,6 +354,7 @@ MISTAKES = {
         "Each query has its own. Which axis counts the parts, and has to go?",
         section=ONE_PASS,
         largest_of=lambda largest: largest.amax().expand(largest.shape[1:]),
+        shows=_one_for_all,
     ),
     "old-parts-not-corrected": known(
         "Going from part to part, you correct the new part only.",
@@ -373,6 +422,15 @@ ALONE = {
             _weighted(lambda t, m, new: _per_query(t)),
             _weighted(lambda t, m, new: m.softmax(-1).nan_to_num()),
         ),
+    ),
+    "number-for-minus-inf": known(
+        "You put a number such as 0 or −1000 in the place of −inf, or start with it, and the "
+        "scores of a query can all be below it.",
+        "Then it is taken for their largest, and exp of every difference is 0. Which number is "
+        "below every score?",
+        section=ONE_PASS,
+        largest_of=lambda largest: largest.amax(0).clamp(min=-1000.0),
+        shows=_below_a_number,
     ),
     "another-three-without-keys": known(
         "All is right but for a query that sees no key in any part.",

@@ -37,7 +37,15 @@ def traffic_cases(draw):
             4 * (3 * 7 + 3 * 10),
             bytes_per_number=4,
         ),
-        case("a block that is not full at the end", 10, 6, 5, 2, 3, 2 * (3 * 7 + 4 * 10 + 3)),
+        case(
+            "a block that is not full at the end, fewer keys than a block",
+            10,
+            3,
+            5,
+            2,
+            3,
+            2 * (3 * 7 + 4 * 10 + 3),
+        ),
         case("room for more than all queries", 6, 9, 2, 3, 4, 10_000),
         case("room for a single query", 7, 5, 3, 2, 2, 2 * (2 * 5 + 7 + 6)),
         case("one byte too few for a third query", 9, 4, 3, 5, 2, 2 * (2 * 8 + 3 * 10) - 1),
@@ -124,6 +132,18 @@ def _outputs_by_tile(times):
     return _changed(
         lambda right, b, L, S, d_k, d_v, tile: right + b * L * d_v * (times * ceil(S / tile) - 1)
     )
+
+
+def _as_many_as_keys(kept=True, scores=True):
+    """Room for no more keys than there are, in the tile of keys, of scores, or both."""
+
+    def moved(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
+        cut, both = min(tile, num_keys), d_k + d_v
+        room = fast_bytes // bytes_per_number - (cut if kept else tile) * both
+        block = min(num_queries, room // (both + (cut if scores else tile)))
+        return bytes_per_number * both * (num_queries + num_keys * ceil(num_queries / block))
+
+    return moved
 
 
 def _keys_outside(right, b, L, S, d_k, d_v, tile):
@@ -302,6 +322,18 @@ MISTAKES = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "room-for-fewer-keys": known(
+        "Where there are fewer keys than a tile holds, you keep room for these alone.",
+        "The task keeps room for a whole tile all the same: a program lays out its memory before "
+        "it sees a text.",
+        wrong=_as_many_as_keys(),
+        shows=like(
+            _as_many_as_keys(),
+            _as_many_as_keys(scores=False),
+            _as_many_as_keys(kept=False),
+            run=by_name,
+        ),
+    ),
     "one-width-for-both": known(
         "You take one width for keys and values.",
         "A key is as wide as a query, d_k, and an output as wide as a value, d_v. They may differ.",

@@ -26,11 +26,11 @@ def ring_cases(draw):
         return Case(name, inputs | {"t": t})
 
     def far_below_zero(name, *sizes):
-        """Each score is about a million below 0."""
+        """Each score is about three million below 0."""
         low = case(name, *sizes)
         low.inputs["query"][..., 0] = 1000.0
         for keys in ("key", "kept_keys"):
-            low.inputs[keys][..., 0] -= 1000 * low.inputs[keys].shape[-1] ** 0.5
+            low.inputs[keys][..., 0] -= 3000 * low.inputs[keys].shape[-1] ** 0.5
         return low
 
     return [
@@ -197,6 +197,18 @@ def _oldest_seen(query, key, value, kept_keys, kept_values, t):
     return _attend(query, *seen)
 
 
+def _shared_with_zeros(keys=1.0):
+    """Values of slots that this text has not reached are set to 0, and perhaps their keys."""
+
+    def ring_step(query, key, value, kept_keys, kept_values, t):
+        W = kept_keys.shape[2]
+        kept_keys[:, :, t % W], kept_values[:, :, t % W] = key, value
+        seen = (torch.arange(W) <= t)[:, None]
+        return _attend(query, kept_keys.where(seen, keys * kept_keys), kept_values * seen)
+
+    return ring_step
+
+
 def _oldest_hidden(t, W):
     return (torch.arange(W) <= t) & ((torch.arange(W) != (t + 1) % W) | (W == 1))
 
@@ -321,7 +333,9 @@ ALONE = {
         "Slots that this text has not reached get a number such as 0 or −1000 as their score.",
         "exp(0) is 1, and the other scores can be below −1000. Which number is below every score?",
         hidden=-1000.0,
-        shows=_gives(build_ring(), *(build_ring(hidden=number) for number in (0.0, *FILLS, -1e5))),
+        shows=_gives(
+            build_ring(), *(build_ring(hidden=number) for number in (0.0, *FILLS, -1e5, -1e6))
+        ),
     ),
     "everything-shifted": known(
         "You shift the whole cache by one place in each step.",
@@ -359,6 +373,15 @@ ALONE = {
                 )
             ),
         ),
+    ),
+    "slots-take-a-share": known(
+        "Slots that this text has not reached take a share of the weights, though their values do "
+        "not count.",
+        "The softmax runs over them, too, so that the weights of the tokens that are seen do not "
+        "sum to 1. When is it too late to leave a slot out?",
+        section=WINDOW,
+        wrong=_shared_with_zeros(),
+        shows=_gives(_shared_with_zeros(), _shared_with_zeros(keys=0.0)),
     ),
     "softmax-over-another-axis": known(
         "Your softmax runs over the heads, the batch or the single query, not over the slots.",

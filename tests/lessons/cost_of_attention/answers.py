@@ -75,6 +75,39 @@ def lse_hidden_in_tiles(number):
     return log_sum_exp
 
 
+def lse_a_row_of_them_mended(number):
+    """The same, and a row with nothing but hidden keys gets −inf at the end."""
+
+    def log_sum_exp(scores, tile):
+        result = lse_hidden_in_tiles(number)(scores, tile)
+        return result.masked_fill(scores.amax(-1) == -math.inf, -math.inf)
+
+    return log_sum_exp
+
+
+def lse_up_to_a_hidden_tile(scores, tile):
+    parts = scores.split(tile, dim=-1)
+    hidden = [bool((part == -math.inf).all()) for part in parts]
+    count = hidden.index(True) if True in hidden else len(parts)
+    return lse()(scores[..., : max(count, 1) * tile], tile)
+
+
+def lse_largest_counted_once(scores, tile):
+    largest = scores.amax(-1)
+    base = largest.masked_fill(largest == -math.inf, 0.0)[..., None]
+    total = (largest > -math.inf).to(scores.dtype)
+    for part in scores.split(tile, dim=-1):
+        total = total + (part - base).exp().where(part < base, 0.0).sum(-1)
+    return base[..., 0] + total.log()
+
+
+def lse_by_powers_of_2(scores, tile):
+    so_far = torch.full_like(scores[..., 0], -math.inf)
+    for key in scores.unbind(-1):
+        so_far = torch.logaddexp2(so_far, key / math.log(2))
+    return so_far * math.log(2)
+
+
 def lse_in_numpy(scores, tile):
     X = scores.numpy()
     largest = X.max(-1)
@@ -123,6 +156,39 @@ def merge_query_by_query(outputs, largest, totals):
     return tuple(torch.stack(column) for column in zip(*results, strict=True))
 
 
+def merge_from(lowest):
+    """No largest score is taken for lower than this."""
+
+    def merge_parts(outputs, largest, totals):
+        new = largest.amax(0)
+        shares = totals * torch.exp(largest - new.clamp(min=lowest))
+        total = shares.sum(0)
+        summed = (outputs * shares[..., None]).sum(0)
+        return summed / total.clamp(min=1e-30)[:, None], new, total
+
+    return merge_parts
+
+
+def merge_filled(number):
+    """Parts without a key have this for their largest score, not −inf."""
+
+    def merge_parts(outputs, largest, totals):
+        output, new, total = merge_two_by_two(
+            outputs, largest.masked_fill(totals == 0, number), totals
+        )
+        return output, new.masked_fill((totals == 0).all(0), -math.inf), total
+
+    return merge_parts
+
+
+def merge_by_one_largest(outputs, largest, totals):
+    """One largest score for all queries; the total that is returned is right."""
+    _, new, total = merge_two_by_two(outputs, largest, totals)
+    shares = totals * torch.exp(largest - largest.max())
+    summed = (outputs * shares[..., None]).sum(0)
+    return summed / shares.sum(0).clamp(min=1e-300)[:, None], new, total
+
+
 def merged(change):
     """A right merge, and what a function makes of it and of the inputs."""
     return lambda outputs, largest, totals: change(
@@ -160,7 +226,7 @@ def tiles_backwards(queries, keys, values, tile):
     return output / total.unsqueeze(-1)
 
 
-def tiles_forwards(hide=-math.inf, start=-math.inf):
+def tiles_forwards(hide=-math.inf, start=-math.inf, over=-1, lower=0.0, turn=1, cut=None):
     """In the order of the text, as the lesson does it."""
 
     def causal_tiles(queries, keys, values, tile):
@@ -169,9 +235,11 @@ def tiles_forwards(hide=-math.inf, start=-math.inf):
         total, output = torch.zeros_like(largest), 0
         for first in range(0, S, tile):
             k, v = keys[:, :, first : first + tile], values[:, :, first : first + tile]
-            hidden = torch.ones(L, k.shape[2], dtype=torch.bool).triu(S - L - first + 1)
-            scores = (queries @ k.mT / queries.shape[-1] ** 0.5).masked_fill(hidden, hide)
-            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            hidden = torch.ones(L, k.shape[2], dtype=torch.bool).triu(S - L - turn * first + 1)
+            scores = queries @ k.mT / queries.shape[-1] ** 0.5
+            scores = scores.clamp(*cut) if cut else scores
+            scores = scores - lower * hidden if lower else scores.masked_fill(hidden, hide)
+            new = torch.maximum(largest, scores.amax(over, keepdim=True))
             by, weights = torch.exp(largest - new), torch.exp(scores - new)
             total = total * by + weights.sum(-1, keepdim=True)
             output = output * by + weights @ v
@@ -238,6 +306,18 @@ def moved_by_ceil(
     return int((num_queries * d + up(num_queries / block) * num_keys * d) * bytes_per_number)
 
 
+def moved_in_blocks_of_at_most_all_keys(L, S, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
+    room = fast_bytes // bytes_per_number - tile * (d_k + d_v)
+    block = min(L, S, room // (d_k + d_v + tile))
+    return (L + -(-L // block) * S) * (d_k + d_v) * bytes_per_number
+
+
+def moved_with_room_for_all_keys(L, S, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
+    room = fast_bytes // bytes_per_number - min(tile, S) * (d_k + d_v)
+    block = min(L, room // (d_k + d_v + tile))
+    return (L + -(-L // block) * S) * (d_k + d_v) * bytes_per_number
+
+
 def moved_with(change):
     def moved_bytes(L, S, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
         return change(moved(L, S, d_k, d_v, tile, fast_bytes, bytes_per_number), L, S, d_k, d_v)
@@ -299,6 +379,14 @@ def ring_filled(number):
     return ring_step
 
 
+def ring_weighted_then_masked(query, key, value, kept_keys, kept_values, t):
+    W = kept_keys.shape[2]
+    kept_keys[:, :, t % W], kept_values[:, :, t % W] = key, value
+    scores = torch.einsum("bhd,bhsd->bhs", query, kept_keys) / query.shape[-1] ** 0.5
+    weights = scores.softmax(-1) * (torch.arange(W) <= t)
+    return torch.einsum("bhs,bhsd->bhd", weights, kept_values)
+
+
 def emptied(output, keys, values, t):
     keys.zero_()
     return output
@@ -341,6 +429,25 @@ def grouped_in_place(queries, keys, values):
     return grouped_by_einsum(queries.div_(2).mul_(3), keys, values)
 
 
+def grouped_by_exp(subtracted):
+    """exp of the scores less this, divided by its sum."""
+
+    def grouped_attention(queries, keys, values):
+        q = queries.unflatten(1, (keys.shape[1], -1))
+        scores = torch.einsum("bghld,bgsd->bghls", q, keys) / queries.shape[-1] ** 0.5
+        weights = (scores - subtracted(scores)).exp()
+        weights = weights / weights.sum(-1, keepdim=True)
+        return torch.einsum("bghls,bgsd->bghld", weights, values).flatten(1, 2)
+
+    return grouped_attention
+
+
+def grouped_softmax_over_groups(queries, keys, values):
+    q = queries.reshape(len(queries), keys.shape[1], -1, queries.shape[-1])
+    weights = (q @ keys.mT / q.shape[-1] ** 0.5).softmax(1)
+    return (weights @ values).reshape(*queries.shape[:3], -1)
+
+
 def grouped_copied(repeat):
     def grouped_attention(queries, keys, values):
         group = queries.shape[1] // keys.shape[1]
@@ -374,6 +481,12 @@ def heads_by_rows(weight, num_heads, num_kv_heads):
         g, i = divmod(row, d)
         rows.append(torch.stack([weight[(g * group + j) * d + i] for j in range(group)]).mean(0))
     return torch.stack(rows)
+
+
+def heads_squeezed(weight, num_heads, num_kv_heads):
+    """A bias is made a matrix with one column, which is squeezed away at the end."""
+    columns = weight if weight.dim() == 2 else weight[:, None]
+    return heads_by_loop(columns, num_heads, num_kv_heads).squeeze(-1)
 
 
 def heads(change):
@@ -439,9 +552,14 @@ WRONG = {
         "the largest": lambda scores, tile: scores.amax(-1),
         "in place": lambda scores, tile: lse()(scores.clamp_(min=-1e30), tile),
         "PyTorch's": lambda scores, tile: torch.logsumexp(scores, dim=-1),
+        "powers of 2": lse_by_powers_of_2,
         "axis kept": lambda scores, tile: lse()(scores, tile)[..., None],
         "hidden keys at 0": lse_hidden_in_tiles(0.0),
         "hidden keys far below": lse_hidden_in_tiles(-1e9),
+        "hidden keys at -1000, a row of them mended": lse_a_row_of_them_mended(-1000.0),
+        "starts at -10000": lse(start=-1e4),
+        "up to a hidden tile": lse_up_to_a_hidden_tile,
+        "the largest counted once": lse_largest_counted_once,
         "in NumPy": lse_in_numpy,
     },
     "09-merge_parts": {
@@ -465,6 +583,11 @@ WRONG = {
         "first two parts": lambda o, m, t: merge_two_by_two(o[:2], m[:2], t[:2]),
         "NaN where nothing is seen": merged(lambda o, m, t, *_: (o * (t / t)[:, None], m, t)),
         "ones where nothing is seen": merged(lambda o, m, t, *_: (o, m, t.clamp(min=1.0))),
+        "the largest at least -1000": merge_from(-1000.0),
+        "the largest at least -100000": merge_from(-1e5),
+        "parts without a key at 0": merge_filled(0.0),
+        "parts without a key at -10000": merge_filled(-1e4),
+        "one largest": merge_by_one_largest,
         "in place": lambda o, m, t: merge_two_by_two(o.mul_(1.5), m, t),
     },
     "09-causal_tiles": {
@@ -486,6 +609,13 @@ WRONG = {
         "scaled in place": lambda q, k, v, tile: tiles_backwards(q.mul_(1.5), k, v, tile),
         "heads joined": lambda q, k, v, tile: tiles_backwards(q, k, v, tile).flatten(0, 1),
         "hidden at -1000": tiles_forwards(hide=-1000.0),
+        "hidden at -1000000": tiles_forwards(hide=-1e6),
+        "scores cut off": tiles_forwards(cut=(-700, 700)),
+        "small scores cut off": tiles_forwards(cut=(-700, None)),
+        "hidden lowered": tiles_forwards(lower=1e4),
+        "one largest for all queries": tiles_forwards(over=(-1, -2)),
+        "one largest for all heads": tiles_forwards(over=(1, -1)),
+        "mask moved the wrong way": tiles_forwards(turn=-1),
         "largest from 0": tiles_forwards(start=0.0),
         "with its length": lambda q, k, v, tile: (tiles_backwards(q, k, v, tile), k.shape[2]),
     },
@@ -499,6 +629,8 @@ WRONG = {
         "room for largest and total": lambda *sizes: moved_by_ceil(*sizes, more=2),
         "explicit": lambda L, S, d_k, d_v, tile, fast, b=2: b * (4 * L * S + (L + S) * (d_k + d_v)),
         "L and S swapped": lambda L, S, *sizes: moved(S, L, *sizes),
+        "blocks of at most all keys": moved_in_blocks_of_at_most_all_keys,
+        "room for all keys": moved_with_room_for_all_keys,
         "outputs twice": moved_with(lambda n, L, S, d_k, d_v: n + 2 * L * d_v),
     },
     "09-ring_step": {
@@ -522,6 +654,8 @@ WRONG = {
             q,
         )[1],
         "not reached at -1000": ring_filled(-1000.0),
+        "not reached at -1000000": ring_filled(-1e6),
+        "weighted, then masked": ring_weighted_then_masked,
         "slot t": ring(place=lambda t, W: t),
         "query changed": lambda q, k, v, ks, vs, t: ring()(q.mul_(2), k, v, ks, vs, t),
     },
@@ -547,6 +681,9 @@ WRONG = {
         "keys for values": lambda q, k, v: grouped_by_einsum(q, k, k),
         "in place": grouped_in_place,
         "view": grouped_with_view,
+        "exp": grouped_by_exp(torch.zeros_like),
+        "one largest": grouped_by_exp(torch.amax),
+        "softmax over groups": grouped_softmax_over_groups,
         "causal": lambda q, k, v: grouped_by_einsum(q, k[:, :, :1], v[:, :, :1]),
     },
     "09-group_heads": {
@@ -564,6 +701,7 @@ WRONG = {
         "columns": lambda W, H, G: heads_by_loop(W.T, H, G).T if W.dim() > 1 else W,
         "transposed": lambda W, H, G: heads_by_loop(W, H, G).T.contiguous(),
         "in place": lambda W, H, G: heads_by_loop(W.mul_(2), H, G) / 2,
+        "squeezed": heads_squeezed,
         "divided by all": lambda W, H, G: heads_by_loop(W, H, G) / G,
     },
 }
