@@ -1,5 +1,6 @@
 """By what a wrong number is off, where it is off by the same thing in every case."""
 
+import itertools
 from fractions import Fraction
 
 from mha_classroom.checks.showing import plain_number
@@ -7,7 +8,8 @@ from mha_classroom.checks.showing import plain_number
 __all__ = ["say_off_by"]
 
 TIMES = {Fraction(1): "", Fraction(1, 2): "half of ", Fraction(2): "twice "}
-FEW = 4  # more often than this nobody counts one thing too many
+FEW = 2  # of two things, more often than this nobody counts one too many
+MANY = 100
 
 
 def say_off_by(task, does, outcomes, cases):
@@ -32,9 +34,21 @@ def say_off_by(task, does, outcomes, cases):
         found = [
             text for name, sizes in factors.items() if (text := _multiplied(name, sizes, ratios))
         ]
+    found = found or _added_two(terms, off)
+    if not found and None not in ratios:
+        found = _a_quotient(factors, ratios)
     if not found:
         found = list(filter(None, [_always(off), None if None in ratios else _fold(ratios)]))[:1]
-    return f"In every case it is {', or '.join(found)}." if found else ""
+    return f"In every case it is {', or '.join(found)}." if found else _one_way(off)
+
+
+def _one_way(off):
+    """Whether it is too large wherever it is wrong, or too small."""
+    wrong = [by for by in off if by]
+    if len(wrong) < 2 or len({by > 0 for by in wrong}) > 1:
+        return ""
+    by = f" by {abs(wrong[0])}" if len(set(wrong)) == 1 else ""
+    return f"Wherever it is wrong, it is {_too(wrong[0])}{by}."
 
 
 def _by_name(task, cases):
@@ -54,9 +68,50 @@ def _added(name, sizes, off):
         return ""
     (times,) = times
     much = TIMES.get(abs(times))
-    if much is None and abs(times) in range(FEW + 1):
+    if much is None and abs(times) in range(MANY + 1):
         much = f"{abs(times)} times "
-    return "" if much is None else f"too {'large' if times > 0 else 'small'} by {much}{name}"
+    return "" if much is None else f"{_too(times)} by {much}{name}"
+
+
+def _too(by):
+    return "too large" if by > 0 else "too small"
+
+
+def _added_two(terms, off):
+    """Off by a few times one term and a few times another: the fit with the fewest, in a list."""
+    fits = []
+    for (one, a), (other, b) in itertools.combinations(terms.items(), 2):
+        times = _two_times(list(zip(a, b, off, strict=True)))
+        if times and all(abs(t) in range(1, FEW + 1) for t in times):
+            fits.append((sum(map(abs, times)), times, (one, other)))
+    if not fits:
+        return []
+    _, times, names = min(fits, key=lambda fit: fit[0])
+    first, second = (
+        f"{TIMES.get(abs(t), f'{abs(t)} times ')}{name}"
+        for t, name in zip(times, names, strict=True)
+    )
+    if times[0] * times[1] > 0:
+        return [f"{_too(times[0])} by {first} and {second}"]
+    return [f"{_too(times[0])} by {first}, and {_too(times[1])} by {second}"]
+
+
+def _two_times(rows):
+    """x and y with x·a + y·b = c for all rows (a, b, c), None if there are none or many."""
+    for (a, b, c), (d, e, f) in itertools.combinations(rows, 2):
+        if a * e != b * d:
+            x, y = Fraction(c * e - b * f, a * e - b * d), Fraction(a * f - c * d, a * e - b * d)
+            return (x, y) if all(x * a + y * b == c for a, b, c in rows) else None
+    return None
+
+
+def _a_quotient(factors, ratios):
+    """The right number times one factor, divided by another, in a list."""
+    for (one, a), (other, b) in itertools.permutations(factors.items(), 2):
+        for part, words in TIMES.items():
+            if all(r * y == part * x for r, x, y in zip(ratios, a, b, strict=True)):
+                return [f"{words}the right number times {one}, divided by {other}"]
+    return []
 
 
 def _multiplied(name, sizes, ratios):
@@ -71,7 +126,7 @@ def _multiplied(name, sizes, ratios):
 
 def _always(off):
     (by, *others) = set(off)
-    return "" if others or not by else f"too {'large' if by > 0 else 'small'} by {abs(by)}"
+    return "" if others or not by else f"{_too(by)} by {abs(by)}"
 
 
 def _fold(ratios):

@@ -2636,6 +2636,12 @@ NUMBERS = [
     ),
     ("05-count_bert", lambda d, n, right: right + 1, "too large by 1."),
     ("05-count_bert", lambda d, n, right: 5 * right, "5 times the right number."),
+    (
+        "05-count_bert",
+        lambda d, n, right: right + d * d - 2 * n * d,
+        "too large by the matrix of the pooler, and too small by one LayerNorm in each block.",
+    ),
+    ("05-count_bert", lambda d, n, right: right + d**3, "Wherever it is wrong, it is too large."),
 ]
 
 
@@ -2658,6 +2664,15 @@ def test_a_product_is_off_by_a_factor():
 
     remark = told("05-cache_bytes", cache_bytes).remarks[0]
     assert remark == "In every case it is the right number times the number of layers."
+
+
+def test_a_product_is_off_by_a_quotient():
+    def attention_table(n, num_layers, num_kv_heads, head_width, bytes_per_number=2, batch_size=1):
+        return n * n * num_layers * num_kv_heads * bytes_per_number * batch_size
+
+    remark = told("05-cache_bytes", attention_table).remarks[0]
+    ratio = "the right number times the number of tokens, divided by the width of a head"
+    assert remark == f"In every case it is half of {ratio}."
 
 
 def test_two_readings_of_the_same_numbers_are_both_offered():

@@ -257,6 +257,12 @@ ALONE = {
             {"lens": _everything_seen, "after": masked_and_divided_safely},
         ),
     ),
+    "longest-for-all": known(
+        "Every sequence gets the length of the longest: only what is padding in all of them is "
+        "hidden.",
+        "A shorter sequence has padding before that. Each has a length of its own.",
+        lens=lambda valid_lens, S: valid_lens.max().expand_as(valid_lens),
+    ),
     "nothing-subtracted": known(
         "You compute exp(score), without subtracting the largest.",
         "exp overflows above 709 in float64, and far below 0 all of it is 0. Then inf / inf or "

@@ -93,6 +93,7 @@ def build_cross(
     values=lambda keys, values: values,
     merge=lambda heads: heads.reshape(len(heads), -1),
     after=lambda weights, lens: weights,
+    weigh=torch.softmax,
     ask=torch.matmul,
     out=torch.matmul,
     mend=torch.nan_to_num,
@@ -105,11 +106,20 @@ def build_cross(
         queries = split(ask(y, W_q), H, d_k)
         scores = queries @ keys.mT * scale(H, d_k, values_.shape[-1], S) * weaken(y)
         seen = keep(torch.arange(S), lens(memory_lens)[:, None, None, None])
-        weights = mend(scores.masked_fill(~seen, fill).softmax(axis))
+        weights = mend(weigh(scores.masked_fill(~seen, fill), axis))
         weights = after(weights, memory_lens)
         return out(merge(weights @ values(keys, values_)), W_o)
 
     return cross_step
+
+
+def _powers_shared(scores, axis):
+    return scores.exp() / scores.exp().sum(axis, keepdim=True)
+
+
+def _powers_shared_where_there_are(scores, axis):
+    total = scores.exp().sum(axis, keepdim=True)
+    return scores.exp() / total.masked_fill(total == 0, 1)
 
 
 def _mask_of_two_axes(y, keys, values, memory_lens, W_q, W_o):
@@ -229,6 +239,31 @@ CROSS = {
         "a source brings.",
         section=MASKS,
         mend=unchanged,
+    ),
+    "longest-for-all": known(
+        "Every source gets the length of the longest: only what is padding in all of them is "
+        "hidden.",
+        "A shorter source has padding before that. Each has a length of its own.",
+        section=MASKS,
+        lens=lambda lens: lens.max().expand_as(lens),
+    ),
+    "nothing-subtracted": known(
+        "You compute exp(score), without subtracting the largest.",
+        "exp overflows above 709 in float64, and far below 0 all of it is 0. Then inf / inf or "
+        "0 / 0 gives NaN. Only differences of scores may go into exp.",
+        **any_of(
+            build_cross,
+            {"weigh": _powers_shared},
+            {"weigh": _powers_shared_where_there_are, "mend": unchanged},
+        ),
+    ),
+    "length-0-counts-as-1": known(
+        "A source of length 0 brings its first value, though that is padding: you turn its length "
+        "into 1.",
+        "That keeps NaN away. But there is nothing to read, and the task says what such a source "
+        "brings.",
+        section=MASKS,
+        lens=lambda lens: lens.clamp(min=1),
     ),
     "scores-for-weights": known(
         "You average with the scores themselves: there is no softmax.",

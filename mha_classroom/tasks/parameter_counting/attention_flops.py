@@ -163,6 +163,14 @@ FLOPS = {
         scores=lambda n, d: n,
         sums=lambda n, d: d,
     ),
+    "tokens-doubled": known(
+        "You count 2 · n pairs of n tokens, as if n * 2 were meant and not n ** 2.",
+        "Every token meets every token, in the scores and in the weighted sums. How many pairs are "
+        "that?",
+        section=PAIRS,
+        scores=lambda n, d: 2 * n,
+        sums=lambda n, d: 2 * d,
+    ),
     "tokens-cubed": known(
         "In one of the two products over pairs the number of tokens stands three times.",
         "The scores are (n, d) @ (d, n), the weighted sums (n, n) @ (n, d). Write the three sizes "

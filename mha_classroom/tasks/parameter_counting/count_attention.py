@@ -88,9 +88,15 @@ ATTENTION = {
         factor=1,
     ),
     "output-bias-forgotten": known(
-        "You count three biases, as many as W_q, W_k and W_v have.",
-        "Each of the four matrices has one: W_o is a linear layer like the other three.",
+        "You count three biases, and there are four matrices.",
+        "Each of them has one: W_o is a linear layer like the other three. A bias counts whether "
+        "or not the result would be another without it.",
         biases=lambda matrices, d: min(matrices, 3) * d,
+    ),
+    "one-more-input-and-output": known(
+        "With biases you count a matrix of (d + 1) by (d + 1) for each of d by d.",
+        "A bias can be seen as one more input that is always 1. Does it make one more output, too?",
+        biases=lambda matrices, d: matrices * (2 * d + 1),
     ),
     "biases-of-one-matrix": known(
         "You count the biases of a single matrix.",

@@ -82,6 +82,11 @@ def bert_quantities(inputs):
 
 A_BERT = "A whole BERT"
 
+
+def _rows_without_width(V, d, n, f, max_len=512, num_segments=2):
+    return build_bert()(V, d, n, f, max_len, num_segments) - (V + max_len) * (d - 1)
+
+
 BY_ITSELF = (
     "Does your count of a block pass the check of 5.2? There the block stands alone, which is "
     "easier to look at."
@@ -265,11 +270,17 @@ BERT = {
         "It stands above the last block, so there is one, however many blocks there are.",
         poolers=lambda n: n,
     ),
+    "rows-without-width": known(
+        "Only the table of segments is multiplied by the width: the others are counted as one "
+        "number a row.",
+        "In `a + b + c * d` the star belongs to c alone. Put the sum into brackets.",
+        wrong=_rows_without_width,
+    ),
     "pooler-bias-forgotten": known(
-        "One number a feature is missing: the bias of the pooler, or the shift of the LayerNorm "
-        "that follows the tables, if you count its scale.",
+        "One number a feature is missing: the bias of the pooler, a row of one of the tables, or "
+        "the shift of the LayerNorm that follows them, if you count its scale.",
         "They are a few hundred of a hundred million in BERT-base, which has to be hit exactly. "
-        "Print these two parts one by one and hold them against the task's list.",
+        "Print these parts one by one and hold them against the task's list.",
         pooler=lambda d: d * d,
     ),
     "embedding-norm-without-shift": known(

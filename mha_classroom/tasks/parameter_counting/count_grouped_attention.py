@@ -114,8 +114,9 @@ GROUPED = {
         output_biases=lambda d, inner: inner,
     ),
     "one-of-two-shared": known(
-        "You share the keys among the heads, or the values, but not both.",
-        "A KV head is a head of keys and of values. Both matrices are smaller than W_q.",
+        "Of W_q, W_k and W_v you count one for num_kv_heads heads, and two for num_heads heads.",
+        "A KV head is a head of keys and of values. Which of the three matrices make what several "
+        "heads share?",
         values=lambda H, G: H,
     ),
     "group-size-taken-for-number": known(
@@ -207,6 +208,13 @@ GROUPED = {
         "You count biases of keys and values for every head.",
         "Fewer keys and values are made, so fewer biases are added to them.",
         input_biases=lambda q, k, v: 3 * q,
+    ),
+    "query-bias-only": known(
+        "Of the biases you count one number for each feature of all heads: the bias of W_q, and no "
+        "other.",
+        "With bias=True each of the four matrices has biases.",
+        input_biases=lambda q, k, v: q,
+        output_biases=lambda d, inner: 0,
     ),
     "output-bias-only": known(
         "You count a bias for W_o and for no other matrix.",

@@ -121,6 +121,15 @@ def _refuse(n):
     return n
 
 
+def _rounded_twice(card, P, m, h, w, b=2, B=1):
+    token = build_text(parameters=lambda P, b, B: 0)
+    return max(0, token(card, P, m, h, w, b, B) - token(P * b, P, m, h, w, b, B))
+
+
+def _parameters_only_tested(card, P, m, h, w, b=2, B=1):
+    return build_text(parameters=lambda P, b, B: 0)(card, P, m, h, w, b, B) * (P * b <= card)
+
+
 ROUNDINGS = {
     "rounded-up": (
         "You round up.",
@@ -144,6 +153,22 @@ TEXT = {
         "You give the whole card to the cache.",
         "Before the first token is read, the parameters of the model have to lie on the card.",
         parameters=lambda P, b, B: 0,
+    ),
+    "parameters-only-tested": known(
+        "You look whether the parameters fit, and then leave the whole card to the cache.",
+        "The parameters stay on the card while it works. How many bytes are left beside them?",
+        wrong=_parameters_only_tested,
+    ),
+    "parameters-of-each-layer": known(
+        "You take num_parameters for those of one layer.",
+        "They are the parameters of the whole model. What is there for each layer is the cache.",
+        wrong=lambda card, P, m, *sizes, **more: build_text()(card, P * m, m, *sizes, **more),
+    ),
+    "rounded-twice": known(
+        "You round twice: the card, and what the parameters take, each in tokens.",
+        "What is left over of the one and what is left over of the other are lost, or together "
+        "make a token that does not fit. Work in bytes, and divide once, at the end.",
+        wrong=_rounded_twice,
     ),
     "parameters-without-bytes": known(
         "You subtract the number of parameters from the bytes of the card.",
