@@ -42,6 +42,7 @@ def loading_cases(draw):
         case("everything fits", SMALL),
         case("norm.bias is missing", SMALL, ["norm.bias"]),
         case("pooler.bias is unknown", SMALL, pooler__bias=(2,)),
+        case("position_ids is unknown", SMALL, embeddings__position_ids=(3,)),
         case("words.weight has the shape (5, 2)", SMALL, words__weight=(5, 2)),
         case("everything fits, in another order", MODEL, order=sorted),
         case("all have one shape, in another order", alike, order=sorted),

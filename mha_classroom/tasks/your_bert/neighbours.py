@@ -43,6 +43,7 @@ def neighbour_cases(draw):
         emptied(case("empty places that hold zeros", 11, 5, some, k=3)),
         emptied(case("only two places in use", 5, 3, [0, 1, 0, 0, 1], k=3)),
         emptied(case("one place in use", 3, 2, [0, 1, 0], k=1)),
+        fixed("nearly equal", [[1.0, 0], [3, 4], [3, 3.99999], [-1, 0.5]], [1, 1, 1, 1], k=1),
         fixed("texts that are there twice", twins, [1, 1, 1, 1, 1, 1], k=5),
         fixed("equal cosines, some places empty", axes.tolist(), [1, 1, 0, 1] * 4 + [1], k=7),
         fixed(

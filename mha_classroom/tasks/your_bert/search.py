@@ -31,6 +31,7 @@ def search_cases(draw):
         case("as many as there are", 5, 5, k=5),
         case("more than there are", 3, 7, k=5),
         case("k=1", 7, 2, k=1),
+        fixed("nearly equal", [1.0, 0.0], [[3.0, 4], [3, 3.99999], [3, 4.00001], [0, 1]], k=2),
         fixed("two are equal", [3.0, 4.0], [[2.0, 0], [0, 5], [2, 0], [0, -1], [0, 5]], k=4),
         fixed("many are equal", [3.0, 5.0, 2.0], axes, k=31),
         fixed("all are opposite to the query", [2.0, 1.0], [[-2.0, 0], [-1, -1], [0, -3]], k=2),
