@@ -30,6 +30,7 @@ def mask_cases(draw):
         case("heads as wide as there are heads", (3, 4, 2, 4), 4),
         case("all sizes equal, a mask for each example", (3, 3, 3, 3), 3, 3),
         case("as many examples as queries", (4, 3, 4, 2), 4, 3),
+        case("as many examples as heads, one mask", (4, 4, 2, 5), 4),
         case("one head", (3, 1, 2, 5), 1),
         Case("factors besides 0 and 1", {"outputs": draw.normal(*shape), "head_mask": any_factors}),
         Case(

@@ -334,6 +334,11 @@ RIGHT = {
 
 WRONG = {
     "08-mask_heads": {
+        "first axis that fits": lambda X, mask: (
+            X * mask.reshape(-1, 1, 1, 1)
+            if len(mask) == len(X) and mask.dim() == 1
+            else X * mask[..., None, None]
+        ),
         "no axes added": lambda X, mask: X * mask,
         "one axis too few": lambda X, mask: X * mask[..., None],
         "turned": lambda X, mask: X * (1 - mask).reshape(-1, X.shape[1], 1, 1),
