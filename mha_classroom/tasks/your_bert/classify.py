@@ -47,6 +47,13 @@ def classify_cases(draw):
             [[0.0, 3.0], [2.0, 0.0], [7.0, 0.0], [0.0, 1.0]],
             ["x", "b", "b", "x"],
         ),
+        fixed("nearly equal", [[1.0, 0]], [[3.0, 4.0], [3.0, 3.99999]], ["a", "b"]),
+        fixed(
+            "examples from 1e-6 to 1 in length",
+            [[5.0, 4.0]],
+            [[1e-6, 0.0], [0.0, 1.0], [1.0, 0.364]],
+            ["a", "a", "b"],
+        ),
         case("many of one label", 41, 23, 5, ["few"] + ["many"] * 21 + ["few"]),
         in_float32(case("numbers in float32", 7, 5, 3, ["c", "a", "c"])),
         case("labels are negative numbers and fractions", 37, 13, 2, [-1, 2.5, -1, -0.5]),
@@ -141,6 +148,32 @@ def _centred(of_vectors):
         return _cosine(vectors, _means_of(names, unit(examples - mean), labels))
 
     return table
+
+
+def _runs(vectors, examples, labels, names):
+    """The mean of the last run of each label, of examples next to each other."""
+    start = {name: len(labels) - 1 - labels[::-1].index(name) for name in names}
+    for name in names:
+        while start[name] and labels[start[name] - 1] == name:
+            start[name] -= 1
+    last = [
+        [i >= start[name] and label == name for i, label in enumerate(labels)] for name in names
+    ]
+    means = [unit(examples)[torch.tensor(rows)].mean(0) for rows in last]
+    return _cosine(vectors, torch.stack(means))
+
+
+def _running_halves(own):
+    mean = own[0]
+    for example in own[1:]:
+        mean = (mean + example) / 2
+    return mean
+
+
+def _unit_centred(vectors, examples, labels, names):
+    """Cosines after the mean of the examples was taken off, which were divided by their norms."""
+    mean = unit(examples).mean(0)
+    return _cosine(vectors - mean, _means_of(names, unit(examples) - mean, labels))
 
 
 def _columns_normalised(vectors, examples, labels, names):
@@ -466,6 +499,34 @@ NEAREST = {
         "The first to be seen in `labels` was asked for. A set keeps no order; dict.fromkeys does.",
         wrong=build_nearest(kinds=lambda labels: sorted(set(labels), reverse=True)),
         shows=_equals_anyhow,
+    ),
+    "last-run-only": _by_table(
+        "Of a label you use only examples that stand next to each other: where it comes back "
+        "later, the later ones replace the earlier.",
+        "Labels may be mixed. All examples of a label belong in its mean, wherever they stand.",
+        _runs,
+    ),
+    "halved-means": known(
+        "You halve the way to each new example: mean = (mean + example) / 2.",
+        "Then the last example counts half, the one before a quarter, and so on. In a mean all "
+        "count the same.",
+        join=_running_halves,
+    ),
+    "first-vector-for-all": known(
+        "Every vector gets the label of the first one.",
+        "Each vector is compared with the means for itself.",
+        choose=lambda table: [int(table[0].argmax())] * len(table),
+    ),
+    "best-from-0-on": known(
+        "Where all cosines are negative, you return the first label.",
+        "Does your search for the largest begin with 0? A cosine can be as low as -1.",
+        choose=lambda table: torch.where(table > 0, table, 0.0).argmax(1).tolist(),
+    ),
+    "unit-and-centred": _by_table(
+        "You take the mean of all examples off before you compare.",
+        "Seen from there, vectors point other ways than they do from 0. The cosine compares where "
+        "they point from 0.",
+        _unit_centred,
     ),
     "pairs-returned": known(
         "You return pairs of a label and something else.",

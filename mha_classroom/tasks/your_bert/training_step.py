@@ -189,6 +189,11 @@ def _one_by_one(W, b, vectors, targets, rate=0.1):
     return total, W, b
 
 
+def _steps_one_by_one(W, b, vectors, targets, rate=0.1):
+    loss, *_ = build_step()(W, b, vectors, targets, rate)
+    return loss, *_one_by_one(W, b, vectors, targets, rate)[1:]
+
+
 def _columns_of_all_targets(logits, targets):
     """1 taken from the columns of all targets, in every row."""
     error = logits.softmax(1)
@@ -299,6 +304,13 @@ STEP = {
         "Asked for is one step for the whole batch: all texts are judged by the parameters that "
         "came in.",
         wrong=_one_by_one,
+    ),
+    "steps-one-by-one": known(
+        "The loss is that of the whole batch, and then you make a step for each text: the next "
+        "one meets W and b as that step left them.",
+        "Asked for is one step for the whole batch: all texts are judged by the parameters that "
+        "came in.",
+        wrong=_steps_one_by_one,
     ),
     "nothing-moves": known(
         "Your new W and b are the old ones.",

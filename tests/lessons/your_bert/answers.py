@@ -726,6 +726,9 @@ WRONG = {
     },
     "12-classify": {
         "-1 for none": classify_from_minus_1,
+        "small norms made larger": classify(
+            scale=lambda X: X / (X.norm(dim=1, keepdim=True) + 1e-6)
+        ),
         "float64 whatever is given": classify(join=lambda own: torch.ones(len(own)).double() @ own),
         "examples as they are": classify(scale=lambda X: X),
         "scaled to unit sum": classify(scale=lambda X: X / X.abs().sum(1, keepdim=True)),
