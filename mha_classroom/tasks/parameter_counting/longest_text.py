@@ -26,6 +26,7 @@ def text_cases(draw):
             "3 texts at once, 1 byte a number",
             sizes(1_650, 258, 2, 4, 3, bytes_per_number=1, batch_size=3),
         ),
+        Case("as many bytes as 10 tokens have", sizes(960, 141, 2, 4, 3)),
         Case("3 texts at once", sizes(1_650, 258, 2, 4, 3, batch_size=3)),
         Case("7 layers, nothing left over", sizes(3_456, 258, 7, 1, 7)),
         Case("one byte too few for a token", sizes(611, 258, 2, 4, 3)),
