@@ -131,9 +131,9 @@ def of_shortage(task):
 def of_memory(task, failed):
     """The feedback on an answer that is wrong for the numbers of a case in reverse order."""
     message = (
-        f"{task.name} is right here, and wrong when it is called again with the same numbers in "
-        "reverse order. Does it keep something from an earlier call, or does it hold only for the "
-        f"first numbers? {failed.message}"
+        f"{task.name} is right here, and wrong for the same numbers in reverse order. Either it "
+        "holds for some numbers only, or it keeps something from an earlier call. "
+        f"{failed.message}"
     )
     return dataclasses.replace(failed, kind="not repeatable", message=message)
 

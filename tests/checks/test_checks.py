@@ -309,7 +309,7 @@ def test_a_result_that_is_kept_for_the_next_call_is_caught():
 
     feedback = diagnose("04-transpose_qkv", transpose_qkv)
     assert feedback.kind == "not repeatable"
-    assert "keep something from an earlier call" in feedback.message
+    assert "keeps something from an earlier call" in feedback.message
 
 
 def test_a_mask_that_is_kept_for_the_next_call_is_caught():

@@ -95,6 +95,8 @@ def steady_cases(draw):
         case("at least 0", (5, 8), 5, 2, -1, 0.0, (3, 1, 0.5, None)),
         _ahead("exactly as much as is asked", 0.5, [0.375, 0.375, 0.75], [0.25, 0.75, 0.5]),
         _ahead("the last token decides", 0.51, [0.375, 0.375, 0.875], [0.25, 0.875, 0.5]),
+        _ahead_of_heads("the largest mean, not the largest median", *MORE_IN_ONE_TEXT),
+        _ahead_of_heads("means that are almost equal", *[[0.5, 0.500003, 0.5, 0.25]] * 3),
         _late(draw),
         _other_side(draw),
         case("layer 0, head 0 passes, and no other", (5, 3), 3, 2, -1, 0.7, (0, 0, 0.8, None)),
@@ -146,6 +148,19 @@ def _ahead(name, at_least, *numbers):
         weights[text, 0, 1, range(3), range(3)] = 0.75 - ahead
     inputs = {"weights": weights, "lens": torch.tensor([4, 3]), "offset": 1}
     return Case(name, {**inputs, "at_least": at_least})
+
+
+# What four heads give in three texts: the second head most on average, the first in most texts.
+MORE_IN_ONE_TEXT = [[0.5, 0.375, 0.25, 0.25], [0.5, 0.375, 0.25, 0.25], [0.5, 0.875, 0.25, 0.25]]
+
+
+def _ahead_of_heads(name, *texts):
+    """Texts of 2 tokens; what each head gives to the token after, text by text."""
+    ahead = torch.tensor(texts, dtype=torch.float64)[:, None]
+    weights = torch.full((*ahead.shape, 2, 2), 0.5, dtype=torch.float64)
+    weights[..., 0, 0], weights[..., 0, 1] = 1 - ahead, ahead
+    inputs = {"weights": weights, "lens": torch.full((len(texts),), 2), "offset": 1}
+    return Case(name, {**inputs, "at_least": 0.125})
 
 
 def _late(draw):

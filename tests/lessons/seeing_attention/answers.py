@@ -253,6 +253,18 @@ def steady_by_mask(weights, lens, offset, at_least):
     return list(torch.unravel_index(passing.argmax(), passing.shape))
 
 
+def steady_by(given, rank):
+    """The head that passes and is the first by a rank of the scores, (texts, layers, heads)."""
+    weights, lens, offset, at_least = given
+    texts = [w[..., :n, :n] for w, n in zip(weights, lens.tolist(), strict=True) if n > abs(offset)]
+    if not texts:
+        return None
+    scores = torch.stack([offset_by_mask(text, offset) for text in texts])
+    passing = (scores >= at_least).all(0)
+    best = rank(scores).masked_fill(~passing, -1.0).argmax().item()
+    return divmod(best, weights.shape[2]) if passing.any() else None
+
+
 def steady_by_sort(weights, lens, offset, at_least):
     """The heads from the best on, until one passes."""
     texts = [w[..., :n, :n] for w, n in zip(weights, lens.tolist(), strict=True) if n > abs(offset)]
@@ -569,6 +581,10 @@ RIGHT = {
 
 WRONG = {
     "07-steady_head": {
+        "the largest median": lambda *given: steady_by(given, lambda scores: scores.median(0)[0]),
+        "the mean in hundredths": lambda *given: steady_by(
+            given, lambda scores: scores.mean(0).mul(100).round()
+        ),
         "raises where none passes": steady_without_none,
         "only the best is asked": steady_best_first,
         "numbers that are no index": lambda *given: (
