@@ -653,7 +653,7 @@ ATTENTION = {
         "You split rightly, and join the heads in turn: the first feature of each head, then the "
         "second of each.",
         "W_o was trained on heads that stand side by side, each as one piece.",
-        merge=lambda X: X.permute(0, 2, 3, 1).flatten(2),
+        merge=lambda X: X.permute(0, 2, 3, 1).flatten(start_dim=2),
     ),
     "dropout-elsewhere": known(
         "You drop single numbers of the result or of the values.",
