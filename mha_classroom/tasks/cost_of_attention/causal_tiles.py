@@ -207,8 +207,8 @@ def _overflows(inputs, value):
     largest = _largest_seen(inputs)
     every = inputs["queries"] @ inputs["keys"].mT * inputs["queries"].shape[-1] ** -0.5
     far = ((largest.abs() > 700) | (every.amax(-1) > 700))[..., None].expand_as(right)
-    same = near(value.double(), right)
-    return _lost(value, same, far) and not bool(far.any() and same[far].all())
+    same, sure = near(value.double(), right), largest.abs() > 750  # no hidden key needed
+    return _lost(value, same, far) and not bool(sure.any() and same[sure].all())
 
 
 def _lost(value, same, places):
