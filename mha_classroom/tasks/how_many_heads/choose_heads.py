@@ -28,6 +28,7 @@ def choice_cases(draw):
         case("the weakest heads of a layer are all its heads", weak, 7),
         case("one more than a layer has, and none but its own are weak", weak, 5),
         case("two weak layers", two_weak, 7),
+        case("two weak layers, 5 off", two_weak, 5),
         case("none off", small, 0),
         case("as many as can be", draw.normal(3, 4).abs(), 9),
         case("all but one of them", draw.normal(4, 3).abs(), 7),
@@ -35,8 +36,16 @@ def choice_cases(draw):
         case("one head a layer", draw.normal(3, 1).abs(), 0),
         case("one layer", draw.normal(1, 6).abs(), 4),
         case("a weak layer among importances of some thousands", 3000 * weak, 7),
+        case("a weak layer among importances of some trillions", _grown(weak, 3e12), 7),
         case("very small importances", 1e-9 * draw.normal(3, 5).abs(), 6),
     ]
+
+
+def _grown(weak, factor):
+    """All layers but the weak one are so many times as important."""
+    grown = factor * weak
+    grown[2] = weak[2]
+    return grown
 
 
 def best_of_each_layer(importance):
@@ -85,6 +94,18 @@ def _stop_at_the_first(importance, num_off):
         if protected[place]:
             break
         kept[place] = False
+    return kept.reshape(importance.shape)
+
+
+def _put_back(importance, num_off):
+    """The best head of an empty layer comes back, and the next in order goes, whichever it is."""
+    order = importance.flatten().argsort()
+    kept = torch.ones(importance.numel(), dtype=torch.bool)
+    kept[order[:num_off]] = False
+    empty = ~kept.reshape(importance.shape).any(dim=1)
+    back = (best_of_each_layer(importance) & empty[:, None]).flatten()
+    kept[back] = True
+    kept[order[num_off : num_off + int(empty.sum())]] = False
     return kept.reshape(importance.shape)
 
 
@@ -205,8 +226,11 @@ CHOSEN = {
             _put_in(lambda X: _protected(X, 1.0)),
             _put_in(lambda X: _protected(X, 10.0)),
             _put_in(lambda X: _protected(X, 100.0)),
+            _put_in(lambda X: _protected(X, 1e6)),
             _put_in(lambda X: X + best_of_each_layer(X).double()),
+            _put_in(lambda X: X + 1e6 * best_of_each_layer(X)),
             _put_in(lambda X: X * (1 + best_of_each_layer(X).double())),
+            _put_in(lambda X: X * (1 + 1e6 * best_of_each_layer(X))),
         ),
     ),
     "best-heads-first": known(
@@ -283,6 +307,12 @@ ALONE = {
         "You stop when a head may not go.",
         "Other heads may. num_off heads have to go.",
         wrong=_stop_at_the_first,
+    ),
+    "put-back-once": known(
+        "Where a layer has lost all heads, you put its best one back, and in its place the next "
+        "head goes, whichever it is.",
+        "That one may be the last of another layer. Does it have to stay, too?",
+        wrong=_put_back,
     ),
     "best-of-each-column": known(
         "You keep the best head of each column, that is, of each number of a head.",

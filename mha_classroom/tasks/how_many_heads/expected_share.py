@@ -38,17 +38,24 @@ def build_share(
     possible=lambda n, size: itertools.product(range(n), repeat=size),
     total=lambda rights, groups: sum(rights) / sum(groups),
     groups_of=lambda groups: groups,
+    least=0,
 ):
-    """right: how many answers of a group are right, for values of one group."""
+    """right: how many answers of a group are right, for values of one group. least: the number of
+    cases that is divided by at the least, so that none at all may give 0 in place of an error.
+    """
 
     def expected_share(groups, num_values):
         groups, rights = groups_of(groups), []
         for size in groups:
             counts = [right(list(values)) for values in possible(num_values, size)]
-            rights.append(sum(counts) / max(len(counts), 1))
+            rights.append(sum(counts) / max(len(counts), least))
         return total(rights, groups)
 
     return expected_share
+
+
+def repeats_and_one(values):
+    return len(values) - len(set(values)) + 1
 
 
 def _product(rights, groups):
@@ -159,6 +166,26 @@ ALONE = {
         "Asked for is their share.",
         total=lambda rights, groups: sum(rights),
     ),
+    "equal-groups-once": known(
+        "Of heads with equally many answers you count one only.",
+        "A set or a dict keeps equal numbers once. Two heads with one answer each are two heads.",
+        **any_of(
+            build_share,
+            {"groups_of": set},
+            {"groups_of": lambda groups: list(dict.fromkeys(groups))},
+            total=(
+                lambda rights, groups: (
+                    sum(dict(zip(groups, rights, strict=True)).values()) / sum(groups)
+                ),
+            ),
+        ),
+    ),
+    "repeats-as-of-one-value": known(
+        "You count every value that came before as one more right answer.",
+        "Of four answers two may have one value, and two another. One guess is right for two of "
+        "them only.",
+        right=repeats_and_one,
+    ),
     "divided-twice": known(
         "You divide by the number of answers twice.",
         "A share of each head, or a share of all: one division.",
@@ -185,18 +212,26 @@ ALONE = {
         "The answers of all heads count.",
         groups_of=lambda groups: (max(groups),),
     ),
-    "never-equal": known(
-        "You count values as if no two of a head's could be equal.",
-        "Keys are there once each. Values are drawn independently, so one may come twice, and the "
-        "same guess is then right twice.",
-        possible=lambda n, size: itertools.permutations(range(n), size),
-    ),
-    "one-value-too-few": known(
-        "You leave one value out.",
-        "There are num_values of them, and each is equally likely. Does your range begin at 1, or "
-        "end too early?",
-        possible=lambda n, size: itertools.product(range(1, n), repeat=size),
-    ),
+    **{
+        f"{id}{end}": known(did, why, possible=possible, least=least)
+        for id, did, why, possible in (
+            (
+                "never-equal",
+                "You count values as if no two of a head's could be equal.",
+                "Keys are there once each. Values are drawn independently, so one may come twice, "
+                "and the same guess is then right twice.",
+                lambda n, size: itertools.permutations(range(n), size),
+            ),
+            (
+                "one-value-too-few",
+                "You leave one value out.",
+                "There are num_values of them, and each is equally likely. Does your range begin "
+                "at 1, or end too early?",
+                lambda n, size: itertools.product(range(1, n), repeat=size),
+            ),
+        )
+        for end, least in (("", 0), ("-else-0", 1))
+    },
     "one-value-too-many": known(
         "You count with one value too many.",
         "There are num_values of them: the numbers below num_values, for instance.",

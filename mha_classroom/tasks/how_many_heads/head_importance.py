@@ -33,7 +33,7 @@ def importance_cases(draw):
         case("one layer", draw.normal(6, 1, 5)),
         case("one head a layer", draw.normal(6, 3, 1)),
         case("all gradients of layer 2 are 0", idle),
-        case("gradients that are tiny", 1e-14 * draw.normal(5, 2, 3)),
+        case("gradients that are tiny", 1e-17 * draw.normal(5, 2, 3)),
     ]
 
 
@@ -60,12 +60,23 @@ def _shows_small_number(inputs, importance):
     norms, lengths = _layer_norms(inputs["gradients"]), importance.norm(dim=1)
     if not torch.allclose(importance, right * lengths[:, None], rtol=1e-6, atol=1e-9):
         return False
+    if (lengths[norms > 0.01] == 0).any():  # no small norm
+        return False
     lengths = lengths[norms > 0][norms[norms > 0].argsort()]
     return bool((lengths <= 1 + 1e-6).all() and (lengths.diff() >= -1e-6).all())
 
 
 def _layer_norms(gradients):
     return gradients.abs().mean(dim=0).norm(dim=1)
+
+
+def _if_no_norm_is_0(otherwise):
+    def head_importance(gradients):
+        sizes = gradients.abs().mean(dim=0)
+        norms = sizes.norm(dim=1, keepdim=True)
+        return otherwise(sizes) if (norms == 0).any() else sizes / norms
+
+    return head_importance
 
 
 def _divided_by(what, norm):
@@ -119,6 +130,17 @@ NORMALISED = {
         "There 0 is divided by 0. Its heads have importance 0.",
         guard=unchanged,
     ),
+    **{
+        id: known(
+            f"Where one layer has the norm 0, all layers {what}.",
+            "The others have norms that are not 0: each of them is divided by its own.",
+            wrong=_if_no_norm_is_0(otherwise),
+        )
+        for id, what, otherwise in (
+            ("one-norm-of-0-none-divided", "stay undivided", unchanged),
+            ("one-norm-of-0-all-become-0", "become 0", torch.zeros_like),
+        )
+    },
     "root-of-the-mean-for-norm": _divided_by(
         "the root of the mean of the squares", lambda X: X.square().mean(1, True).sqrt()
     ),

@@ -25,7 +25,7 @@ def needed_cases(draw):
         case("the first key head is not needed", [4, 5, 9], 12, 3),
         case("a key head for each query head", [1, 2, 4], 5, 5),
         case("one key head for all", [0, 3], 6, 1),
-        case("in no order", [9, 2, 11, 3], 12, 6),
+        case("in no order", [11, 17, 2, 3], 18, 9),
         case("all stay", list(range(6)), 6, 3),
         case("one stays", [5], 12, 4),
         case("drawn at random", some, 24, 8),
@@ -38,6 +38,10 @@ def by_group(kept, num_heads, num_kv_heads):
 
 def in_order_of_use(used, key_heads):
     return torch.tensor(list(dict.fromkeys(used.tolist())))
+
+
+def in_order_of_a_set(used, key_heads):
+    return torch.tensor(list(set(used.tolist())))
 
 
 def place_in(used, needed):
@@ -143,6 +147,19 @@ ALONE = {
         "They should be in increasing order, and the places count in that order.",
         needed=in_order_of_use,
         place=place_in,
+    ),
+    "in-order-of-a-set": known(
+        "You list the key heads in the order in which a set holds them.",
+        "A set has no order. Small numbers often come out sorted, but 1 and 8 do not. They should "
+        "be in increasing order, and the places count in that order.",
+        needed=in_order_of_a_set,
+        place=place_in,
+    ),
+    "modulo-the-size-of-a-group": known(
+        "You take the numbers of query heads modulo the size of a group.",
+        "That says which query head of its group one is. Query heads that are neighbours form a "
+        "group (exercise 4.8): which group is it?",
+        use=lambda kept, H, G: kept % (H // G),
     ),
     "fractions": known(
         "You divide without rounding down, so that query heads of one group get different numbers.",

@@ -30,6 +30,7 @@ def mask_cases(draw):
         case("heads as wide as there are heads", (3, 4, 2, 4), 4),
         case("all sizes equal, a mask for each example", (3, 3, 3, 3), 3, 3),
         case("as many examples as queries", (4, 3, 4, 2), 4, 3),
+        case("as many examples as heads, one mask for all", (3, 3, 2, 4), 3),
         case("one head", (3, 1, 2, 5), 1),
         Case("factors besides 0 and 1", {"outputs": draw.normal(*shape), "head_mask": any_factors}),
         Case(
@@ -48,6 +49,15 @@ def build_mask(spread=on_heads, factor=lambda mask: mask, apply=lambda X, factor
         return apply(outputs, spread(factor(head_mask), outputs))
 
     return mask_heads
+
+
+def _axis_by_size(X, mask):
+    """A mask of (H,) falls on the first axis that is as long."""
+    if mask.dim() == 2:
+        return X * on_heads(mask, X)
+    shape = [1] * X.dim()
+    shape[list(X.shape).index(len(mask))] = len(mask)
+    return X * mask.reshape(shape)
 
 
 def _filled(size):
@@ -70,6 +80,12 @@ MASKS = {
         "With a mask of (H,) your factors fall on the examples instead of the heads.",
         "The axes of outputs are B, H, L, d. A mask of (H,) has no axis for the examples yet.",
         wrong=lambda X, mask: X * mask[(..., *[None] * (4 - mask.dim()))],
+    ),
+    "axis-by-its-size": known(
+        "With as many examples as heads your factors of (H,) fall on the examples.",
+        "Sizes may be equal by chance, and then they tell no axes apart. What else tells (H,) from "
+        "(B, H)?",
+        wrong=_axis_by_size,
     ),
     "inverted": known(
         "Heads with factor 1 are off and heads with factor 0 stay.",
@@ -130,9 +146,16 @@ ALONE = {
         ),
     ),
     "from-0-to-1": known(
-        "You limit the factors to 0 to 1.",
-        "A factor may be any number, a negative one too.",
-        factor=lambda mask: mask.clamp(0, 1),
+        "You limit the factors: negative ones become 0, or large ones 1.",
+        "A factor may be any number, above 1 or below 0 too.",
+        **any_of(
+            build_mask,
+            factor=(
+                lambda mask: mask.clamp(0, 1),
+                lambda mask: mask.clamp(min=0),
+                lambda mask: mask.clamp(max=1),
+            ),
+        ),
     ),
     "minus-infinity": known(
         "Masked heads give -inf, or a large negative number.",

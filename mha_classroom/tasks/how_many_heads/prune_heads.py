@@ -209,6 +209,12 @@ def _num_heads_first(attention, heads):
     attention.num_heads -= len(heads)
 
 
+def _width_by_what_stays(attention, heads):
+    """All heads are gone through, each as wide as if only those that stay had been there."""
+    width = len(attention.W_q.weight) // (attention.num_heads - len(heads))
+    build_removal(width=lambda attention: width)(attention, heads)
+
+
 KEPT = ("You keep the heads that were to be removed.", "`heads` are those that go.")
 
 SHIFTED = (
@@ -262,6 +268,12 @@ REMOVED = {
         "W_q has now. What does?",
         width=lambda attention: attention.W_q.out_features // attention.num_heads,
     ),
+    "width-of-in_features": known(
+        "You get the width of a head from the width of the queries, in_features.",
+        "Queries may have any width, and it stays as it is when heads go. Which axis of the weight "
+        "of W_q holds the heads?",
+        width=lambda attention: attention.W_q.in_features // attention.num_heads,
+    ),
 }
 
 # Not looked for together with another one: they hide it, or are seldom made.
@@ -301,6 +313,7 @@ ALONE = {
     "width-by-the-new-number-of-all": known(
         *TOO_EARLY, begin=_num_heads_first, count=lambda kept, attention: attention.num_heads
     ),
+    "width-by-the-number-that-stays": known(*TOO_EARLY, wrong=_width_by_what_stays),
     "one-head-less": known(
         "You lower num_heads by 1, however many heads go.",
         "num_heads says how many heads are there now.",

@@ -31,13 +31,14 @@ def enough_cases(draw):
     close = [
         (4, 0.91),
         (2, 0.896),
-        (4, 0.8996),
+        (4, 0.89996),
         (8, 0.95),
         (2, 0.93),
         (8, 0.9),
         (1, 0.88),
         (1, 0.9),
     ]
+    late = [(4, 0.9), (16, 0.97), (4, 1.0), (4, 1.0), (16, 0.98), (8, 0.99), (8, 0.96)]
     odd = [(6, 0.97), (8, 0.93), (3, 0.94), (2, 0.4), (6, 0.95), (3, 0.92), (8, 0.91), (2, 0.85)]
     falling = [(32, 0.5), (4, 0.97), (32, 0.6), (1, 0.4), (1, 0.4), (4, 0.98), (8, 1.0), (8, 1.0)]
     return [
@@ -45,6 +46,7 @@ def enough_cases(draw):
         case("3 heads are enough, no power of 2", odd, 0.9, 2),
         case("one seed fails", unlucky, 0.95, 3),
         case("too few runs of some", unlucky, 0.95, 2),
+        case("the first seed fails", late, 0.95, 2),
         case("one seed fails badly", [(4, 1.0), (4, 1.0), (8, 0.9), (4, 0.2), (8, 1.0)], 0.85, 2),
         case("more heads are worse again", falling, 0.9, 2),
         case("the goal is met exactly", [(8, 1.0), (4, 0.75), (8, 1.0), (4, 0.75)], 0.75, 2),
@@ -123,6 +125,14 @@ def _good(num_heads, accuracies, goal, least_runs):
     return [count for count, shares in runs if len(shares) >= least_runs and shares.min() >= goal]
 
 
+def _first_in(order):
+    def smallest_enough(num_heads, accuracies, goal, least_runs):
+        good = _good(num_heads, accuracies, goal, least_runs)
+        return next((count for count in order(num_heads.tolist()) if count in good), None)
+
+    return smallest_enough
+
+
 def _place_not_number(num_heads, accuracies, goal, least_runs):
     good = _good(num_heads, accuracies, goal, least_runs)
     return num_heads.unique().tolist().index(good[0]) if good else None
@@ -155,10 +165,16 @@ def _in_steps(steps):
     return lambda share, goal: (steps * share).round() / steps >= goal
 
 
+def _less(little):
+    """A run may miss the goal by so much."""
+    return lambda share, goal: share >= goal - little
+
+
 ENOUGH = {
     "mean-not-worst": known(
-        "You look at the mean of the runs, or at their median.",
-        "A mean can reach the goal while one seed fails. Every run has to reach it.",
+        "You look at the mean of the runs, or at their median, or more than half of them are "
+        "enough for you.",
+        "Each of these can reach the goal while one seed fails. Every run has to reach it.",
         **any_of(build_enough, judge=(torch.mean, torch.median)),
     ),
     "best-not-worst": known(
@@ -186,6 +202,16 @@ ENOUGH = {
         "Runs come in any order. Asked for is the smallest number.",
         choose=lambda good: good[0],
     ),
+    "first-of-a-set": known(
+        "You take the first number of heads that fits, in the order in which a set holds them.",
+        "A set has no order. Asked for is the smallest number.",
+        wrong=_first_in(lambda heads: {*heads}),
+    ),
+    "first-as-text": known(
+        "You sort the numbers of heads as text.",
+        'As text "16" comes before "8". Asked for is the smallest number.',
+        wrong=_first_in(lambda heads: sorted({*heads}, key=str)),
+    ),
     "largest": known(
         "You take the largest number of heads that fits.",
         "Asked for is the smallest.",
@@ -211,11 +237,16 @@ ENOUGH = {
         "Then a larger one may be. Does a `return None` stand inside the loop?",
         wrong=_gives_up(lambda shares, goal, least: len(shares) < least or shares.min() < goal),
     ),
-    "one-run-only": known(
-        "Of the runs with one number of heads you look at one only, the last or the first.",
+    "first-run-only": known(
+        "Of the runs with one number of heads you look at the first only.",
+        "Every run has to reach the goal.",
+        judge=lambda shares: shares[0],
+    ),
+    "last-run-only": known(
+        "Of the runs with one number of heads you look at the last only.",
         "Every run has to reach the goal. In a dict with one accuracy for each number of heads, "
         "the next one replaces the one before.",
-        **any_of(build_enough, judge=(lambda shares: shares[-1], lambda shares: shares[0])),
+        judge=lambda shares: shares[-1],
     ),
     "zero-not-none": known(
         "You return 0 where no number of heads is enough.",
@@ -238,6 +269,19 @@ ALONE = {
         counted=lambda shares, goal, least: (shares >= goal).sum() >= least,
         judge=lambda shares: shares.max(),
     ),
+    **{
+        id: known(
+            f"You look at the {which} least_runs runs only.",
+            "least_runs says how many runs there have to be. If there are more, every one of them "
+            "has to reach the goal.",
+            counted=counted,
+            judge=lambda shares: shares.max(),
+        )
+        for id, which, counted in (
+            ("first-of-the-runs", "first", lambda X, goal, n: (X[:n] >= goal).sum() >= n),
+            ("last-of-the-runs", "last", lambda X, goal, n: (X[-n:] >= goal).sum() >= n),
+        )
+    },
     "most-accurate": known(
         "You take the number of heads with the best mean, among those that fit.",
         "Among those that fit, fewer heads are enough.",
@@ -250,9 +294,12 @@ ALONE = {
     ),
     "rounded": known(
         "You round the accuracies, or let a run miss the goal by a little.",
-        "0.8996 is below 0.9. A run that meets the goal exactly has reached it, and one below has "
+        "0.89996 is below 0.9. A run that meets the goal exactly has reached it, and one below has "
         "not.",
-        **any_of(build_enough, reaches=(_in_steps(100), _in_steps(1000))),
+        **any_of(
+            build_enough,
+            reaches=(*map(_in_steps, (100, 1000, 10000)), *map(_less, (1e-2, 1e-3, 1e-4))),
+        ),
     ),
     **{
         id: known(

@@ -31,6 +31,19 @@ def mask_in_place(outputs, head_mask):
     return outputs.mul_(head_mask.reshape(-1, outputs.shape[1], 1, 1))
 
 
+def mask_where_it_fits(outputs, head_mask):
+    for axis, length in enumerate(outputs.shape):
+        if head_mask.dim() == 1 and length == len(head_mask):
+            return (outputs.movedim(axis, -1) * head_mask).movedim(-1, axis)
+    return mask_by_einsum(outputs, head_mask)
+
+
+def mask_of_each_if_as_long(outputs, head_mask):
+    if len(head_mask) != len(outputs):
+        head_mask = head_mask.expand(len(outputs), -1)
+    return outputs * head_mask.reshape(*head_mask.shape, *[1] * (4 - head_mask.dim()))
+
+
 # 8.2
 
 
@@ -47,6 +60,24 @@ def importance_by_loop(gradients):
 def importance_of_sums(gradients):
     sums = gradients.abs().sum(0)  # the norm takes the N away
     return torch.nan_to_num(sums / sums.pow(2).sum(1, keepdim=True).sqrt())
+
+
+def importance_with(guard):
+    def head_importance(gradients):
+        sizes = gradients.abs().mean(0)
+        return sizes / guard(sizes.norm(dim=1, keepdim=True))
+
+    return head_importance
+
+
+def importance_unless(otherwise):
+    """All layers alike: one that does nothing changes the others."""
+
+    def head_importance(gradients):
+        idle = (gradients == 0).all(0).all(1).any()
+        return otherwise(gradients.abs().mean(0)) if idle else importance_of_sums(gradients)
+
+    return head_importance
 
 
 # 8.3
@@ -152,6 +183,22 @@ def reversed_order(attention, heads):
     attention.num_heads = len(stay)
 
 
+def width_from(rows):
+    """rows: of the attention and the heads, how many there are to a head."""
+
+    def prune_heads(attention, heads):
+        d = rows(attention, heads)
+        stay = [h for h in range(attention.num_heads) if h not in heads]
+        index = [d * h + i for h in stay for i in range(d)]
+        for linear in (attention.W_q, attention.W_k, attention.W_v):
+            for parameter in linear.parameters():
+                parameter.data = parameter.data[index]
+        attention.W_o.weight.data = attention.W_o.weight.data[:, index]
+        attention.num_heads = len(stay)
+
+    return prune_heads
+
+
 def freeze(attention):
     attention.requires_grad_(False)
 
@@ -172,6 +219,12 @@ def needed_by_loop(kept, num_heads, num_kv_heads):
 def needed_as_they_come(kept, num_heads, num_kv_heads):
     key_heads = list(dict.fromkeys((kept // (num_heads // num_kv_heads)).tolist()))
     places = [key_heads.index(g) for g in (kept // (num_heads // num_kv_heads)).tolist()]
+    return torch.tensor(key_heads), torch.tensor(places)
+
+
+def needed_by_set(kept, num_heads, num_kv_heads):
+    key_heads = list({h * num_kv_heads // num_heads for h in kept.tolist()})
+    places = [key_heads.index(h * num_kv_heads // num_heads) for h in kept.tolist()]
     return torch.tensor(key_heads), torch.tensor(places)
 
 
@@ -223,6 +276,26 @@ def choose_among_the_others(importance, num_off):
     return torch.tensor(stays).view(importance.shape)
 
 
+def choose_and_mend(importance, num_off):
+    """Empty layers get their best head back, and as many others go in its place."""
+    order, stays = importance.flatten().argsort().tolist(), ranks(importance) >= num_off
+    for layer in (~stays).all(1).nonzero().flatten().tolist():
+        stays[layer, importance[layer].argmax()] = True
+        stays.view(-1)[order[num_off]] = False
+        num_off += 1
+    return stays
+
+
+def choose_below(change):
+    """change: of the importances of the heads that have to stay."""
+
+    def choose_heads(importance, num_off):
+        best = importance == importance.amax(dim=1, keepdim=True)
+        return ranks(torch.where(best, change(importance), importance)) >= num_off
+
+    return choose_heads
+
+
 # 8.6
 
 
@@ -251,6 +324,25 @@ def share_by_polynomials(groups, num_values):
     return torch.tensor(right / sum(groups), dtype=torch.float64)
 
 
+def share_with(cases, right, sizes=list):
+    def expected_share(groups, num_values):
+        total = 0
+        for size in sizes(groups):
+            every = list(cases(range(num_values), size))
+            total += sum(map(right, every)) / len(every)
+        return total / sum(groups)
+
+    return expected_share
+
+
+def products(values, size):
+    return itertools.product(values, repeat=size)
+
+
+def most_common(case):
+    return Counter(case).most_common(1)[0][1]
+
+
 # 8.7
 
 
@@ -277,6 +369,19 @@ def enough_among(numbers):
     return smallest_enough
 
 
+def enough_in_order(order=sorted, enough=lambda shares, goal, least: (shares >= goal).all()):
+    """order: of the numbers of heads. enough: whether the runs of one number of heads will do."""
+
+    def smallest_enough(num_heads, accuracies, goal, least_runs):
+        for count in order(set(num_heads.tolist())):
+            shares = accuracies[num_heads == count]
+            if len(shares) >= least_runs and enough(shares, goal, least_runs):
+                return count
+        return None
+
+    return smallest_enough
+
+
 def enough_by_tensors(num_heads, accuracies, goal, least_runs):
     counts, runs = num_heads.unique(return_counts=True)
     failed = num_heads[accuracies < goal]
@@ -291,6 +396,9 @@ RIGHT = {
         "two more axes": lambda X, mask: X * mask[..., None, None],
         "transposed": lambda X, mask: (X.permute(2, 3, 0, 1) * mask).permute(2, 3, 0, 1),
         "in float32": lambda X, mask: (X * mask[..., None, None]).float(),
+        "a diagonal matrix": lambda X, mask: torch.einsum(
+            "bhg,bgld->bhld", torch.diag_embed(mask.expand(len(X), -1)), X
+        ),
     },
     "08-head_importance": {
         "a loop": importance_by_loop,
@@ -298,6 +406,7 @@ RIGHT = {
         "torch.nn.functional.normalize": lambda G: torch.nn.functional.normalize(
             G.abs().mean(0), dim=1, eps=1e-300
         ),
+        "of float32": lambda G: importance_of_sums(G.float()),
         "the norm by vector_norm": lambda G: (
             G.abs().mean(0) / torch.linalg.vector_norm(G.abs().mean(0), dim=-1)[:, None]
         ).nan_to_num(0.0),
@@ -348,6 +457,10 @@ WRONG = {
         "scores masked": lambda X, mask: X.masked_fill(
             mask.reshape(-1, X.shape[1], 1, 1) == 0, -1e9
         ),
+        "the first axis of that length": mask_where_it_fits,
+        "one for each example if as long": mask_of_each_if_as_long,
+        "relu": lambda X, mask: X * mask.relu()[..., None, None],
+        "at most 1": lambda X, mask: X * mask.minimum(torch.tensor(1.0))[..., None, None],
     },
     "08-head_importance": {
         "mean first": lambda G: (
@@ -363,6 +476,10 @@ WRONG = {
         "normalize with its eps": lambda G: torch.nn.functional.normalize(G.abs().mean(0), dim=1),
         "first example": lambda G: torch.nn.functional.normalize(G[0].abs(), dim=1, eps=1e-300),
         "transposed": lambda G: importance_of_sums(G).T,
+        "1e-20 added": importance_with(lambda norms: norms + 1e-20),
+        "at least 1e-16": importance_with(lambda norms: norms.clamp(min=1e-16)),
+        "undivided if one is 0": importance_unless(lambda sizes: sizes),
+        "all 0 if one is 0": importance_unless(lambda sizes: 0 * sizes),
     },
     "08-prune_heads": {
         "nothing": lambda attention, heads: None,
@@ -383,6 +500,14 @@ WRONG = {
                 setattr(linear, "bias", None) for linear in (attention.W_q, attention.W_k)
             ]
         ),
+        "width of the queries": width_from(
+            lambda attention, heads: attention.W_q.weight.shape[1] // attention.num_heads
+        ),
+        "width by the number that stays": width_from(
+            lambda attention, heads: (
+                attention.W_q.weight.shape[0] // (attention.num_heads - len(heads))
+            )
+        ),
         "slices without Parameter": lambda attention, heads: setattr(
             attention.W_q, "weight", attention.W_q.weight[1:]
         ),
@@ -394,6 +519,8 @@ WRONG = {
         "divided by G": lambda kept, H, G: torch.unique(kept // G, return_inverse=True),
         "in the order of kept": needed_as_they_come,
         "one result": lambda kept, H, G: torch.unique(kept // (H // G)),
+        "in the order of a set": needed_by_set,
+        "modulo the size": lambda kept, H, G: torch.unique(kept % (H // G), return_inverse=True),
         "counts": lambda kept, H, G: torch.unique(kept // (H // G), return_counts=True),
         "falling": lambda kept, H, G: (
             torch.unique(kept // (H // G)).flip(0),
@@ -421,6 +548,10 @@ WRONG = {
         "argsort taken for ranks": lambda scores, n: (
             scores.flatten().argsort().view(scores.shape) >= n
         ),
+        "mended once": choose_and_mend,
+        "protected by 1e9": choose_below(lambda scores: 0 * scores + 1e9),
+        "raised by 1e9": choose_below(lambda scores: scores + 1e9),
+        "times 1e9": choose_below(lambda scores: scores * 1e9),
         "best or above": lambda scores, n: (
             (ranks(scores) >= n) | (scores == scores.amax(dim=1, keepdim=True))
         ),
@@ -436,6 +567,10 @@ WRONG = {
         ),
         "largest group": lambda groups, n: share_by_counter((max(groups),), n),
         "number": lambda groups, n: share_by_counter(groups, n) * sum(groups),
+        "a set of groups": share_with(products, most_common, sizes=set),
+        "repeats": share_with(products, lambda case: len(case) - len(set(case)) + 1),
+        "permutations": share_with(itertools.permutations, most_common),
+        "values from 1": share_with(lambda values, size: products(values[1:], size), most_common),
         "values of one too many": lambda groups, n: share_by_counter(groups, n + 1),
         "chance for the others": lambda groups, n: (
             sum(1 + (size - 1) / n for size in groups) / sum(groups)
@@ -477,6 +612,23 @@ WRONG = {
             n
             for n in heads.tolist()
             if enough_by_dict(heads[heads == n], shares[heads == n], goal, least)
+        ),
+        "in the order of a set": enough_in_order(list),
+        "as text": enough_in_order(lambda counts: sorted(counts, key=str)),
+        "more than half": enough_in_order(
+            enough=lambda shares, goal, least: 2 * (shares >= goal).sum() > len(shares)
+        ),
+        "the first runs": enough_in_order(
+            enough=lambda shares, goal, least: (shares[:least] >= goal).all()
+        ),
+        "the last runs": enough_in_order(
+            enough=lambda shares, goal, least: (shares[-least:] >= goal).all()
+        ),
+        "1e-4 less": enough_in_order(
+            enough=lambda shares, goal, least: (shares + 1e-4 >= goal).all()
+        ),
+        "bfloat16": enough_in_order(
+            enough=lambda shares, goal, least: (shares.bfloat16() >= goal).all()
         ),
         "the accuracy": lambda heads, shares, goal, least: shares.max().item(),
         "neighbours in the list": lambda heads, shares, goal, least: next(

@@ -46,7 +46,7 @@ def removal(rng, weak=None):
 
 
 def groups_of_heads(rng, weak=None):
-    key_heads = size(rng, 1, 6)
+    key_heads = size(rng, 1, 12)
     heads = key_heads * size(rng, 1, 5)
     kept = rng.sample(range(heads), rng.randint(1, heads))
     return {"kept": torch.tensor(kept), "num_heads": heads, "num_kv_heads": key_heads}
