@@ -3,6 +3,7 @@
 import torch
 
 from mha_classroom.checks.examining import total
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import random_weights, table
 from mha_classroom.tasks.seeing_attention.runs import run_beyond
@@ -220,6 +221,19 @@ def _mean_at(weights, distance, pairs):
     return weights[..., queries, queries + distance].mean(dim=-1)
 
 
+def _of_queries(first, end):
+    """The baseline of a part of the queries."""
+
+    def baseline(weights, query, key, pairs):
+        length, distance = weights.shape[-1], key - query
+        part = range(length)[first:end]
+        queries = [i for i in _others(length, distance, pairs) if i in part]
+        queries = torch.tensor(queries, dtype=torch.int64)
+        return weights[..., queries, queries + distance].mean(dim=-1)
+
+    return baseline
+
+
 def _index_below_0(weights, query, key, pairs):
     """Every query whose key is not past the end; before the beginning an index counts back."""
     length, distance = weights.shape[-1], key - query
@@ -304,6 +318,12 @@ BEYOND = {
         "What is asked for is how much more the head gives to the tagged pairs: above 0 if it "
         "gives them more than its habit.",
         gain=lambda weight, baseline: baseline - weight,
+    ),
+    "weight-of-the-turned-pair": known(
+        "Of the pair itself you read the weight the wrong way round: in row key, column query.",
+        "Which of the two gives, and so has a row?",
+        section="Rows are queries, columns are keys",
+        weight=lambda weights, query, key: weights[..., key, query],
     ),
     "tagged-in-the-baseline": known(
         "Your baseline contains the tagged pairs themselves.",
@@ -437,6 +457,19 @@ BEYOND = {
         "that is a place like any other.",
         baseline=_tagged_both_ways,
     ),
+    **{
+        id: known(
+            f"You always leave {which} out of your baseline, also where it has a key.",
+            "range ends before its second number, and begins at its first. Which is the first "
+            "query with a key at this distance, and which the last?",
+            section="The token before",
+            baseline=baseline,
+        )
+        for id, which, baseline in (
+            ("last-query-left-out", "the last query", _of_queries(0, -1)),
+            ("first-query-left-out", "query 0", _of_queries(1, None)),
+        )
+    },
     "last-place-missed": known(
         "The last place is missing in your baseline.",
         "range ends before its second number. Which is the last query with a key at this distance?",
@@ -520,7 +553,11 @@ BEYOND = {
     "pairs-not-averaged": known(
         "You return a number for every pair.",
         "They are the right ones. The task asks for their mean, one number for each head.",
-        average=lambda gains: torch.stack(gains, dim=-1),
+        **any_of(
+            build_beyond,
+            average=(lambda gains: torch.stack(gains, dim=-1), torch.stack),
+            run=lambda answer, inputs: examine_beyond(inputs, run_beyond(answer, inputs)),
+        ),
     ),
     "heads-averaged": known(
         "You average over everything: one number in all.",
@@ -564,5 +601,8 @@ TASK = Task(
         "tagged-counted-as-0",
         "tagged-both-ways",
         "last-place-missed",
+        "last-query-left-out",
+        "first-query-left-out",
+        "weight-of-the-turned-pair",
     ),
 )

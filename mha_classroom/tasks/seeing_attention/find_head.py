@@ -184,6 +184,12 @@ def _without_last_heads(inputs, value):
     return _is_place(value, _place(scores, None))
 
 
+def _without_last_layer(inputs, value):
+    """The same of the last layer. A model of one layer has none then."""
+    scores = find_stages(inputs)["the score of every head"][:-1]
+    return not len(scores) or _is_place(value, _place(scores, None))
+
+
 def _is_place(value, place):
     return isinstance(value, (tuple, list)) and len(value) == 2 and tuple(map(int, value)) == place
 
@@ -221,9 +227,9 @@ FIND = {
         finish=lambda layer, head, scores: layer * scores.shape[1] + head,
     ),
     "in-half-precision": known(
-        "You compare the scores in half precision.",
-        "float16 has three digits, so two heads that differ in the fifth come out as alike, and "
-        "the first of them is taken. The weights are float64: keep them so.",
+        "You compare the scores in half precision, or rounded.",
+        "Two heads that differ in the fifth digit come out as alike then, and the first of them is "
+        "taken. The weights are float64: keep all of their digits.",
         pick=lambda weights, offset: weights.half().diagonal(offset, dim1=-2, dim2=-1),
     ),
     "head-before-layer": known(
@@ -308,6 +314,13 @@ FIND = {
             scores[:, : max(1, scores.shape[1] - 1)].argmax().item(), max(1, scores.shape[1] - 1)
         ),
         shows=_without_last_heads,
+    ),
+    "last-layer-missed": known(
+        "You never look at the last layer.",
+        "range ends before its second number. How many layers are there, and which is the number "
+        "of the last?",
+        choose=lambda scores, weights: _place(scores[: max(1, len(scores) - 1)], weights),
+        shows=_without_last_layer,
     ),
     "best-so-far-forgotten": known(
         "You always return the last head of the last layer.",

@@ -30,7 +30,8 @@ def attended_cases(draw):
     )
     even = torch.full((4, 4), 0.25, dtype=torch.float64)
     steps = table([1, 2, 1, 4, 2, 4, 1, 1]).expand(8, 8) / 16
-    close = table([0.25, 0.25001, 0.3, 0.19999]).expand(4, 4)
+    close = table([0.25, 0.2500004, 0.3, 0.1999996]).expand(4, 4)
+    left_out = table([0.0, 0.5, 0.0, 0.125, 0.375]).expand(5, 5)
     twice = ["the", "cat", "saw", "the", "dog"]
     return [
         case("no k given", ["[CLS]", "the", "cat", "[SEP]"], small),
@@ -46,6 +47,7 @@ def attended_cases(draw):
         case("[CLS] gets most", ["[CLS]", *words(9), "[SEP]"], _parked(draw, 11), k=4),
         case("the same words again and again", twice * 3, k=6),
         case("two means are almost equal", words(4), close),
+        case("two tokens get nothing", words(5), left_out, k=5),
         case("weights are not contiguous", words(7), random_weights(draw, 7, 7).T.contiguous().T),
     ]
 
@@ -147,7 +149,7 @@ def build_attended(
 
 
 ROWS = "Rows are queries, columns are keys"
-DIGITS = (2, 1, 3, 4)
+DIGITS = (2, 1, 3, 4, 5, 6)
 
 
 def _means_of_rows(inputs, value):
@@ -209,6 +211,15 @@ def _by_index(weights, tokens, k=3):
     means = weights.mean(dim=0).tolist()
     pairs = [(token, means[tokens.index(token)]) for token in tokens]
     return sorted(pairs, key=lambda pair: -pair[1])[:k]
+
+
+def _taken_as_0(weights, tokens, k=3):
+    means, pairs = weights.mean(dim=0).tolist(), []
+    for _ in range(min(k, len(means))):
+        place = means.index(max(means))
+        pairs.append((tokens[place], means[place]))
+        means[place] = 0.0
+    return pairs
 
 
 def _topk(weights, tokens, k=3):
@@ -427,8 +438,9 @@ ATTENDED = {
     ),
     "rounded": known(*ROUNDED, **any_of(build_attended, number=map(_rounded, DIGITS), run=_seen)),
     "rounded-before-the-order": known(
-        ROUNDED[0],
-        "Two means that differ by little become equal, and their order may change. " + ROUNDED[1],
+        "You sort by rounded means.",
+        "Two means that differ by little become equal, and their order may change. Round what you "
+        "print, not what you sort or return.",
         **any_of(
             build_attended,
             strength=(
@@ -436,6 +448,18 @@ ATTENDED = {
             ),
             run=_seen,
         ),
+    ),
+    "taken-as-0": known(
+        "You set the mean of a token that you have taken to 0.",
+        "A token that gets nothing has 0 as well. Which number is below all means?",
+        wrong=_taken_as_0,
+    ),
+    "nothing-left-out": known(
+        "You leave out tokens that get nothing.",
+        "0 is a mean like any other. The task asks for k pairs, or for all if there are fewer.",
+        wrong=lambda weights, tokens, k=3: [
+            pair for pair in build_attended()(weights, tokens, k) if pair[1] > 0
+        ],
     ),
     **{
         id: known(
@@ -477,6 +501,11 @@ ATTENDED = {
         "tokens.index(word) always finds the first. Each position is an entry of its own.",
         wrong=_collected(lambda old, new: old),
     ),
+    "same-words-largest": known(
+        "Where a word stands twice, only the place that gets more is in your list.",
+        "Each position is an entry of its own, whichever word stands there.",
+        wrong=_collected(max),
+    ),
     "same-words-same-number": known(
         "Where a word stands twice, both entries have the number of its first place.",
         "tokens.index(word) always finds the first. The entries are right, and each needs the mean "
@@ -501,7 +530,7 @@ TASK = Task(
     run=run_attended,
     examine=examine_attended,
     returns=("the list of tokens", "the list of mean weights"),
-    tolerance=1e-6,
+    tolerance=1e-8,  # six digits are not all
     mistakes=read_again("The tokens that a head looks at", ATTENDED),
     build=build_attended,
     alone=(

@@ -145,6 +145,26 @@ def _last_pair_dropped_else(nothing):
     return offset_score
 
 
+def _but_for(left_out):
+    """The queries that have such a key, without some. left_out: of query, key and L."""
+
+    def pick(weights, offset):
+        length = weights.shape[-1]
+        places = [(i, i + offset) for i in range(length) if 0 <= i + offset < length]
+        queries = [i for i, j in places if not left_out(i, j, length)]
+        queries = torch.tensor(queries, dtype=torch.int64)
+        return weights[..., queries, queries + offset]
+
+    return build_offset(pick=pick)
+
+
+def _two_slices(weights, offset):
+    """Rows and columns cut off by a slice that ends at minus the offset."""
+    if offset >= 0:
+        return weights[..., :-offset, offset:].diagonal(dim1=-2, dim2=-1).mean(dim=-1)
+    return weights[..., -offset:, :offset].diagonal(dim1=-2, dim2=-1).mean(dim=-1)
+
+
 def _at_first_axes(length_of):
     """The weights at the offset on the first two axes. length_of: how far the loop goes."""
 
@@ -321,6 +341,25 @@ OFFSET = {
             ),
         )
     },
+    **{
+        id: known(
+            f"You always leave out {which}, also where there is such a pair.",
+            "range ends before its second number, and begins at its first. Which is the first "
+            "query with a key at this offset, and which the last?",
+            wrong=_but_for(left_out),
+        )
+        for id, which, left_out in (
+            ("last-query-left-out", "the last query", lambda i, j, length: i == length - 1),
+            ("first-query-left-out", "query 0", lambda i, j, length: i == 0),
+            ("first-key-left-out", "key 0", lambda i, j, length: j == 0),
+            ("last-key-left-out", "the last key", lambda i, j, length: j == length - 1),
+        )
+    },
+    "slice-up-to-minus-0": known(
+        "At offset 0 you take the mean of nothing.",
+        "A slice that ends at -offset is empty there: -0 is 0, and [:0] holds nothing.",
+        wrong=_two_slices,
+    ),
     "both-sides": known(
         "You look on both sides: at offset -1, at the token before and at the one after.",
         "A head that looks back and one that looks ahead are two kinds of head. The sign of the "

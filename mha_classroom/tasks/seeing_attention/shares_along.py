@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import random_weights, table
 
@@ -42,6 +43,7 @@ def shares_cases(draw):
         case("one token that gets most has a short value", 2, 3, 5, 5, 2, 6, _parked),
         case("heads that work against each other", 2, 2, 4, 5, 3, 6, _against),
         case("one query", 2, 5, 1, 7, 2, 10),
+        case("small outputs", 2, 3, 4, 5, 2, 6, _small),
         case("values are not contiguous", 2, 3, 4, 5, 2, 6, _transposed),
     ]
 
@@ -52,6 +54,10 @@ def _parked(given):
     values = given["values"].clone()
     values[:, :, 0] *= 0.01
     return {**given, "weights": weights, "values": values}
+
+
+def _small(given):
+    return {**given, "values": 0.002 * given["values"]}
 
 
 def _against(given):
@@ -144,6 +150,10 @@ def _by(top, bottom):
 
 def _dot(brought, output):
     return (brought * output).sum(dim=-1)
+
+
+def _by_more_than(small):
+    return _by(_dot, lambda brought, output: output.square().sum(dim=-1) + small)
 
 
 def _normalised(parts):
@@ -357,6 +367,18 @@ SHARES = {
         "The heads stand side by side (lesson 4): the first d_v columns are head 0's.",
         columns=lambda W_o, num_heads: W_o.T.unflatten(0, (-1, num_heads)).transpose(0, 1),
     ),
+    **{
+        id: known(
+            "You reshape W_o, and each head gets numbers that are not its own.",
+            "Columns of W_o belong to a head, and a reshape goes along the rows. Which axis do you "
+            "have to cut, and which to exchange?",
+            columns=columns,
+        )
+        for id, columns in (
+            ("reshaped", lambda W_o, num_heads: W_o.reshape(num_heads, len(W_o), -1).mT),
+            ("reshaped-turned", lambda W_o, num_heads: W_o.T.reshape(num_heads, len(W_o), -1).mT),
+        )
+    },
     "first-head-for-all": known(
         "You use the columns of head 0 for all heads.",
         "Each head has d_v columns of its own.",
@@ -367,6 +389,11 @@ SHARES = {
         "That gives how far c goes along the output. What share of the output's own length is "
         "that?",
         measure=_by(_dot, lambda brought, output: output.norm(dim=-1)),
+    ),
+    "small-number-added": known(
+        "You add a small number to what you divide by.",
+        "No output is 0 here. Where outputs are small, all shares come out too small.",
+        **any_of(build_shares, measure=map(_by_more_than, (1e-6, 1e-8, 1e-9, 1e-7, 1e-5, 1e-3))),
     ),
     "not-divided": known(
         "You return the products with the output.",
@@ -497,6 +524,9 @@ TASK = Task(
     number=7,
     since=2,
     alone=(
+        "reshaped",
+        "reshaped-turned",
+        "small-number-added",
         "lengths-not-divided",
         "each-head-made-1",
         "cosines",

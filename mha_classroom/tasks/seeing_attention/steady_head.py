@@ -95,6 +95,28 @@ def steady_cases(draw):
         case("at least 0", (5, 8), 5, 2, -1, 0.0, (3, 1, 0.5, None)),
         _ahead("exactly as much as is asked", 0.5, [0.375, 0.375, 0.75], [0.25, 0.75, 0.5]),
         _ahead("the last token decides", 0.51, [0.375, 0.375, 0.875], [0.25, 0.875, 0.5]),
+        _ahead("a little less than is asked", 0.5, [0.375, 0.375, 0.74988], [0.25, 0.75, 0.5]),
+        _ahead("the first token decides", 0.6, [0.0, 0.75, 0.75], [0.5, 0.75, 0.5]),
+        case(
+            "the best on average fails in two of four texts",
+            (5, 6, 5, 7),
+            2,
+            3,
+            -1,
+            0.5,
+            *((0, 1, share, text) for text, share in enumerate((0.99, 0.3, 0.99, 0.3))),
+            (1, 0, 0.45, None),
+        ),
+        case(
+            "two pass, one is better in most texts",
+            (5, 6, 7),
+            3,
+            2,
+            1,
+            0.4,
+            *((0, 1, share, text) for text, share in enumerate((0.5, 0.97, 0.5))),
+            (2, 0, 0.55, None),
+        ),
         _late(draw),
         _other_side(draw),
         case("layer 0, head 0 passes, and no other", (5, 3), 3, 2, -1, 0.7, (0, 0, 0.8, None)),
@@ -110,7 +132,18 @@ def steady_cases(draw):
             (1, 2, 0.7, None),
         ),
         case("every text has one such query", (4, 4), 2, 3, 3, 0.5, (1, 1, 0.8, None)),
-        case("one text is too short to look ahead", (7, 2, 6), 3, 2, 3, 0.5, (2, 0, 0.8, None)),
+        case("one text is too short to look ahead", (7, 3, 6), 3, 2, 3, 0.5, (2, 0, 0.8, None)),
+        case("one text is much too short", (7, 2, 6), 2, 3, 3, 0.5, (0, 2, 0.8, None)),
+        case(
+            "the padding looks at the token before",
+            (2, 3, 2),
+            2,
+            5,
+            -1,
+            0.5,
+            (0, 4, 0.7, None),
+            padding=(1, 2),
+        ),
     ]
 
 
@@ -269,10 +302,14 @@ def _queries_asked_for(least):
     return score
 
 
-def _short_without_sign(weights, lens, offset):
-    """A text is left out if its length is not above the offset, which may be negative."""
-    counts = lens > offset
-    return _short_as_nan(weights[counts], lens[counts], offset)
+def _left_out(counts):
+    """counts: which texts, from their lengths and the offset; the mean of nothing is NaN."""
+
+    def score(weights, lens, offset):
+        kept = counts(lens, offset)
+        return _short_as_nan(weights[kept], lens[kept], offset)
+
+    return score
 
 
 def _pooled_best_is_asked(weights, lens, offset, at_least):
@@ -299,6 +336,22 @@ def _padded_queries(weights, lens, offset):
         if len(queries):
             rows.append(text[..., queries, queries + offset].mean(dim=-1))
     return torch.stack(rows) if rows else weights.new_zeros(0, *weights.shape[1:3])
+
+
+def _cut(how, less=0):
+    """Texts that are too short are left out, and those that are longer by no more than `less`.
+
+    how: cuts the others to what counts.
+    """
+
+    def score(weights, lens, offset):
+        rows = []
+        for text, used in zip(weights, lens.tolist(), strict=True):
+            if abs(offset) + less < used:
+                rows.append(how(text, used).diagonal(offset, -2, -1).mean(dim=-1))
+        return torch.stack(rows) if rows else weights.new_zeros(0, *weights.shape[1:3])
+
+    return score
 
 
 def _divided_by(count):
@@ -357,6 +410,15 @@ def _not_if_0(weights, lens, offset, at_least):
     return None if place == (0, 0) else place
 
 
+def _last_that_passes(scores, passed):
+    return tuple(passed.nonzero()[-1].tolist())
+
+
+def _divided_by_layers(scores, passed):
+    layer, head = _choose(scores, passed)
+    return divmod(layer * scores.shape[2] + head, scores.shape[1])
+
+
 def _best_in_every(scores, reaches):
     best = (scores == scores.amax(dim=(1, 2), keepdim=True)).all(dim=0)
     return _every(scores, reaches) & best
@@ -382,11 +444,36 @@ STEADY = {
         section="Ten other sentences",
         passing=lambda scores, reaches: reaches(scores).any(dim=0),
     ),
-    "most-texts-are-enough": known(
-        "You let a head pass if it does so in more than half of the texts.",
-        "It has to pass in every text.",
-        section="Ten other sentences",
-        passing=lambda scores, reaches: reaches(scores).double().mean(dim=0) > 0.5,
+    **{
+        id: known(
+            f"You let a head pass if it does so in {what} of the texts.",
+            "It has to pass in every text.",
+            section="Ten other sentences",
+            passing=passing,
+        )
+        for id, what, passing in (
+            (
+                "most-texts-are-enough",
+                "more than half",
+                lambda scores, reaches: reaches(scores).double().mean(dim=0) > 0.5,
+            ),
+            (
+                "half-of-the-texts-are-enough",
+                "at least half",
+                lambda scores, reaches: reaches(scores).double().mean(dim=0) >= 0.5,
+            ),
+            (
+                "all-texts-but-one-are-enough",
+                "all but one",
+                lambda scores, reaches: (~reaches(scores)).sum(dim=0) <= 1,
+            ),
+        )
+    },
+    "best-of-all-if-one-passes": known(
+        "If some head passes, you return the best head of all, whether that one passes or not.",
+        "The head that is returned has to pass itself. How do you keep the others from being the "
+        "largest?",
+        choose=lambda scores, passed: _choose(scores, torch.ones_like(passed)),
     ),
     "first-text-only": known(
         "You look at the first text only.",
@@ -454,6 +541,11 @@ STEADY = {
         "asked for?",
         passing=_best_in_every,
     ),
+    "nearly-enough": known(
+        "You let a head pass whose score is a little below at_least, or round the scores.",
+        "A score that is below at_least does not pass, however near it is.",
+        reaches=lambda scores, at_least: scores + 1e-3 >= at_least,
+    ),
     "no-text-left": known(
         "You stack the scores of the texts that count, and here no text counts: torch.stack takes "
         "no empty list.",
@@ -469,6 +561,22 @@ STEADY = {
         "You return the first head that passes.",
         "If several pass, the one with the largest mean is asked for.",
         choose=lambda scores, passed: tuple(passed.nonzero()[0].tolist()),
+    ),
+    "last-that-passes": known(
+        "You return the last head that passes.",
+        "If several pass, the one with the largest mean is asked for.",
+        choose=_last_that_passes,
+    ),
+    "largest-median": known(
+        "Among the heads that pass you choose by the median of their scores.",
+        "The task asks for the largest mean over the texts.",
+        choose=lambda scores, passed: _choose(scores.median(dim=0).values[None], passed),
+    ),
+    "divided-by-layers": known(
+        "You divide the place in the flattened table by the number of layers.",
+        "The flat row has all heads of layer 0 first, then all of layer 1. After how many places "
+        "does a new layer begin?",
+        choose=_divided_by_layers,
     ),
     "largest-smallest-score": known(
         "Among the heads that pass you choose by the smallest of their scores.",
@@ -486,12 +594,18 @@ STEADY = {
         "that each text counts the same?",
         wrong=_all_tokens,
     ),
-    "padding-counted": known(
-        "You count padding as if it were text.",
-        "A batch has room for its longest text. Past lens, neither queries nor keys "
-        "are words, and padding has rows of weights as well.",
-        score=_with_padding,
-    ),
+    **{
+        id: known(
+            "You count padding as if it were text.",
+            "A batch has room for its longest text. Past lens, neither queries nor keys are words, "
+            "and padding has rows of weights as well.",
+            score=score,
+        )
+        for id, score in (
+            ("padding-counted", _with_padding),
+            ("padding-counted-in-long-texts", _cut(lambda text, used: text)),
+        )
+    },
     "cut-to-the-shortest": known(
         "You cut every text to the length of the shortest.",
         "Then the rest of the longer texts has no say. Each text has a length of its own.",
@@ -514,11 +628,38 @@ STEADY = {
             ("two-queries-are-too-few", "one or two queries have", 3),
         )
     },
-    "padding-as-keys": known(
-        "You leave out queries that are padding, but not keys that are.",
-        "At a positive offset the last word of a text has padding as its key. Which queries have a "
-        "word there?",
-        score=_padded_queries,
+    **{
+        id: known(
+            "You leave out queries that are padding, but not keys that are.",
+            "At a positive offset the last word of a text has padding as its key. Which queries "
+            "have a word there?",
+            score=score,
+        )
+        for id, score in (
+            ("padding-as-keys", _padded_queries),
+            ("padding-as-keys-in-long-texts", _cut(lambda text, used: text[..., :used, :])),
+        )
+    },
+    "padding-as-queries": known(
+        "You leave out keys that are padding, but not queries that are.",
+        "At a negative offset the first place behind a text has a word as its key. Padding has "
+        "rows of weights as well, and they do not count.",
+        score=_cut(lambda text, used: text[..., :used]),
+    ),
+    "first-token-left-out": known(
+        "You leave out the first token of every text.",
+        "It is a token like any other. Its number is 0: where does your slice begin?",
+        score=_cut(lambda text, used: text[..., 1:used, 1:used], less=1),
+    ),
+    "added-not-averaged": known(
+        "You add up the weights at the offset, so your scores go above 1.",
+        "The score of a text is a mean: a long text has more pairs.",
+        score=_divided_by(lambda used, offset, length: 1),
+    ),
+    "divided-by-length-less-offset": known(
+        "You divide by the number of tokens less the offset.",
+        "That is the number of pairs for an offset to the right. What does 5 - (-1) give?",
+        score=_divided_by(lambda used, offset, length: used - offset),
     ),
     "divided-by-length": known(
         "You divide by the number of tokens of the text.",
@@ -541,7 +682,19 @@ STEADY = {
         "You leave a text out if it is not longer than the offset, as if no offset were negative.",
         "At offset -3 the third token has no token 3 places before it, either. What is left there "
         "is the mean of nothing, NaN, and no head passes.",
-        score=_short_without_sign,
+        score=_left_out(lambda lens, offset: lens > offset),
+    ),
+    "left-out-if-back-only": known(
+        "You leave a text out if it is not longer than -offset, as if no offset were positive.",
+        "At offset 3 no token of a text of three has a token 3 places after it, either. What is "
+        "left there is the mean of nothing, NaN, and no head passes.",
+        score=_left_out(lambda lens, offset: lens > -offset),
+    ),
+    "as-long-as-the-offset-counts": known(
+        "A text with as many tokens as the offset is far counts for you.",
+        "Of 3 tokens, none has a key 3 places away. What is left there is the mean of nothing, "
+        "NaN, and no head passes.",
+        score=_left_out(lambda lens, offset: lens >= abs(offset)),
     ),
     "short-counts-as-nan": known(
         "Where one text is too short, no head passes: you return None there, or let the mean of "
@@ -623,6 +776,21 @@ TASK = Task(
         "one-query-is-too-few",
         "two-queries-are-too-few",
         "left-out-without-sign",
+        "left-out-if-back-only",
+        "as-long-as-the-offset-counts",
+        "padding-counted-in-long-texts",
+        "padding-as-keys-in-long-texts",
+        "padding-as-queries",
+        "first-token-left-out",
+        "added-not-averaged",
+        "divided-by-length-less-offset",
+        "half-of-the-texts-are-enough",
+        "all-texts-but-one-are-enough",
+        "best-of-all-if-one-passes",
+        "nearly-enough",
+        "last-that-passes",
+        "largest-median",
+        "divided-by-layers",
         "largest-score",
         "largest-smallest-score",
     ),

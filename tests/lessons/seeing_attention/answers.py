@@ -78,6 +78,30 @@ def attended_and_sorts(weights, tokens, k=3):
     return pairs
 
 
+def attended_by_rounded(digits):
+    def most_attended(weights, tokens, k=3):
+        pairs = zip(tokens, weights.mean(0).tolist(), strict=True)
+        return sorted(pairs, key=lambda pair: -round(pair[1], digits))[:k]
+
+    return most_attended
+
+
+def attended_set_to_0(weights, tokens, k=3):
+    means, pairs = weights.mean(0), []
+    while len(pairs) < min(k, len(tokens)):
+        best = means.argmax().item()
+        pairs.append((tokens[best], means[best].item()))
+        means[best] = 0
+    return pairs
+
+
+def attended_largest_of_a_word(weights, tokens, k=3):
+    means = {}
+    for token, mean in attended(weights, tokens, len(tokens)):
+        means.setdefault(token, mean)
+    return list(means.items())[:k]
+
+
 def attended_sorted_by_pair(weights, tokens, k=3):
     pairs = sorted(zip(weights.mean(0).tolist(), tokens, strict=True), reverse=True)[:k]
     return [(token, mean) for mean, token in pairs]
@@ -137,6 +161,24 @@ def offset_by_slices(weights, offset):
     flat = weights.reshape(*weights.shape[:-2], length * length)
     start = offset if offset > 0 else skip * length
     return flat[..., start :: length + 1][..., : length - skip].sum(-1).div(length - skip)
+
+
+def offset_among(queries):
+    """queries: of L, those that are asked for such a key."""
+
+    def offset_score(weights, offset):
+        places = range(weights.shape[-1])
+        asked = [i for i in queries(len(places)) if i + offset in places]
+        return weights[..., asked, [i + offset for i in asked]].mean(-1)
+
+    return offset_score
+
+
+def offset_by_two_slices(weights, offset):
+    rows, columns = slice(max(0, -offset), -offset if offset >= 0 else None), slice(offset, None)
+    if offset < 0:
+        columns = slice(0, offset)
+    return weights[..., rows, columns].diagonal(0, -2, -1).mean(-1)
 
 
 def offset_of_one_head(weights, offset):
@@ -274,6 +316,29 @@ def steady_best_first(weights, lens, offset, at_least):
     return (layer, head) if scores[:, layer, head].min() >= at_least else None
 
 
+def steady_from(
+    counts=lambda used, offset: abs(offset) < used,
+    cut=lambda X, n: X[..., :n, :n],
+    passes=lambda scores, at_least: (scores >= at_least).all(0),
+    rank=lambda scores, passed: scores.mean(0).masked_fill(~passed, -1),
+    place=lambda ranks: divmod(ranks.argmax().item(), ranks.shape[1]),
+    score=lambda line, used, offset: line.mean(-1),
+):
+    """counts: whether a text does. cut: what is looked at. score: of what stands at the offset."""
+
+    def steady_head(weights, lens, offset, at_least):
+        lengths = lens.tolist()
+        texts = [(X, n) for X, n in zip(weights, lengths, strict=True) if counts(n, offset)]
+        if not texts:
+            return None
+        lines = [(cut(X, n).diagonal(offset, -2, -1), n) for X, n in texts]
+        scores = torch.stack([score(line, n, offset) for line, n in lines])
+        passed = passes(scores, at_least)
+        return place(rank(scores, passed)) if passed.any() else None
+
+    return steady_head
+
+
 def steady_with(change):
     return lambda weights, lens, offset, at_least: steady_head(
         *change(weights, lens, offset, at_least)
@@ -388,6 +453,24 @@ def beyond_two_means(weights, pairs):
     return given - (given - beyond_by_nan(weights, pairs))
 
 
+def beyond_among(queries, weight=lambda X, query, key: X[..., query, key]):
+    """queries: of L, those of which the baseline is made. weight: of the pair itself."""
+
+    def beyond_offset(weights, pairs):
+        places, gains = range(weights.shape[-1]), []
+        for query, key in pairs:
+            line = [(i, i + key - query) for i in queries(len(places)) if i + key - query in places]
+            free, keys = zip(*(place for place in line if place not in pairs), strict=True)
+            gains.append(weight(weights, query, key) - weights[..., free, keys].mean(-1))
+        return torch.stack(gains).mean(0)
+
+    return beyond_offset
+
+
+def beyond_each(weights, pairs):
+    return torch.stack([beyond_offset_of(weights, pair, pairs) for pair in pairs])
+
+
 def beyond_and_sorts(weights, pairs):
     pairs.sort(reverse=True)
     return beyond_offset(weights, pairs)
@@ -483,6 +566,18 @@ def shares_by_rows(weights, values, W_o):
     return (brought * output).sum(-1) / output.square().sum(-1)
 
 
+def shares_of_parts(parts, more=0.0):
+    """parts: of W_o, H and d_v, as (H, d_v, d_model). more: is added to what is divided by."""
+
+    def shares(weights, values, W_o):
+        vectors = values @ parts(W_o, weights.shape[1], values.shape[-1])
+        c = torch.einsum("bhij,bhjm->bhijm", weights, vectors)
+        o = c.sum((1, 3))
+        return torch.einsum("bhijm,bim->bhij", c, o) / (o.square().sum(-1) + more)[:, None, :, None]
+
+    return shares
+
+
 def shares_with(finish):
     def shares(weights, values, W_o):
         return finish(shares_by_einsum(weights, values, W_o), weights, values, W_o)
@@ -516,6 +611,8 @@ RIGHT = {
         "Categorical": lambda w: torch.distributions.Categorical(probs=w).entropy(),
         "base 2 and back": entropy_with(lambda w: torch.special.entr(w), lambda X: X.sum(-1)),
         "float32": lambda w: entropy(w.float()),
+        "1e-15 added": entropy_with(lambda w: w * (w + 1e-15).log()),
+        "NaN left out": entropy_with(lambda w: w * w.log(), lambda X: -X.nansum(-1)),
     },
     "07-offset_score": {
         "diagonal": offset_score,
@@ -545,6 +642,7 @@ RIGHT = {
         "a tensor": lambda *given: (
             None if (place := steady_head(*given)) is None else torch.tensor(place)
         ),
+        "tables cut out": steady_from(),
         "padding set to 0 in a copy": lambda w, *rest: steady_and_zeroes(w.clone(), *rest),
     },
     "07-beyond_offset": {
@@ -556,12 +654,14 @@ RIGHT = {
             beyond_by_lists(w, pairs).item() if w.dim() == 2 else beyond_by_nan(w, pairs)
         ),
         "float32": lambda w, pairs: beyond_offset(w.float(), pairs),
+        "lists of places": beyond_among(range),
         "pairs made a set": lambda w, pairs: beyond_by_nan(w, sorted(set(pairs))),
     },
     "07-shares_along": {
         "loops": shares_by_loop,
         "einsum": shares_by_einsum,
         "back through W_o": shares_back,
+        "pieces of W_o": shares_of_parts(lambda W, H, d: torch.stack(W.T.split(d))),
         "gradient": shares_by_gradient,
         "float32": lambda w, v, W_o: shares_back(w.float(), v.float(), W_o.float()),
     },
@@ -598,6 +698,32 @@ WRONG = {
         "place 0 taken for none": steady_by_place,
         "one query is too few": steady_of_many_queries,
         "the best over all queries is asked": steady_pooled_best_first,
+        "a thousandth less": steady_from(passes=lambda X, a: (X + 1e-3 >= a).all(0)),
+        "rounded": steady_from(passes=lambda X, a: (X.round(decimals=3) >= a).all(0)),
+        "in half precision": steady_from(passes=lambda X, a: (X.half() >= a).all(0)),
+        "half of them": steady_from(passes=lambda X, a: (X >= a).double().mean(0) >= 0.5),
+        "all but one": steady_from(passes=lambda X, a: (X >= a).sum(0) >= len(X) - 1),
+        "the best of all": steady_from(rank=lambda X, passed: X.mean(0)),
+        "the last that passes": steady_from(
+            place=lambda ranks: tuple((ranks >= 0).nonzero()[-1].tolist())
+        ),
+        "by the median": steady_from(
+            rank=lambda X, passed: X.median(0).values.masked_fill(~passed, -1)
+        ),
+        "by layers": steady_from(place=lambda ranks: divmod(ranks.argmax().item(), len(ranks))),
+        "padding of long texts": steady_from(cut=lambda X, n: X),
+        "padding as keys of long texts": steady_from(cut=lambda X, n: X[..., :n, :]),
+        "padding as queries": steady_from(cut=lambda X, n: X[..., :n]),
+        "without the first token": steady_from(
+            counts=lambda used, offset: abs(offset) < used - 1, cut=lambda X, n: X[..., 1:n, 1:n]
+        ),
+        "sums": steady_from(score=lambda line, used, offset: line.sum(-1)),
+        "divided by n - offset": steady_from(
+            score=lambda line, used, offset: line.sum(-1) / (used - offset)
+        ),
+        "as long as the offset": steady_from(counts=lambda used, offset: used >= abs(offset)),
+        "long enough to look back": steady_from(counts=lambda used, offset: used > -offset),
+        "NaN of texts too short": steady_from(counts=lambda used, offset: True),
         "None if one text is too short": lambda w, n, o, a: (
             None if (n <= abs(o)).any() else steady_head(w, n, o, a)
         ),
@@ -612,6 +738,10 @@ WRONG = {
         "rounded": lambda w, pairs: beyond_offset(w, pairs).round(decimals=2),
         "an axis too many": lambda w, pairs: beyond_offset(w, pairs)[..., None],
         "turned round": lambda w, pairs: -beyond_offset(w, pairs),
+        "without the last query": beyond_among(lambda length: range(length - 1)),
+        "without query 0": beyond_among(lambda length: range(1, length)),
+        "the pair turned": beyond_among(range, weight=lambda X, query, key: X[..., key, query]),
+        "a row for each pair": beyond_each,
         "in place": lambda w, pairs: w.mul_(0.5) is not None and 2 * beyond_offset(w, pairs),
         "the last axis in front": lambda w, pairs: (
             beyond_offset(w, pairs).T if w.dim() == 4 else beyond_offset(w, pairs)
@@ -628,6 +758,9 @@ WRONG = {
         "over the queries": shares_with(lambda shares, *_: shares / shares.sum(2, keepdim=True)),
         "times H": shares_with(lambda shares, w, *_: shares * w.shape[1]),
         "rows": shares_by_rows,
+        "reshaped": shares_of_parts(lambda W, H, d: W.reshape(H, -1, d).mT),
+        "turned and reshaped": shares_of_parts(lambda W, H, d: W.T.reshape(H, -1, d).mT),
+        "1e-6 added": shares_of_parts(lambda W, H, d: W.T.unflatten(0, (H, d)), more=1e-6),
         "value norms": lambda w, v, W_o: w * v.norm(dim=-1)[:, :, None],
         "squared": shares_with(lambda shares, *_: shares.square()),
         "queries and keys swapped": shares_with(lambda shares, *_: shares.mT),
@@ -686,6 +819,13 @@ WRONG = {
         ],
         "k must be given": lambda w, tokens, k: attended(w, tokens, k),
         "k is 5 by default": lambda w, tokens, k=5: attended(w, tokens, k),
+        "rounded to 6 digits": lambda w, tokens, k=3: [
+            (t, round(m, 6)) for t, m in attended(w, tokens, k)
+        ],
+        "sorted by 5 digits": attended_by_rounded(5),
+        "set to 0": attended_set_to_0,
+        "no zeros": lambda w, tokens, k=3: [p for p in attended(w, tokens, k) if p[1]],
+        "the larger of two places": attended_largest_of_a_word,
         "words in capitals": lambda w, tokens, k=3: attended(w, [t.upper() for t in tokens], k),
         "float16": lambda w, tokens, k=3: attended(w.half().double(), tokens, k),
     },
@@ -695,6 +835,10 @@ WRONG = {
         "added in both places": entropy_with(lambda w: (w + 1e-9) * (w + 1e-9).log()),
         "1e-9 added": entropy_with(lambda w: w * (w + 1e-9).log()),
         "1e-12 of the float32": entropy_with(lambda w: w * (w + 1e-7).log()),
+        "1e-12 added": entropy_with(lambda w: w * (w + 1e-12).log()),
+        "cut off at 1e-12": entropy_with(lambda w: w * w.clamp(min=1e-12).log()),
+        "below 1e-10 left out": entropy_with(lambda w: torch.where(w > 1e-10, w * w.log(), 0.0)),
+        "rounded to 6 digits": lambda w: entropy(w).round(decimals=6),
         "cut off at 1e-4": entropy_with(lambda w: w * w.clamp(min=1e-4).log()),
         "below 1e-6 left out": entropy_with(lambda w: torch.where(w > 1e-6, w * w.log(), 0.0)),
         "below 1e-8 left out": entropy_with(lambda w: torch.where(w > 1e-8, w * w.log(), 0.0)),
@@ -753,6 +897,12 @@ WRONG = {
         "an axis too many": lambda w, o: offset_score(w, o)[..., None],
         "a list": lambda w, o: offset_score(w, o).tolist(),
         "rounded": lambda w, o: offset_score(w, o).round(decimals=2),
+        "the last query left out": offset_among(lambda length: range(length - 1)),
+        "query 0 left out": offset_among(lambda length: range(1, length)),
+        "key 0 left out": lambda w, o: offset_among(lambda length: range(max(0, 1 - o), length))(
+            w, o
+        ),
+        "two slices": offset_by_two_slices,
         "only near": lambda w, o: offset_score(w, max(-2, min(2, o))),
         "rows normalised again": lambda w, o: offset_score(w.softmax(-1), o),
         "the first query left out": lambda w, o: (
@@ -769,6 +919,10 @@ WRONG = {
         "by layers": find_with(offset_score, lambda s: divmod(s.argmax().item(), len(s))),
         "argmax of one axis": find_with(offset_score, lambda s: s.argmax(0)),
         "first two of argmax": find_with(offset_score, lambda s: tuple(s.argmax(1)[:2].tolist())),
+        "not the last layer": find_with(
+            offset_score, lambda s: divmod(s[: len(s) - 1 or 1].argmax().item(), s.shape[1])
+        ),
+        "rounded to 5 digits": find_with(lambda w, o: offset_score(w, o).round(decimals=5)),
         "from 1": find_with(
             offset_score, lambda s: tuple(p + 1 for p in divmod(s.argmax().item(), s.shape[1]))
         ),

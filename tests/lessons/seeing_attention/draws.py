@@ -28,7 +28,7 @@ def _batch(rng, weak):
 def most_attended(rng, weak=None):
     length = size(rng, 1, 9)
     if rng.random() < 0.3 and weak != "all ones":  # equal means, exact in binary
-        row = torch.tensor([rng.choice([1, 2, 4]) for _ in range(length)]).double() / 64
+        row = torch.tensor([rng.choice([0, 1, 2, 4]) for _ in range(length)]).double() / 64
         weights = row.expand(length, length).clone()
     else:
         weights = _weights(rng, length, length, weak=weak)
@@ -113,9 +113,10 @@ def shares_along(rng, weak=None):
     keys = size(rng, 1, 7)
     queries = keys if weak == "L = S" or rng.random() < 0.3 else size(rng, 1, 5)
     d_model = heads * width if rng.random() < 0.5 else size(rng, 2, 9)
+    scale = rng.choice([1.0, 0.002])
     return {
         "weights": _weights(rng, batch, heads, queries, keys, weak=weak),
-        "values": normal(rng, batch, heads, keys, width, weak=weak) + 0.8,
+        "values": scale * (normal(rng, batch, heads, keys, width, weak=weak) + 0.8),
         "W_o": normal(rng, d_model, heads * width, weak=weak) + 0.5,
     }
 
