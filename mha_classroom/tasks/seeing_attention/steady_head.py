@@ -133,6 +133,21 @@ def steady_cases(draw):
         ),
         case("every text has one such query", (4, 4), 2, 3, 3, 0.5, (1, 1, 0.8, None)),
         case("one text is too short to look ahead", (7, 3, 6), 3, 2, 3, 0.5, (2, 0, 0.8, None)),
+        case(
+            "the text behind a short one decides",
+            (6, 2, 7),
+            2,
+            3,
+            2,
+            0.5,
+            *((0, 1, share, text) for text, share in ((0, 0.95), (2, 0.3))),
+            (1, 0, 0.6, None),
+        ),
+        _of_scores("the last of three texts is the best", 0.5, [0.5, 0.5, 1.0], [0.68] * 3),
+        _of_scores("the first of three texts is the best", 0.5, [1.0, 0.5, 0.5], [0.68] * 3),
+        _of_scores("one head passes in the last text only", 0.5, [0.42, 0.42, 0.99], [0.55] * 3),
+        _of_scores("one head passes in the first text only", 0.5, [0.99, 0.42, 0.42], [0.55] * 3),
+        _of_scores("one head passes in half of the texts", 0.3, [1.0, 0.2, 0.9, 0.2], [0.4] * 4),
         case("one text is much too short", (7, 2, 6), 2, 3, 3, 0.5, (0, 2, 0.8, None)),
         case(
             "the padding looks at the token before",
@@ -178,6 +193,15 @@ def _ahead(name, at_least, *numbers):
         weights[text, 0, 1].diagonal(1).copy_(ahead)
         weights[text, 0, 1, range(3), range(3)] = 0.75 - ahead
     inputs = {"weights": weights, "lens": torch.tensor([4, 3]), "offset": 1}
+    return Case(name, {**inputs, "at_least": at_least})
+
+
+def _of_scores(name, at_least, *scores):
+    """Texts of two tokens, and heads with these scores in them at offset 1."""
+    scores = torch.tensor(scores, dtype=torch.float64).T  # (texts, heads)
+    weights = torch.full((*scores.shape, 3, 3), 0.5, dtype=torch.float64)
+    weights[..., 0, 0], weights[..., 0, 1] = 1 - scores, scores
+    inputs = {"weights": weights[:, None], "lens": torch.full((len(scores),), 2), "offset": 1}
     return Case(name, {**inputs, "at_least": at_least})
 
 
@@ -310,6 +334,24 @@ def _left_out(counts):
         return _short_as_nan(weights[kept], lens[kept], offset)
 
     return score
+
+
+def _until_one_is_short(weights, lens, offset):
+    short = (lens <= abs(offset)).tolist()
+    first = short.index(True) if True in short else len(short)
+    return _scores(weights[:first], lens[:first], offset)
+
+
+def _last_of_each_length(weights, lens, offset):
+    places = list({used: place for place, used in enumerate(lens.tolist())}.values())
+    return _scores(weights[places], lens[places], offset)
+
+
+def _running_mean(scores):
+    mean = scores[0]
+    for own in scores[1:]:
+        mean = (mean + own) / 2
+    return mean
 
 
 def _pooled_best_is_asked(weights, lens, offset, at_least):
@@ -469,6 +511,19 @@ STEADY = {
             ),
         )
     },
+    **{
+        id: known(
+            f"Whether a head passes you ask in the {which} text only.",
+            "Does your loop keep what it has found in the other texts? A head has to pass in every "
+            "one.",
+            section="Ten other sentences",
+            passing=passing,
+        )
+        for id, which, passing in (
+            ("last-text-decides", "last", lambda scores, reaches: reaches(scores)[-1]),
+            ("first-text-decides", "first", lambda scores, reaches: reaches(scores)[0]),
+        )
+    },
     "best-of-all-if-one-passes": known(
         "If some head passes, you return the best head of all, whether that one passes or not.",
         "The head that is returned has to pass itself. How do you keep the others from being the "
@@ -566,6 +621,12 @@ STEADY = {
         "You return the last head that passes.",
         "If several pass, the one with the largest mean is asked for.",
         choose=_last_that_passes,
+    ),
+    "running-mean": known(
+        "Text after text you take the mean of what you have so far and the next score.",
+        "Then the last text counts half, and the first ones hardly anything. Each text counts the "
+        "same.",
+        choose=lambda scores, passed: _choose(_running_mean(scores)[None], passed),
     ),
     "largest-median": known(
         "Among the heads that pass you choose by the median of their scores.",
@@ -690,6 +751,16 @@ STEADY = {
         "left there is the mean of nothing, NaN, and no head passes.",
         score=_left_out(lambda lens, offset: lens > -offset),
     ),
+    "stopped-at-a-short-text": known(
+        "Where a text is too short, you stop, and the texts behind it have no say.",
+        "Such a text is left out, and the loop goes on with the next one.",
+        score=_until_one_is_short,
+    ),
+    "one-text-of-each-length": known(
+        "Of texts that are equally long only one counts.",
+        "A dict with the lengths as its keys keeps the last of them. Every text has a say.",
+        score=_last_of_each_length,
+    ),
     "as-long-as-the-offset-counts": known(
         "A text with as many tokens as the offset is far counts for you.",
         "Of 3 tokens, none has a key 3 places away. What is left there is the mean of nothing, "
@@ -778,6 +849,11 @@ TASK = Task(
         "left-out-without-sign",
         "left-out-if-back-only",
         "as-long-as-the-offset-counts",
+        "stopped-at-a-short-text",
+        "one-text-of-each-length",
+        "last-text-decides",
+        "first-text-decides",
+        "running-mean",
         "padding-counted-in-long-texts",
         "padding-as-keys-in-long-texts",
         "padding-as-queries",
