@@ -95,8 +95,8 @@ def steady_cases(draw):
         case("at least 0", (5, 8), 5, 2, -1, 0.0, (3, 1, 0.5, None)),
         _ahead("exactly as much as is asked", 0.5, [0.375, 0.375, 0.75], [0.25, 0.75, 0.5]),
         _ahead("the last token decides", 0.51, [0.375, 0.375, 0.875], [0.25, 0.875, 0.5]),
-        _ahead_of_heads("the largest mean, not the largest median", *MORE_IN_ONE_TEXT),
-        _ahead_of_heads("means that are almost equal", *[[0.5, 0.500003, 0.5, 0.25]] * 3),
+        _of_scores("the largest mean, not the largest median", 0.1, [0.5] * 3, [0.4, 0.4, 0.9]),
+        _of_scores("means that are almost equal", 0.1, [0.5] * 3, [0.500003] * 3, [0.5] * 3),
         _ahead("a little less than is asked", 0.5, [0.375, 0.375, 0.74988], [0.25, 0.75, 0.5]),
         _ahead("the first token decides", 0.6, [0.0, 0.75, 0.75], [0.5, 0.75, 0.5]),
         case(
@@ -135,6 +135,21 @@ def steady_cases(draw):
         ),
         case("every text has one such query", (4, 4), 2, 3, 3, 0.5, (1, 1, 0.8, None)),
         case("one text is too short to look ahead", (7, 3, 6), 3, 2, 3, 0.5, (2, 0, 0.8, None)),
+        case(
+            "the text behind a short one decides",
+            (6, 2, 7),
+            2,
+            3,
+            2,
+            0.5,
+            *((0, 1, share, text) for text, share in ((0, 0.95), (2, 0.3))),
+            (1, 0, 0.6, None),
+        ),
+        _of_scores("the last of three texts is the best", 0.5, [0.5, 0.5, 1.0], [0.68] * 3),
+        _of_scores("the first of three texts is the best", 0.5, [1.0, 0.5, 0.5], [0.68] * 3),
+        _of_scores("one head passes in the last text only", 0.5, [0.42, 0.42, 0.99], [0.55] * 3),
+        _of_scores("one head passes in the first text only", 0.5, [0.99, 0.42, 0.42], [0.55] * 3),
+        _of_scores("one head passes in half of the texts", 0.3, [1.0, 0.2, 0.9, 0.2], [0.4] * 4),
         case("one text is much too short", (7, 2, 6), 2, 3, 3, 0.5, (0, 2, 0.8, None)),
         case(
             "the padding looks at the token before",
@@ -183,17 +198,13 @@ def _ahead(name, at_least, *numbers):
     return Case(name, {**inputs, "at_least": at_least})
 
 
-# What four heads give in three texts: the second head most on average, the first in most texts.
-MORE_IN_ONE_TEXT = [[0.5, 0.375, 0.25, 0.25], [0.5, 0.375, 0.25, 0.25], [0.5, 0.875, 0.25, 0.25]]
-
-
-def _ahead_of_heads(name, *texts):
-    """Texts of 2 tokens; what each head gives to the token after, text by text."""
-    ahead = torch.tensor(texts, dtype=torch.float64)[:, None]
-    weights = torch.full((*ahead.shape, 2, 2), 0.5, dtype=torch.float64)
-    weights[..., 0, 0], weights[..., 0, 1] = 1 - ahead, ahead
-    inputs = {"weights": weights, "lens": torch.full((len(texts),), 2), "offset": 1}
-    return Case(name, {**inputs, "at_least": 0.125})
+def _of_scores(name, at_least, *scores):
+    """Texts of two tokens, and heads with these scores in them at offset 1."""
+    scores = torch.tensor(scores, dtype=torch.float64).T  # (texts, heads)
+    weights = torch.full((*scores.shape, 3, 3), 0.5, dtype=torch.float64)
+    weights[..., 0, 0], weights[..., 0, 1] = 1 - scores, scores
+    inputs = {"weights": weights[:, None], "lens": torch.full((len(scores),), 2), "offset": 1}
+    return Case(name, {**inputs, "at_least": at_least})
 
 
 def _late(draw):
@@ -325,6 +336,24 @@ def _left_out(counts):
         return _short_as_nan(weights[kept], lens[kept], offset)
 
     return score
+
+
+def _until_one_is_short(weights, lens, offset):
+    short = (lens <= abs(offset)).tolist()
+    first = short.index(True) if True in short else len(short)
+    return _scores(weights[:first], lens[:first], offset)
+
+
+def _last_of_each_length(weights, lens, offset):
+    places = list({used: place for place, used in enumerate(lens.tolist())}.values())
+    return _scores(weights[places], lens[places], offset)
+
+
+def _running_mean(scores):
+    mean = scores[0]
+    for own in scores[1:]:
+        mean = (mean + own) / 2
+    return mean
 
 
 def _pooled_best_is_asked(weights, lens, offset, at_least):
@@ -484,6 +513,19 @@ STEADY = {
             ),
         )
     },
+    **{
+        id: known(
+            f"Whether a head passes you ask in the {which} text only.",
+            "Does your loop keep what it has found in the other texts? A head has to pass in every "
+            "one.",
+            section="Ten other sentences",
+            passing=passing,
+        )
+        for id, which, passing in (
+            ("last-text-decides", "last", lambda scores, reaches: reaches(scores)[-1]),
+            ("first-text-decides", "first", lambda scores, reaches: reaches(scores)[0]),
+        )
+    },
     "best-of-all-if-one-passes": known(
         "If some head passes, you return the best head of all, whether that one passes or not.",
         "The head that is returned has to pass itself. How do you keep the others from being the "
@@ -581,6 +623,12 @@ STEADY = {
         "You return the last head that passes.",
         "If several pass, the one with the largest mean is asked for.",
         choose=_last_that_passes,
+    ),
+    "running-mean": known(
+        "Text after text you take the mean of what you have so far and the next score.",
+        "Then the last text counts half, and the first ones hardly anything. Each text counts the "
+        "same.",
+        choose=lambda scores, passed: _choose(_running_mean(scores)[None], passed),
     ),
     "largest-median": known(
         "Among the heads that pass you choose by the median of their scores.",
@@ -705,6 +753,16 @@ STEADY = {
         "left there is the mean of nothing, NaN, and no head passes.",
         score=_left_out(lambda lens, offset: lens > -offset),
     ),
+    "stopped-at-a-short-text": known(
+        "Where a text is too short, you stop, and the texts behind it have no say.",
+        "Such a text is left out, and the loop goes on with the next one.",
+        score=_until_one_is_short,
+    ),
+    "one-text-of-each-length": known(
+        "Of texts that are equally long only one counts.",
+        "A dict with the lengths as its keys keeps the last of them. Every text has a say.",
+        score=_last_of_each_length,
+    ),
     "as-long-as-the-offset-counts": known(
         "A text with as many tokens as the offset is far counts for you.",
         "Of 3 tokens, none has a key 3 places away. What is left there is the mean of nothing, "
@@ -793,6 +851,11 @@ TASK = Task(
         "left-out-without-sign",
         "left-out-if-back-only",
         "as-long-as-the-offset-counts",
+        "stopped-at-a-short-text",
+        "one-text-of-each-length",
+        "last-text-decides",
+        "first-text-decides",
+        "running-mean",
         "padding-counted-in-long-texts",
         "padding-as-keys-in-long-texts",
         "padding-as-queries",

@@ -1,5 +1,6 @@
 """Answers to the tasks of lesson 07."""
 
+import functools
 import heapq
 import math
 from collections import Counter
@@ -349,6 +350,21 @@ def steady_from(
         return place(rank(scores, passed)) if passed.any() else None
 
     return steady_head
+
+
+def steady_until_one_is_short(weights, lens, offset, at_least):
+    used = []
+    for text, length in zip(weights, lens.tolist(), strict=True):
+        if length <= abs(offset):
+            break
+        used.append((text, length))
+    count = len(used)
+    return steady_head(weights[:count], lens[:count], offset, at_least) if used else None
+
+
+def steady_by_length(weights, lens, offset, at_least):
+    texts = dict(zip(lens.tolist(), weights, strict=True))
+    return steady_head(torch.stack([*texts.values()]), torch.tensor([*texts]), offset, at_least)
 
 
 def steady_with(change):
@@ -739,6 +755,16 @@ WRONG = {
         ),
         "as long as the offset": steady_from(counts=lambda used, offset: used >= abs(offset)),
         "long enough to look back": steady_from(counts=lambda used, offset: used > -offset),
+        "the last text passes": steady_from(passes=lambda X, a: X[-1] >= a),
+        "the first text passes": steady_from(passes=lambda X, a: X[0] >= a),
+        "halves": steady_from(
+            rank=lambda X, passed: functools.reduce(lambda one, two: (one + two) / 2, X) * passed
+        ),
+        "root of the mean square": steady_from(
+            rank=lambda X, passed: X.square().mean(0).sqrt() * passed
+        ),
+        "until one is short": steady_until_one_is_short,
+        "a dict of lengths": steady_by_length,
         "NaN of texts too short": steady_from(counts=lambda used, offset: True),
         "None if one text is too short": lambda w, n, o, a: (
             None if (n <= abs(o)).any() else steady_head(w, n, o, a)
