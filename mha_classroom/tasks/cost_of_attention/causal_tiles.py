@@ -243,8 +243,10 @@ def _one_for_all(inputs, value):
     if not torch.is_tensor(value) or value.shape != right.shape:
         return False
     largest = _largest_seen(inputs)
-    far = (largest < largest.max() - 700)[..., None].expand_as(right)
-    return _lost(value, near(value.double(), right), far)
+    below = (largest.max() - largest)[..., None].expand_as(right)
+    same = near(value.double(), right)
+    few_digits = ~same & (below > 700) & (below < 746)
+    return _lost(value, same, below > 700) or bool((same | few_digits).all())
 
 
 def _finite_fill(inputs, value):
