@@ -2468,6 +2468,7 @@ NAMED = [
     ("12-neighbours", "ones in empty places", "empty-rows-answered"),
     ("12-neighbours", "dot products, upwards", "dot-product + worst-first"),
     ("12-neighbours", "NaN of empty places", "mask-added-and-looked-for"),
+    ("12-neighbours", "table times used", "hidden-with-0"),
     ("12-BertEmbeddings", "512 positions", "always-512-positions"),
     ("12-BertEmbeddings", "positions by ids, clamped", "positions-by-word-and-clamped"),
     ("05-count_bert", "in float32", "float32"),

@@ -216,6 +216,11 @@ def _like(*answers):
     return shows
 
 
+def _zeros_but_for_itself(cosines, allowed):
+    hidden = cosines.masked_fill(~allowed, 0.0)
+    return hidden.masked_fill(torch.eye(len(hidden), dtype=torch.bool), -torch.inf)
+
+
 def _like_parts(**parts):
     return _like(build_neighbours(**parts))
 
@@ -438,6 +443,7 @@ NEIGHBOURS = {
         shows=_like(
             build_neighbours(hide=_filled_with(0.0)),
             build_neighbours(hide=_filled_with(0.0), fill=lambda places, barred: places),
+            build_neighbours(hide=_zeros_but_for_itself),
         ),
     ),
     "0-for-barred": known(

@@ -110,6 +110,15 @@ def neighbours_with_ones(vectors, used, k=3, unit=F.normalize, factor=1, rows=Tr
     return F.pad(places, (0, k - places.shape[1]), value=-1)
 
 
+def neighbours_of_a_product(vectors, used, k=3):
+    """An empty place has the cosine 0, and stands before all that point the other way."""
+    directions, everyone = F.normalize(vectors), torch.arange(len(vectors))
+    table = (directions @ directions.T * used).fill_diagonal_(-torch.inf)
+    order = table.argsort(dim=1, descending=True, stable=True)
+    barred = (used[order] * used[:, None] == 0) | (order == everyone[:, None])
+    return F.pad(order.masked_fill(barred, -1), (0, k), value=-1)[:, :k]
+
+
 def neighbours_with_nan(vectors, used, k=3):
     table = vectors @ vectors.T / (vectors.norm(dim=1)[:, None] * vectors.norm(dim=1))
     table = (table * used - 2 * (1 - used)).fill_diagonal_(-2)
@@ -192,6 +201,7 @@ NEIGHBOURS_WRONG = {
         vectors, used, k, unit=None, factor=-1
     ),
     "NaN of empty places": neighbours_with_nan,
+    "table times used": neighbours_of_a_product,
     "cosines": lambda vectors, used, k=3: F.normalize(vectors) @ F.normalize(vectors).T,
 }
 
