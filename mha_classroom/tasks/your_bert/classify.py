@@ -183,7 +183,7 @@ def _columns_normalised(vectors, examples, labels, names):
 def _by_table(did, why, table):
     """The mistake of taking the largest of another table (N, K) than the one that is asked for.
 
-    Where two are equal but for rounding, either may be taken.
+    Where two are equal but for rounding, either may be taken; of NaN, any.
     """
 
     def classify(vectors, examples, labels):
@@ -194,7 +194,7 @@ def _by_table(did, why, table):
         names = _first_seen(inputs["labels"])
         scores = table(*inputs.values(), names).double()
         own = scores[torch.arange(len(scores)), [names.index(label) for label in value.values()]]
-        return bool((own > scores.amax(1) - 1e-9).all())
+        return not bool((own < scores.amax(1) - 1e-9).any())
 
     return known(did, why, wrong=classify, shows=shows)
 
