@@ -80,6 +80,8 @@ ONLY_BY_ITS_OWN_CASE = {
     "01-additive_scores: tanh-of-powers",
     "01-attend: in-float32",
     "01-kernel_regression: nearest-only-far-away",
+    "01-kernel_regression: in-float32",
+    "01-kernel_regression: squares-multiplied-out",
     "01-query_for: constant-only-with-more-keys",
     "01-query_for: equations-solved-as-independent",
     "01-query_for: equations-taken-for-independent",

@@ -2427,6 +2427,8 @@ NAMED = [
     ("07-entropy", entropy_above(1e-5), "weights-cut-off"),
     ("07-offset_score", offset_by_every_query, "index-past-the-end-in-a-loop"),
     ("07-offset_score", offset_on_both_sides, "both-sides"),
+    ("01-kernel_regression", "dot products from 0", "squares-multiplied-out"),
+    ("01-kernel_regression", "float32", "in-float32"),
     ("07-find_head", head_and_layer_from_1, "head-first-and-from-1"),
     ("07-steady_head", "None if one text is too short", "short-counts-as-nan"),
     ("07-steady_head", "place 0 taken for none", "place-0-taken-for-nothing"),

@@ -50,6 +50,12 @@ def attention_cases(draw):
     ]
 
 
+def _causal(queries, keys, values):
+    scores = queries @ keys.mT
+    later = torch.ones_like(scores).triu(1).bool()
+    return torch.softmax(scores.masked_fill(later, -torch.inf), dim=-1) @ values
+
+
 def _as_one_sentence(queries, keys, values):
     joined = (X.reshape(1, -1, X.shape[-1]) for X in (queries, keys, values))
     return build_attention()(*joined).reshape(*queries.shape[:2], -1)
@@ -163,6 +169,17 @@ ATTENTION = {
         "batch nobody notices.",
         wrong=lambda queries, keys, values: torch.softmax(queries @ keys[0].T, dim=-1) @ values[0],
     ),
+    "keys-of-the-first-sentence": known(
+        "All sentences of the batch get the keys of the first.",
+        "Every query meets the keys of its own sentence. With one sentence in the batch nobody "
+        "notices.",
+        wrong=lambda queries, keys, values: attention(queries, keys[:1].expand_as(keys), values),
+    ),
+    "later-keys-hidden": known(
+        "Your queries do not see the keys that come after their own place.",
+        "Such a mask is for models that write a text word by word. Here every query sees all keys.",
+        wrong=_causal,
+    ),
     "first-query-only": known(
         "You return the result of the first query of each sentence.",
         "All words ask, each for itself: the result has a row for every query.",
@@ -231,6 +248,8 @@ TASK = Task(
         "last-pair-left-out",
         "batch-and-keys-exchanged",
         "keys-of-all-sentences-added",
+        "keys-of-the-first-sentence",
+        "later-keys-hidden",
         "values-of-the-first-sentence",
         "batch-of-one-squeezed",
     ),

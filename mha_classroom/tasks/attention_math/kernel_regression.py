@@ -12,6 +12,9 @@ def kernel_regression(places, known_places, known_results, width):
     return torch.softmax(-squares / (2 * width**2), dim=-1) @ known_results
 
 
+FAR_FROM_0 = 2e6
+
+
 def kernel_cases(draw):
     """Few and many places, one feature and several, places far from everything known."""
 
@@ -39,6 +42,13 @@ def kernel_cases(draw):
         _case("places far from all known ones", far, corners, draw.normal(5, 3), 0.5),
         _case("all places far from all known ones", far[:2], corners, draw.normal(5, 3), 0.5),
         _case("no tensor is contiguous", *transposed, 0.6),
+        _case(
+            "places far from 0 and near to each other",
+            draw.normal(3, 2) + FAR_FROM_0,
+            draw.normal(5, 2) + FAR_FROM_0,
+            draw.normal(5, 3),
+            0.5,
+        ),
     ]
 
 
@@ -136,6 +146,33 @@ def _nearest(scores):
 
 def _dot_product(places, known_places, known_results, width):
     return torch.softmax(places @ known_places.T, dim=-1) @ known_results
+
+
+def _multiplied_out(places, known_places, known_results, width):
+    squares = places.square().sum(-1)[:, None] + known_places.square().sum(-1)
+    squares = squares - 2 * places @ known_places.T
+    return torch.softmax(-squares / (2 * width**2), dim=-1) @ known_results
+
+
+def _shows_multiplied_out(inputs, result):
+    """Whether the estimates are right but where the squares are so large that digits are lost."""
+    right = kernel_regression(*inputs.values())
+    if bool(inputs["places"].abs().mean() > FAR_FROM_0 / 2):
+        return torch.is_tensor(result) and result.shape == right.shape and not near(right, result)
+    return near(right, result)
+
+
+def _in_float32(places, known_places, known_results, width):
+    tensors = (X.float() for X in (places, known_places, known_results))
+    return kernel_regression(*tensors, width).double()
+
+
+def _shows_float32(inputs, result):
+    """Whether the estimates have no more digits than float32 leaves of the places."""
+    rounded = _in_float32(*inputs.values())
+    if not torch.is_tensor(result) or result.shape != rounded.shape:
+        return False
+    return torch.allclose(result.double(), rounded, rtol=1e-3, atol=1e-4)
 
 
 def _in_place(places, known_places, known_results, width):
@@ -265,6 +302,22 @@ KERNEL = {
         "A place has d features, and all of them count for the distance.",
         distance=lambda differences: differences[..., 0].square(),
     ),
+    "in-float32": known(
+        "You compute in float32.",
+        "The places are float64. A float32 has about 7 digits: of two places that are near to "
+        "each other and far from 0, too little of the difference is left. float32 comes from "
+        ".float(), and from torch.zeros or torch.tensor without a dtype.",
+        wrong=_in_float32,
+        shows=_shows_float32,
+    ),
+    "squares-multiplied-out": known(
+        "It is wrong where places lie far from 0 and near to each other: you multiply the square "
+        "of the difference out, p² − 2 p·k + k².",
+        "On paper that is the same. But two numbers near 10¹³ are subtracted to leave one near 1, "
+        "and the digits of the distance are gone. Take the difference first, then square it.",
+        wrong=_multiplied_out,
+        shows=_shows_multiplied_out,
+    ),
     "width-not-squared": known(
         "You divide by twice the width, not by twice its square.",
         "Only width = 1 hides that. If all places and the width are given in another unit, the "
@@ -358,6 +411,6 @@ TASK = Task(
     alone=(
         *("paired-one-to-one", "places-changed-in-place", "squeezed-too-far", "weights-returned"),
         *("one-maximum-for-the-table", "nothing-far-away", "plain-average-far-away"),
-        "nearest-only-far-away",
+        *("nearest-only-far-away", "squares-multiplied-out", "in-float32"),
     ),
 )

@@ -70,7 +70,7 @@ def examine_looking(inputs, seen):
         word, kind = int(asks.nonzero()[place]), int(X[asks][place].argmax())
         raise AnswerError(
             f"In a sentence of {len(X)} words, word {word} (of kind {kind}) puts "
-            f"{there[place]:.4f} of its weight on the right words, and at least 0.999 is asked for."
+            f"{there[place]:.6f} of its weight on the right words, and at least 0.999 is asked for."
         )
     if not right.all() and _turned(X, W_q, W_k, asks, ideal):
         raise AnswerError(

@@ -52,6 +52,21 @@ PREDICTIONS = {
         section=SHIFT,
         second_weight=4 / 22,
     ),
+    "logarithms-added": known(
+        "Your second_weight comes about if the second power grows by the factor 5.",
+        "Adding ln 3 and ln 2 to a score multiplies its power by 3 and by 2. ln 3 + ln 2 is the "
+        "logarithm of a product, not of 3 + 2.",
+        section=SHIFT,
+        second_weight=5 / 14,
+    ),
+    "old-power-in-the-sum": known(
+        "Your second_weight comes about if the sum of the powers still holds the old second power "
+        "beside the new one.",
+        "The power that grows takes the place of the old one. Do your three new weights add up "
+        "to 1?",
+        section=SHARES,
+        second_weight=1 / 3,
+    ),
     "logarithm-added-to-the-weight": known(
         "You add ln 2 to the weight.",
         "It is the score that grows. A weight is made of powers: what does adding ln 2 to an "

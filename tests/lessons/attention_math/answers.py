@@ -229,6 +229,11 @@ def kernel_by_cdist(places, known_places, known_results, width):
 
 def kernel_by_dot_products(places, known_places, known_results, width):
     """The square of the place itself is the same in all scores of a row, and cancels."""
+    middle = known_places.mean(0)  # far from 0 the squares would lose the digits that count
+    return kernel_by_products_from_0(places - middle, known_places - middle, known_results, width)
+
+
+def kernel_by_products_from_0(places, known_places, known_results, width):
     scores = places @ known_places.T - known_places.square().sum(-1) / 2
     return softmax(scores / width**2) @ known_results
 
@@ -414,7 +419,9 @@ RIGHT = {
         "as a product": kernel_with(
             lambda apart, width: -torch.einsum("lsd,lsd->ls", apart, apart) * 0.5 * width**-2
         ),
-        "float32": lambda p, k, y, width: kernel_regression(p.float(), k.float(), y.float(), width),
+        "float32 from the differences on": kernel_with(
+            lambda apart, width: -apart.float().square().sum(-1).double() / (2 * width**2)
+        ),
     },
     "01-query_for": {
         "differences": query_for,
@@ -592,6 +599,8 @@ WRONG = {
         ),
     },
     "01-kernel_regression": {
+        "float32": lambda p, k, y, width: kernel_regression(p.float(), k.float(), y.float(), width),
+        "dot products from 0": kernel_by_products_from_0,
         "naive": lambda p, k, y, width: (
             naive(-(p[:, None] - k).square().sum(-1) / (2 * width**2)) @ y
         ),
