@@ -2483,6 +2483,7 @@ NAMED = [
     ("05-length_for_share", "percent / (100 - percent)", "one-too-many-where-exact"),
     ("05-length_for_share", "with a small tolerance", "near-misses-let-through"),
     ("05-longest_text", "two quotients", "floats"),
+    ("05-longest_text", "a fifth kept free", "part-kept-free"),
     ("05-longest_text", "in float32", "floats"),
     ("07-most_attended", "rounded to 6 digits", "rounded"),
     ("07-most_attended", "sorted by 5 digits", "rounded-before-the-order"),

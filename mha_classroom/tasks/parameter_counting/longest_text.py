@@ -131,6 +131,16 @@ def _parameters_only_tested(card, P, m, h, w, b=2, B=1):
     return build_text(parameters=lambda P, b, B: 0)(card, P, m, h, w, b, B) * (P * b <= card)
 
 
+def _on_a_part(share):
+    """An answer that fills only this part of the card."""
+    return lambda card, *sizes, **more: build_text()(floor(card * share), *sizes, **more)
+
+
+def _part_kept_free(inputs, value):
+    parts = (50, 70, 75, 80, 85, 90, 95, 98, 99)
+    return any(value == _on_a_part(Fraction(part, 100))(*inputs.values()) for part in parts)
+
+
 ROUNDINGS = {
     "rounded-up": (
         "You round up.",
@@ -154,6 +164,13 @@ TEXT = {
         "You give the whole card to the cache.",
         "Before the first token is read, the parameters of the model have to lie on the card.",
         parameters=lambda P, b, B: 0,
+    ),
+    "part-kept-free": known(
+        "You leave a part of the card free, such as a tenth.",
+        "A working program would want some room. Here the whole card is for the parameters and the "
+        "cache.",
+        wrong=_on_a_part(Fraction(9, 10)),
+        shows=_part_kept_free,
     ),
     "parameters-only-tested": known(
         "You look whether the parameters fit, and then leave the whole card to the cache.",

@@ -598,6 +598,7 @@ WRONG = {
         "share as a fraction": lambda p, d, f: math.ceil(p / (1.5 - p) * (2 * d + f)),
     },
     "05-longest_text": {
+        "a fifth kept free": lambda card, *sizes, **more: text(card * 4 // 5, *sizes, **more),
         "two quotients": lambda card, P, m, h, w, b=2, batch=1: max(
             0, math.floor(card / cache(1, m, h, w, b, batch) - P * b / cache(1, m, h, w, b, batch))
         ),
