@@ -35,6 +35,8 @@ def say_off_by(task, does, outcomes, cases):
             text for name, sizes in factors.items() if (text := _multiplied(name, sizes, ratios))
         ]
     found = found or _added_two(terms, off)
+    if not found and (text := _a_constant(terms, off)):
+        return text
     if not found and None not in ratios:
         found = _a_quotient(factors, ratios)
     if not found:
@@ -103,6 +105,21 @@ def _two_times(rows):
             x, y = Fraction(c * e - b * f, a * e - b * d), Fraction(a * f - c * d, a * e - b * d)
             return (x, y) if all(x * a + y * b == c for a, b, c in rows) else None
     return None
+
+
+def _a_constant(terms, off):
+    """A sentence if one and the same number stands where a few times a term should, else ""."""
+    for (name, sizes), times in itertools.product(terms.items(), range(1, 5)):
+        there = [(size, by) for size, by in zip(sizes, off, strict=True) if size]
+        constants = {by + times * size for size, by in there}
+        if len(there) < len(off) and any(
+            by for size, by in zip(sizes, off, strict=True) if not size
+        ):
+            continue
+        if len({size for size, _ in there}) > 2 and len(constants) == 1 and min(constants) > 0:
+            words = TIMES.get(Fraction(times), f"{times} times ")
+            return f"Where {words}{name} belongs, you count {constants.pop()} each time."
+    return ""
 
 
 def _a_quotient(factors, ratios):

@@ -2482,6 +2482,11 @@ NAMED = [
     ("05-count_grouped_attention", "in float32", "float32"),
     ("05-length_for_share", "percent / (100 - percent)", "one-too-many-where-exact"),
     ("05-length_for_share", "with a small tolerance", "near-misses-let-through"),
+    ("05-count_attention", "8 heads of whole width", "width-cut-to-heads"),
+    ("05-count_attention", "12 heads, or one", "width-cut-to-heads"),
+    ("05-cache_bytes", "keys + values * bytes", "bytes-of-one-only"),
+    ("05-head_width", "nearly whole", "refused-sometimes"),
+    ("05-length_for_share", "the last that does not reach it", "one-too-few-from-1-on"),
     ("05-longest_text", "two quotients", "floats"),
     ("05-longest_text", "a fifth kept free", "part-kept-free"),
     ("05-longest_text", "in float32", "floats"),
@@ -2749,6 +2754,14 @@ def test_a_product_is_off_by_a_quotient():
     remark = told("05-cache_bytes", attention_table).remarks[0]
     ratio = "the right number times the number of tokens, divided by the width of a head"
     assert remark == f"In every case it is half of {ratio}."
+
+
+def test_a_number_that_is_the_same_each_time_is_said_to_be():
+    def count_attention(num_hiddens, bias=True):
+        return 4 * num_hiddens**2 + (12 if bias else 0)
+
+    remark = told("05-count_attention", count_attention).remarks[0]
+    assert remark == "Where 4 times the bias of one matrix belongs, you count 12 each time."
 
 
 def test_two_readings_of_the_same_numbers_are_both_offered():

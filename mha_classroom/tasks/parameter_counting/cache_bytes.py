@@ -99,6 +99,14 @@ CACHE = {
         "In memory each of them takes several bytes, and one of the arguments says how many.",
         size=lambda b: 1,
     ),
+    "bytes-of-one-only": known(
+        "You multiply with bytes_per_number only the keys, or only the values.",
+        "In keys + values * b the product comes before the sum. Both are numbers in memory, and "
+        "each of them takes bytes_per_number bytes.",
+        wrong=lambda n, layers, heads, width, b=2, B=1: (
+            RIGHT(n, layers, heads, width, 1, B) // 2 * (1 + b)
+        ),
+    ),
     "bits-not-bytes": known(
         "You return bits.",
         "Asked for are bytes, of 8 bits each.",

@@ -20,6 +20,23 @@ def random_size(draw, low, high):
     return int(draw.integers(low, high))
 
 
+def _in_whole_heads(heads, least=0):
+    """The number of parameters if the width is cut to what so many heads can share."""
+
+    def count_attention(num_hiddens, bias=True):
+        d = num_hiddens
+        cut = d // heads * heads if d >= heads else least * d
+        return 4 * d * cut + 4 * d * bool(bias)
+
+    return count_attention
+
+
+def _cut_to_whole_heads(inputs, value):
+    heads = range(2, 65)
+    made = {_in_whole_heads(h, least)(**inputs) for h in heads for least in (0, 1)}
+    return not isinstance(value, bool) and value in made
+
+
 def build_attention(
     matrices=4,
     weights=lambda d: d * d,
@@ -52,6 +69,14 @@ SWALLOWED = (
 )
 
 ATTENTION = {
+    "width-cut-to-heads": known(
+        "You count heads of a rounded width: where your number of heads does not divide "
+        "num_hiddens, features are lost.",
+        "Each of the four matrices leads from all features to all features, however many heads "
+        "share them. Is a number of heads needed at all?",
+        wrong=_in_whole_heads(8),
+        shows=_cut_to_whole_heads,
+    ),
     "biases-forgotten": known(
         "You count the matrices and leave their biases out.",
         "A bias is trained like any entry of a matrix, and with bias=True there are some. Every "

@@ -158,6 +158,12 @@ SHARE = {
         "the first with the share that was asked for?",
         whole=lambda length: ceil(length) - 1,
     ),
+    "one-too-few-from-1-on": known(
+        "You return one token too few: the last length at which the share is not reached yet.",
+        "Put your length into the lesson's formula, and then one token more. Which of the two is "
+        "the first with the share that was asked for?",
+        whole=_at_least_one_token(lambda length: ceil(length) - 1),
+    ),
     "starts-at-zero": known(
         "You return 0.",
         "No text has 0 tokens. With none both sides of a comparison are 0, so that the share seems "

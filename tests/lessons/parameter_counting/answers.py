@@ -406,6 +406,10 @@ def first_length(enough):
 
 WRONG = {
     "05-count_attention": {
+        "8 heads of whole width": lambda d, bias=True: 4 * d * (d // 8 * 8) + 4 * d * bool(bias),
+        "12 heads, or one": lambda d, bias=True: (
+            4 * d * (d // 12 * 12 if d >= 12 else d) + 4 * d * bool(bias)
+        ),
         "in float32": lambda d, bias=True: int(np.float32(4) * d * d + 4 * d * bool(bias)),
         "no biases": lambda d, bias=True: 4 * d * d,
         "biases always": lambda d, bias=True: 4 * d * (d + 1),
@@ -494,6 +498,7 @@ WRONG = {
         "borrowed": borrowed("attention_flops"),
     },
     "05-cache_bytes": {
+        "keys + values * bytes": lambda n, m, h, w, b=2, batch=1: n * m * h * w * batch * (1 + b),
         "keys only": lambda *sizes: cache(*sizes) // 2,
         "numbers, not bytes": lambda *sizes: cache(*sizes[:4], 1, *sizes[5:]),
         "bits": lambda *sizes: 8 * cache(*sizes),
@@ -512,6 +517,7 @@ WRONG = {
         "borrowed": borrowed("cache_bytes"),
     },
     "05-head_width": {
+        "nearly whole": refusing("{d} {h}", lambda d, h: not np.isclose(d / h, round(d / h))),
         "cut silently": lambda d, h: d // h,
         "a fraction": lambda d, h: d / h,
         "rounded": lambda d, h: round(d / h),
@@ -565,6 +571,9 @@ WRONG = {
         "heads and width swapped": lambda d, h, g, w, bias=True: grouped(d, w, g, h, bias),
     },
     "05-length_for_share": {
+        "the last that does not reach it": lambda p, d, f: max(
+            1, math.ceil(Fraction(p * (2 * d + f), 100 - p)) - 1
+        ),
         "percent / (100 - percent)": lambda p, d, f: math.ceil(p / (100 - p) * (2 * d + f)),
         "divided by the odds": lambda p, d, f: math.ceil((2 * d + f) / ((100 - p) / p)),
         "with a small tolerance": lambda p, d, f: math.ceil(p * (2 * d + f) / (100 - p) - 0.012),
