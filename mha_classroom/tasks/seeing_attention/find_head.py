@@ -25,7 +25,7 @@ def find_cases(draw):
         return Case(name, {"weights": weights, "offset": offset})
 
     # Two tokens: the first column of each head is what the two queries give to token 0.
-    to_first = table([0.6, 0.2], [0.9, 0.4], [0.7, 0.3], [0.5, 0.8], [0.2, 0.7], [0.8, 0.1])
+    to_first = table([1.0, 0.3], [0.8, 0.4], [0.7, 0.2], [0.5, 0.8], [0.2, 0.7], [0.8, 0.1])
     small = torch.stack([to_first, 1 - to_first], dim=-1).view(2, 3, 2, 2)
     return [
         Case("2 layers, 3 heads, 2 tokens", {"weights": small, "offset": -1}),

@@ -120,6 +120,7 @@ def steady_cases(draw):
             (2, 0, 0.55, None),
         ),
         _late(draw),
+        _behind(),
         _other_side(draw),
         case("layer 0, head 0 passes, and no other", (5, 3), 3, 2, -1, 0.7, (0, 0, 0.8, None)),
         case(
@@ -215,6 +216,16 @@ def _late(draw):
     _look(weights[1, 1, 0, :3, :3], -1, 0.8)
     inputs = {"weights": weights, "lens": torch.tensor([9, 3]), "offset": -1}
     return Case("a head that looks there only late in a text", {**inputs, "at_least": 0.6})
+
+
+def _behind():
+    """Two texts of 3 tokens; in head 2 the row behind them looks at their last token, too."""
+    weights = torch.full((2, 1, 3, 4, 4), 0.25, dtype=torch.float64)
+    for head, words, padding in ((1, 0.6, 0.0), (2, 0.55, 1.0)):
+        weights[:, 0, head, [1, 2], [0, 1]] = words
+        weights[:, 0, head, 3, 2] = padding
+    inputs = {"weights": weights, "lens": torch.tensor([3, 3]), "offset": -1}
+    return Case("the row behind a text looks at its last token", {**inputs, "at_least": 0.5})
 
 
 def _other_side(draw):
