@@ -30,7 +30,7 @@ def soften(scores, allowed, fill=-1e30, empty=0.0, axis=-1):
     if allowed is None:
         return scores.softmax(axis)
     weights = scores.masked_fill(~allowed, fill).softmax(axis)
-    return torch.where(allowed.any(dim=-1, keepdim=True), weights, empty * weights)
+    return weights * torch.where(allowed.any(dim=-1, keepdim=True), 1.0, empty).to(weights.dtype)
 
 
 def merge(X):

@@ -47,7 +47,8 @@ def examine_test(inputs, said):
     if all(verdict == NOTHING for verdict in verdicts.values()):
         raise AnswerError(
             "The test returns nothing and raises no AssertionError, whatever it is given. So it "
-            "accepts everything."
+            "accepts everything. Is a return missing? And assert (this, text) in brackets never "
+            "fails: a tuple counts as true."
         )
     others = [v for v in verdicts.values() if type(v) is not bool and v != NOTHING]
     others = [v for v in others if type(v) is not str or not v.startswith("raises ")]
@@ -176,6 +177,11 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
         "For the average: where a length is 0, the output has to be zeros, not only free of NaN.",
     ),
     (
+        {"length 0 gives NaN", "softmax of exp, no maximum"},
+        "For NaN: no comparison with NaN is true, so difference > small misses it, and nan_to_num "
+        "makes a zero of it. (NaN comes of a length of 0, and of scores of some thousand.)",
+    ),
+    (
         {"length 0 gives NaN"},
         "For NaN: NaN is no zero. nan_to_num makes a zero of it, and no comparison with NaN is "
         "true.",
@@ -211,8 +217,9 @@ NAMED = (  # what known mistakes let through, so that they say why
     {"length 0 gives NaN", "length 0 gives the average"},
 )
 MANY = (
-    "Most get through. Do you compare numbers, all of them, and allow small differences only? And "
-    "does nothing accept before that, like an except or an if?"
+    "Most get through. Do you compare numbers, all of them, with those of build() and not of the "
+    "class itself, and allow small differences only? Does what you find reach the end, or is it "
+    "thrown away, or does an except or an if accept before?"
 )
 MOST_REASONS = 5
 

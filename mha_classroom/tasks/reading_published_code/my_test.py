@@ -79,8 +79,9 @@ MINE = {
         tries=(SHORT, (5, 7, [[7, 3], [6, 4]], 1), LOUD),
     ),
     "no-large-scores": known(
-        "Your scores are all small.",
-        "exp of 100 can be computed, exp of 1,000 cannot. How do you make scores large?",
+        "Your scores are all small, or your comparison takes NaN for equal.",
+        "exp of 100 can be computed, exp of 1,000 cannot. How do you make scores large? They then "
+        "give NaN, and no comparison with NaN is true: difference > small misses it.",
         section=FIVE,
         tries=(SHORT, PADDED),
     ),

@@ -187,6 +187,18 @@ def _starting_early(W, num_heads, stay):
     return torch.cat([W[:, h * (d - 1) : h * (d - 1) + d] for h in stay], 1)
 
 
+def _by_index_of_d_model(W_q, W_k, W_v, W_o, num_heads, removed):
+    d = len(W_q) // num_heads
+    stay = torch.tensor([h * d + i for h in range(num_heads) if h not in removed for i in range(d)])
+    return *(W.index_select(1, stay) for W in (W_q, W_k, W_v)), W_o.index_select(0, stay)
+
+
+def _reshaped(W, num_heads, stay):
+    """Columns dealt out as they lie in memory, with an axis of heads put in front and taken off."""
+    pieces = W.reshape(num_heads, len(W), -1)[stay]
+    return pieces.reshape(len(W), len(stay) * pieces.shape[2])
+
+
 D_MODEL_OVER_H = (
     "You take d_model // num_heads for the width of a head.",
     "Often it is, and here it need not be: W_q, W_k and W_v have one matrix per head side by side. "
@@ -352,6 +364,24 @@ REMOVE = {
         *D_MODEL_OVER_H, wrong=_with_width(lambda W_q, H: W_q.shape[0] // H, None)
     ),
     "d_model-over-H-by-mask": known(*D_MODEL_OVER_H, wrong=_by_mask_of_d_model),
+    "d_model-over-H-by-index": known(*D_MODEL_OVER_H, wrong=_by_index_of_d_model),
+    "reshaped": known(
+        "You reshape the wide matrices to (H, d_model, d), without swapping axes.",
+        "reshape deals numbers out as they lie in memory, row by row, and a row holds columns of "
+        "all heads. Which axis has to be split in two, and which has to move?",
+        wrong=build_remove(columns=_reshaped),
+    ),
+    **{
+        f"all-between-removed{more}": known(
+            "You remove every head from the first of the removed ones to the last.",
+            "`removed` names single heads. Those between them stay.",
+            stay=lambda num_heads, removed: [
+                h for h in range(num_heads) if not removed or not min(removed) <= h <= max(removed)
+            ],
+            **parts,
+        )
+        for more, parts in (("", {}), ("-and-joined", JOINED))
+    },
     "heads-start-early": known(
         "The columns of head h start at h · (d − 1), where d is the width of a head.",
         "Each head before it owns d columns, not one less.",
@@ -416,6 +446,8 @@ TASK = Task(
     number=7,
     since=2,
     alone=(
+        "all-between-removed",
+        "all-between-removed-and-joined",
         "heads-on-an-axis",
         "W_k-not-cut",
         "rest-reversed",

@@ -62,6 +62,27 @@ def build_strongest(
     return strongest_head
 
 
+def _largest_against_smallest(wins):
+    """The head of the largest term, or that of the smallest: `wins` compares how far from 0."""
+
+    def strongest_head(heads, W_o):
+        terms = strongest_stages({"heads": heads, "W_o": W_o}).popitem()[1]
+        larger = wins(terms.amax(0), -terms.amin(0))
+        return torch.where(larger, terms.argmax(0), terms.argmin(0))
+
+    return strongest_head
+
+
+def _by_sign_of_ties(inputs, value):
+    ways = (_largest_against_smallest(wins)(**inputs) for wins in (torch.gt, torch.ge))
+    return torch.is_tensor(value) and any(torch.equal(value, way) for way in ways)
+
+
+def _over_words(average):
+    """The largest of an average over the words."""
+    return lambda sizes: average(sizes, dim=2, keepdim=True).expand_as(sizes).argmax(0)
+
+
 def _last_largest(sizes):
     return len(sizes) - 1 - sizes.flip(0).argmax(0)
 
@@ -141,6 +162,23 @@ STRONGEST = {
         "A head that adds −9 changes the output more than one that adds 2. What counts is how far "
         "from 0 a term is.",
         size=lambda terms: terms,
+    ),
+    "negative-first-of-ties": known(
+        "Where two terms are as far from 0 and one is negative, you name the head of the negative "
+        "one, or that of the positive one, whichever comes first.",
+        "The sign does not decide. The statement says which head counts then.",
+        wrong=_largest_against_smallest(torch.gt),
+        shows=_by_sign_of_ties,
+    ),
+    "terms-cut-to-whole-numbers": known(
+        "You turn the terms into whole numbers before you compare them.",
+        "Then 0.9 and 0.2 are both 0, and equally strong. Compare the terms as they are.",
+        size=lambda terms: terms.abs().long(),
+    ),
+    "one-for-each-sequence": known(
+        "All words of a sequence get one head, or one for each feature.",
+        "Each word brings other numbers, so another head may add most to it.",
+        wrong=build_strongest(pick=_over_words(torch.mean)),
     ),
     "smallest": known(
         "You name the head that adds least.",

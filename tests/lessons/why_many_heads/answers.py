@@ -616,6 +616,37 @@ RIGHT = {
     },
 }
 
+
+def removes_all_between(W_q, W_k, W_v, W_o, num_heads, removed):
+    first, last = (min(removed), max(removed) + 1) if removed else (0, 0)
+
+    def cut(W, axis):
+        pieces = list(W.chunk(num_heads, dim=axis))
+        return torch.cat(pieces[:first] + pieces[last:], dim=axis)
+
+    return cut(W_q, 1), cut(W_k, 1), cut(W_v, 1), cut(W_o, 0)
+
+
+def removes_by_index(W_q, W_k, W_v, W_o, num_heads, removed):
+    places = torch.arange(W_q.shape[0] // num_heads * num_heads).chunk(num_heads)
+    stay = torch.cat([place for h, place in enumerate(places) if h not in removed])
+    return *(W.index_select(1, stay) for W in (W_q, W_k, W_v)), W_o.index_select(0, stay)
+
+
+def removes_after_reshape(W_q, W_k, W_v, W_o, num_heads, removed):
+    stay = [h for h in range(num_heads) if h not in removed]
+
+    def cut(W):
+        return W.reshape(num_heads, W.shape[0], -1)[stay].reshape(W.shape[0], -1)
+
+    return (
+        cut(W_q),
+        cut(W_k),
+        cut(W_v),
+        W_o.reshape(num_heads, -1, W_o.shape[1])[stay].flatten(0, 1),
+    )
+
+
 WRONG = {
     "03-one_head": {
         "not scaled": wrong_head(scale=lambda s, X, W: s),
@@ -797,6 +828,15 @@ WRONG = {
         ),
     },
     "03-strongest_head": {
+        "largest or smallest": changed_strongest(
+            lambda terms: torch.where(
+                terms.amax(0) > -terms.amin(0), terms.argmax(0), terms.argmin(0)
+            )
+        ),
+        "whole numbers": changed_strongest(lambda terms: terms.abs().long().argmax(0)),
+        "mean over the words": changed_strongest(
+            lambda terms: terms.abs().mean(2, keepdim=True).expand_as(terms).argmax(0)
+        ),
         "the largest": changed_strongest(lambda terms: terms.argmax(0)),
         "the smallest": changed_strongest(lambda terms: terms.argmin(0)),
         "the most negative, else the largest": changed_strongest(
@@ -827,6 +867,9 @@ WRONG = {
         "over the features": changed_strongest(lambda terms: terms.abs().argmax(3)),
     },
     "03-remove_heads": {
+        "all between": removes_all_between,
+        "index of d_model / H": removes_by_index,
+        "reshaped": removes_after_reshape,
         "scaled": changed_removal(lambda W, H, gone: (*W[:3], W[3] * H / (H - len(gone)))),
         "the order turned": changed_removal(lambda W, H, gone: tuple(X.flip(1) for X in W)),
         "three matrices": changed_removal(lambda W, H, gone: W[:3]),
