@@ -31,8 +31,11 @@ def step_cases(draw):
     def largest_hidden(name, *sizes):
         """Padding has far larger scores than all that may be seen."""
         large = case(name, *sizes)
-        for b, length in enumerate(large.inputs["valid_lens"]):
-            large.inputs["ready_keys"][b, length:] = 50 * large.inputs["w_v"].sign()
+        _, ready_keys, _, valid_lens, _, w_v = large.inputs.values()
+        most = w_v.abs().argmax()
+        for b, length in enumerate(valid_lens):
+            ready_keys[b, :length, most] = -50 * w_v[most].sign()
+            ready_keys[b, length:] = 50 * w_v.sign()
         return large
 
     low = case("all scores near -30,000", 3, 4, 2, 6, 3, [2, 4, 1])
