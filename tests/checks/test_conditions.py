@@ -102,6 +102,7 @@ ONLY_BY_ITS_OWN_CASE = {
     "04-MultiHeadAttention: lengths-remembered",
     "04-MultiHeadAttention: residual-added-where-it-fits",
     "04-split_packed: floats-whatever-X-holds",
+    "04-transpose_output: floats-whatever-X-holds",
     "04-transpose_qkv: floats-whatever-X-holds",
     "05-attention_flops: int32",
     "05-cache_bytes: float32",

@@ -148,6 +148,11 @@ REPACKING = {
         "the head, not the part. With three heads nobody notices the difference.",
         axes=_cut("part", "head", "feature"),
     ),
+    "two-heads-only": known(
+        "You cut the rows into six blocks, as for the two heads of the table.",
+        "There are three blocks for each head. How many heads there are, num_heads says.",
+        wrong=lambda packed, H: torch.cat([packed.chunk(6)[i] for i in (0, 3, 1, 4, 2, 5)]),
+    ),
     "parts-in-turn": known(
         "You take the rows of a head in turn: one to the queries, one to the keys, one to the "
         "values.",

@@ -119,6 +119,12 @@ PACKING = {
         "first: which part it is, or the place in this part?",
         cut=cut_in_turn,
     ),
+    "reshaped-at-once": known(
+        "You reshape X to (B, 3, num_heads, L, d) in one step.",
+        "reshape deals numbers out as they lie in memory, word after word, and a word holds all "
+        "three parts. First cut the last axis, then move axes.",
+        wrong=lambda X, H: X.reshape(len(X), 3, H, X.shape[1], -1).unbind(1),
+    ),
     "words-cut-into-three": known(
         "You cut the words into three parts: one third of the sequence makes the queries, and so "
         "on.",

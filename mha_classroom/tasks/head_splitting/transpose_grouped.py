@@ -11,6 +11,7 @@ from mha_classroom.tasks.head_splitting.transpose_qkv import (
     STEP_2,
     STEP_3,
     TRAP,
+    right_split,
 )
 
 
@@ -199,6 +200,12 @@ GROUPED = {
         )
         for way, pick in PICKED.items()
     },
+    "cut-into-group-size": known(
+        "You cut the keys into num_heads / num_kv_heads pieces.",
+        "That is how many query heads share a key head. A key is num_kv_heads · d wide. With 4 "
+        "query heads and 2 key heads the two numbers are equal, and nobody notices.",
+        wrong=lambda X, H, G: right_split(X, H // G).repeat_interleave(G, dim=0),
+    ),
     "cut-into-query-heads": known(
         "You cut the keys into num_heads pieces.",
         "A key is num_kv_heads · d wide. Cut so, each key head is torn into pieces that are "

@@ -4,11 +4,12 @@ import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.head_splitting.transpose_qkv import (
+    AS_FLOATS,
     FIRST_SEQUENCE,
     SQUEEZED,
     STEP_3,
     TRAP,
-    split_cases,
+    whole_number_cases,
 )
 from mha_course import multihead
 
@@ -20,7 +21,7 @@ def merge_cases(draw):
             case.name.replace("X is", "X comes from"),
             {"X": multihead.transpose_qkv(**case.inputs), "num_heads": case.inputs["num_heads"]},
         )
-        for case in split_cases(draw)
+        for case in whole_number_cases(draw)
     ]
 
 
@@ -51,6 +52,9 @@ MERGE = {
         "Each head's features stay together, as they were before the split. In the last two axes, "
         "which has to come first, head or feature?",
         wrong=lambda X, H: X.reshape(-1, H, *X.shape[1:]).permute(0, 2, 3, 1).flatten(2),
+    ),
+    "floats-whatever-X-holds": known(
+        *AS_FLOATS, section=STEP_3, wrong=lambda X, H: right_merge(X, H).float()
     ),
     "merge-interleaved-and-heads-before-batch": known(
         "You read the first axis as (heads, batch), and you lay the heads' features down in turn: "

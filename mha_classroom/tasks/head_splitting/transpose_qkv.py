@@ -107,6 +107,15 @@ SPLIT = {
     "squeezed-in-front": known(
         *SQUEEZED, section=STEP_3, wrong=lambda X, H: right_split(X, H).squeeze(0)
     ),
+    "batch-and-heads-swapped": known(
+        "You swap the axes of batch and heads.",
+        "With one sequence that is right by chance. With more, reshape deals out what lies there "
+        "now: words of several sequences. Between B, L, H and d, which two have to change places?",
+        section=STEP_2,
+        wrong=lambda X, H: (
+            X.reshape(*X.shape[:2], H, -1).transpose(0, 2).reshape(len(X) * H, X.shape[1], -1)
+        ),
+    ),
     "split-without-transpose": known(
         "Your heads hold whole words: head 0 got the first words and never sees the last.",
         "reshape deals the numbers out as they lie in memory, and there a word comes before the "

@@ -536,7 +536,6 @@ RIGHT = {
         "not contiguous": lambda X, H: split(X, H).mT.contiguous().mT,
     },
     "04-transpose_output": {
-        "float32": lambda X, H: merge(X, H).float(),
         "loop": merge_by_loop,
         "einsum": lambda X, H: torch.einsum("bhld->blhd", X.unflatten(0, (-1, H))).flatten(2),
         "hstack": lambda X, H: torch.stack([torch.hstack(tuple(x)) for x in X.split(H)]),
@@ -613,8 +612,26 @@ RIGHT = {
     },
 }
 
+
+def merged_into_a_new_tensor(X, num_heads):
+    rows, L, d = X.shape
+    merged = torch.empty(rows // num_heads, L, num_heads * d)
+    for row, head in enumerate(X):
+        h = row % num_heads
+        merged[row // num_heads, :, h * d : (h + 1) * d] = head
+    return merged
+
+
+def repacked_as_two_heads(packed, num_heads):
+    q0, k0, v0, q1, k1, v1 = packed.chunk(6)
+    return torch.cat([q0, q1, k0, k1, v0, v1])
+
+
 WRONG = {
     "04-transpose_qkv": {
+        "batch and heads swapped": lambda X, H: (
+            X.unflatten(2, (H, -1)).transpose(0, 2).reshape(len(X) * H, X.shape[1], -1)
+        ),
         "reshape to (B, H, L, d)": lambda X, H: X.reshape(X.shape[0], H, X.shape[1], -1).flatten(
             0, 1
         ),
@@ -636,6 +653,8 @@ WRONG = {
         "in float64": lambda X, H: split(X.double(), H).to(X.dtype),
     },
     "04-transpose_output": {
+        "into a new tensor": merged_into_a_new_tensor,
+        "float32": lambda X, H: merge(X, H).float(),
         "reshape to (B, L, H * d)": lambda X, H: X.reshape(-1, X.shape[1], H * X.shape[2]),
         "no swap": lambda X, H: X.unflatten(0, (-1, H)).reshape(X.shape[0] // H, X.shape[1], -1),
         "interleaved": lambda X, H: X.unflatten(0, (-1, H)).permute(0, 2, 3, 1).flatten(2),
@@ -799,6 +818,9 @@ WRONG = {
         ),
     },
     "04-split_packed": {
+        "reshaped at once": lambda X, H: tuple(
+            X.reshape(len(X), 3, H, X.shape[1], -1).transpose(0, 1)
+        ),
         "by head": lambda X, H: X.unflatten(-1, (H, 3, -1)).permute(3, 0, 2, 1, 4).unbind(),
         "in turn": lambda X, H: X.unflatten(-1, (H, -1, 3)).permute(4, 0, 2, 1, 3).unbind(),
         "chunk without an axis": lambda X, H: [split(part, H) for part in X.chunk(3)],
@@ -823,6 +845,7 @@ WRONG = {
         ],
     },
     "04-repack": {
+        "six blocks": repacked_as_two_heads,
         "as it is": lambda packed, H: packed,
         "the way back": repack_axes("H", "3", "d", cut="3Hd"),
         "in turn": repack_axes("3", "H", "d", cut="Hd3"),
@@ -848,6 +871,9 @@ WRONG = {
         "transposed": lambda packed, H: repack_by_blocks(packed, H).T.contiguous(),
     },
     "04-transpose_grouped": {
+        "pieces of the size of a group": lambda X, H, G: (
+            X.unflatten(2, (H // G, -1)).transpose(1, 2).repeat_interleave(G, 1).flatten(0, 1)
+        ),
         "tiled heads": lambda X, H, G: (
             X.unflatten(-1, (G, -1)).transpose(1, 2).repeat(1, H // G, 1, 1).flatten(0, 1)
         ),
