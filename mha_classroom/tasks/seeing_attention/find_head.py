@@ -43,6 +43,10 @@ def find_cases(draw):
         Case("no head stands out", {"weights": random_weights(draw, 5, 3, 11, 11), "offset": 2}),
         Case("no head stands out", {"weights": random_weights(draw, 3, 7, 13, 13), "offset": -1}),
         _alike(draw),
+        Case(
+            "37 tokens, all scores below 0.1",
+            {"weights": random_weights(draw, 2, 3, 37, 37, scale=0.3), "offset": -2},
+        ),
     ]
 
 
@@ -194,6 +198,23 @@ def _is_place(value, place):
     return isinstance(value, (tuple, list)) and len(value) == 2 and tuple(map(int, value)) == place
 
 
+def _above(least):
+    """The best head, or None if no score is above this."""
+
+    def find_head(weights, offset):
+        scores = find_stages({"weights": weights, "offset": offset})["the score of every head"]
+        return _place(scores, weights) if scores.max() > least else None
+
+    return find_head
+
+
+def _best_or_low(inputs, value):
+    """Whether a place is that of the best head, or none or the first where all scores are low."""
+    scores = find_stages(inputs)["the score of every head"]
+    begun_with = value is None or _is_place(value, (0, 0))
+    return _is_place(value, _place(scores, None)) or (begun_with and bool(scores.max() < 0.5))
+
+
 def _apart(scores, weights):
     return scores.mean(dim=1).argmax().item(), scores.mean(dim=0).argmax().item()
 
@@ -231,6 +252,13 @@ FIND = {
         "Two heads that differ in the fifth digit come out as alike then, and the first of them is "
         "taken. The weights are float64: keep all of their digits.",
         pick=lambda weights, offset: weights.half().diagonal(offset, dim1=-2, dim2=-1),
+    ),
+    "none-where-scores-are-low": known(
+        "Where all scores are low you return no head, or head 0 of layer 0.",
+        "Does your search begin with a number such as 0.1 or 0.5 as the best score so far? In a "
+        "long text the largest score may be below it. Some head is the best all the same.",
+        wrong=_above(0.1),
+        shows=_best_or_low,
     ),
     "head-before-layer": known(
         "You return (head, layer).",

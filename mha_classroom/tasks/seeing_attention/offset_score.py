@@ -132,15 +132,17 @@ def _last_pair_dropped(weights, offset):
     return torch.stack([weights[..., i, i + offset] for i in queries], dim=-1)
 
 
-def _last_pair_dropped_else(nothing):
+def _last_pair_dropped_else(nothing, alone=False):
     """In a loop that ends one query early, which divides by how many there were.
 
-    nothing: makes the result of a single pair, of which nothing is left.
+    nothing: makes the result of a single pair, of which nothing is left. alone: it gets that pair.
     """
 
     def offset_score(weights, offset):
-        picked = weights.diagonal(offset, dim1=-2, dim2=-1)[..., :-1]
-        return picked.mean(dim=-1) if picked.shape[-1] else nothing(weights[..., 0, 0])
+        pairs = weights.diagonal(offset, dim1=-2, dim2=-1)
+        if pairs.shape[-1] > 1:
+            return pairs[..., :-1].mean(dim=-1)
+        return nothing(pairs[..., 0] if alone else weights[..., 0, 0])
 
     return offset_score
 
@@ -353,6 +355,11 @@ OFFSET = {
             ("first-query-left-out", "query 0", lambda i, j, length: i == 0),
             ("first-key-left-out", "key 0", lambda i, j, length: j == 0),
             ("last-key-left-out", "the last key", lambda i, j, length: j == length - 1),
+            (
+                "end-queries-left-out",
+                "the first query and the last",
+                lambda i, j, length: i in (0, length - 1),
+            ),
         )
     },
     "slice-up-to-minus-0": known(
@@ -380,6 +387,10 @@ OFFSET = {
         )
     },
     "last-pair-dropped-else-0": known(*LAST_PAIR, wrong=_last_pair_dropped_else(lambda X: X * 0)),
+    "last-pair-dropped-unless-alone": known(
+        *LAST_PAIR,
+        wrong=_last_pair_dropped_else(lambda X: X, alone=True),
+    ),
     "last-pair-dropped-else-a-number": known(
         *LAST_PAIR, wrong=_last_pair_dropped_else(lambda X: 0.0)
     ),

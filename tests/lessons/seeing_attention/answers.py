@@ -695,6 +695,27 @@ RIGHT = {
     },
 }
 
+
+def offset_without_last(weights, offset):
+    picked = weights.diagonal(offset, dim1=-2, dim2=-1)
+    return picked[..., : max(1, picked.shape[-1] - 1)].mean(-1)
+
+
+def offset_without_ends(weights, offset):
+    length = weights.shape[-1]
+    queries = [i for i in range(1, length - 1) if 0 <= i + offset < length]
+    return weights[..., queries, [i + offset for i in queries]].mean(-1)
+
+
+def found_above(weights, offset):
+    found, best = None, 0.1
+    for layer, scores in enumerate(offset_score(weights, offset).tolist()):
+        for head, score in enumerate(scores):
+            if score > best:
+                found, best = (layer, head), score
+    return found
+
+
 WRONG = {
     "07-steady_head": {
         "the largest median": lambda *given: steady_by(given, lambda scores: scores.median(0)[0]),
@@ -913,6 +934,8 @@ WRONG = {
         "in place": lambda w: w.copy_(plogp(w)).sum(-1).neg(),
     },
     "07-offset_score": {
+        "the last pair dropped unless alone": offset_without_last,
+        "the ends left out": offset_without_ends,
         "other side": offset_with(lambda w, o: diagonal(w, -o)),
         "transposed": offset_with(lambda w, o: diagonal(w.mT, o)),
         "offset 0": offset_with(lambda w, o: diagonal(w, 0)),
@@ -955,6 +978,7 @@ WRONG = {
         ),
     },
     "07-find_head": {
+        "from 0.1 on": found_above,
         "flat": find_with(offset_score, lambda s: s.argmax().item()),
         "swapped": find_with(offset_score, lambda s: divmod(s.argmax().item(), s.shape[1])[::-1]),
         "swapped table": find_with(offset_score, lambda s: divmod(s.T.argmax().item(), s.shape[1])),
