@@ -98,6 +98,15 @@ SHARES = {
         "Keys are there once each, but a value may come twice. Then the same guess is right twice.",
         right=lambda values: 1,
     ),
+    "values-always-different": known(
+        "You go only through cases in which all values of a head differ, where there are enough.",
+        "Keys are there once each. Each value is drawn by itself, so one may come twice.",
+        possible=lambda n, size: (
+            itertools.permutations(range(n), size)
+            if size <= n
+            else itertools.product(range(n), repeat=size)
+        ),
+    ),
     "all-equal-or-one": known(
         "You count a guess as right for all answers of a head if their values are equal, and for "
         "one otherwise.",

@@ -178,6 +178,29 @@ def _query_removed(output, weights, values, key):
     return new @ values, new
 
 
+def _query_removed_and_divided(output, weights, values, key):
+    left = _left(weights, key)
+    new = weights / left.masked_fill(left == 0, 1.0)
+    new[:, key] = 0.0
+    return new @ values, new
+
+
+def _as_it_was_if_alone(output, weights, values, key):
+    new = torch.where(weights[..., key : key + 1] == 1, weights, right_weights(weights, key))
+    return new @ values, new
+
+
+def _divided_as_the_first_sequence(output, weights, values, key):
+    left = _left(weights[:1], key)
+    new = right_remove(weights, key) / left.masked_fill(left == 0, 1.0)
+    return new @ values, new
+
+
+def right_weights(weights, key):
+    left = _left(weights, key)
+    return right_remove(weights, key) / left.masked_fill(left == 0, 1.0)
+
+
 def _in_place(output, weights, values, key):
     left = _left(weights, key).clone()
     weights[..., key] = 0.0
@@ -277,6 +300,22 @@ NOTHING = "Nothing to attend to"
 TOGETHER = "Put together"
 
 WITHOUT = {
+    "query-hidden": known(
+        "You hide the query with the number of the key: its row is 0, and the key's column is not.",
+        "weights is (B, L, S): queries on axis 1, keys on axis 2.",
+        wrong=_query_removed_and_divided,
+    ),
+    "as-it-was-if-alone": known(
+        "A query that saw this key alone keeps its weights.",
+        "Without the key it has nothing to attend to. The statement says what such a query gets.",
+        wrong=_as_it_was_if_alone,
+    ),
+    "divided-as-the-first-sequence": known(
+        "You divide the weights of all sequences by what is left in the first.",
+        "In each sequence each query gave the key another weight, so the others share another "
+        "rest.",
+        wrong=_divided_as_the_first_sequence,
+    ),
     "not-shared-anew": known(
         "You set the weight of the key to 0 and leave the others: the rows do not sum to 1.",
         "If the key had not been there, the softmax would have divided by a smaller sum. Which "

@@ -441,6 +441,16 @@ RIGHT = {
     },
 }
 
+
+def share_of_different_values(groups, num_values):
+    right = 0
+    for size in groups:
+        cases = list(itertools.permutations(range(num_values), size))
+        cases = cases or list(itertools.product(range(num_values), repeat=size))
+        right += sum(max(case.count(v) for v in case) for case in cases) / len(cases)
+    return right / sum(groups)
+
+
 WRONG = {
     "08-mask_heads": {
         "first axis that fits": lambda X, mask: (
@@ -562,6 +572,7 @@ WRONG = {
         ),
     },
     "08-expected_share": {
+        "values that differ": share_of_different_values,
         "one over the size": lambda groups, n: sum(1 / size for size in groups) / len(groups),
         "one right a group": lambda groups, n: len(groups) / sum(groups),
         "one heap": lambda groups, n: share_by_counter((sum(groups),), n),

@@ -838,7 +838,33 @@ KEY_RIGHT = {
     "views": lambda *inputs: tuple(X.mT.contiguous().mT for X in key_loop(*inputs)),
     "float32": lambda o, w, v, key: key_loop(o.float(), w.float(), v.float(), key),
 }
+
+
+def key_as_query(output, weights, values, key):
+    rest = 1 - weights[:, :, key : key + 1]
+    rest[rest == 0] = 1
+    new = weights / rest
+    new[:, key] = 0
+    return new @ values, new
+
+
+def key_kept_if_alone(output, weights, values, key):
+    alone = weights[:, :, key : key + 1] == 1
+    new = torch.where(alone, weights, key_loop(output, weights, values, key)[1])
+    return new @ values, new
+
+
+def key_by_first_sequence(output, weights, values, key):
+    rest = 1 - weights[0, :, key, None]
+    new = weights / torch.where(rest == 0, 1.0, rest)
+    new[:, :, key] = 0
+    return new @ values, new
+
+
 KEY_WRONG = {
+    "the query hidden": key_as_query,
+    "kept if alone": key_kept_if_alone,
+    "the rest of the first sequence": key_by_first_sequence,
     "only zeroed": without(zeroed),
     "next key": lambda o, w, v, key: key_loop(o, w, v, (key + 1) % w.shape[2]),
     "key counted from 1": lambda o, w, v, key: key_loop(o, w, v, key - 1),
