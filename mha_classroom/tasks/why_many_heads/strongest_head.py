@@ -356,6 +356,7 @@ TASK = Task(
     mistakes=read_again(SUM_OF_HEADS, STRONGEST),
     build=build_strongest,
     stages=strongest_stages,
+    alone=("terms-cut-to-whole-numbers",),
     number=6,
     since=2,
 )
