@@ -321,7 +321,7 @@ VARIABLES = {
         new_name=_published,
     ),
     "layer-number-one-digit": known(
-        "Of a layer's number you take the first digit only.",
+        "Of a layer's number you take one digit only.",
         "BERT-base has 12 layers, 0 to 11: a number can have two digits.",
         number=lambda name: re.sub(r"/layer_(\d)\d*/", r"/layer/\1/", name),
     ),

@@ -320,7 +320,7 @@ NAMES = {
         layer=lambda number: "encoder.layers.0.",
     ),
     "layer-number-one-digit": known(
-        "Of a layer's number you take the first digit only, so that layer 11 becomes layer 1.",
+        "Of a layer's number you take one digit only, so that layer 11 becomes layer 1.",
         "BERT-base has 12 layers, 0 to 11: a number can have two digits.",
         layer=lambda number: f"encoder.layers.{number[0]}.",
     ),
