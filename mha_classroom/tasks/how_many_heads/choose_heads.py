@@ -320,6 +320,7 @@ ALONE = {
         **_forms(
             build_choice(protect=_best_of_each_column),
             _put_in(lambda X: X.masked_fill(_best_of_each_column(X), torch.inf)),
+            _put_in(lambda X: X + _best_of_each_column(X) * (X.amax() - X.amin() + 1)),
         ),
     ),
     "worst-of-each-layer": known(

@@ -107,6 +107,16 @@ SHARES = {
             else itertools.product(range(n), repeat=size)
         ),
     ),
+    "all-or-nothing": known(
+        "You count the answers of a head only where all of its values are equal.",
+        "With two different values the model still gets one of them right: the one it guesses.",
+        right=lambda values: len(values) if len(set(values)) == 1 else 0,
+    ),
+    "different-values-counted": known(
+        "You count how many different values a head has.",
+        "The model gives the value that comes most often. How often does that one come?",
+        right=lambda values: len(set(values)),
+    ),
     "all-equal-or-one": known(
         "You count a guess as right for all answers of a head if their values are equal, and for "
         "one otherwise.",

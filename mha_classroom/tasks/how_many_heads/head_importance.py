@@ -52,6 +52,12 @@ def build_importance(
     return head_importance
 
 
+def _by_norm_of_signed_means(gradients):
+    sizes = gradients.abs().mean(dim=0)
+    norms = gradients.mean(dim=0).norm(dim=1, keepdim=True)
+    return sizes / norms.masked_fill(sizes.sum(dim=1, keepdim=True) == 0, 1.0)
+
+
 def _shows_small_number(inputs, importance):
     """Whether each layer is the right one, made smaller the more the smaller its gradients are."""
     right = head_importance(inputs["gradients"])
@@ -170,6 +176,12 @@ NORMALISED = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "norm-of-the-mean-with-signs": known(
+        "You divide each layer by the norm of the mean gradients with their signs.",
+        "What the heads of a layer are divided by is the norm of their importances, which are "
+        "means of sizes.",
+        wrong=_by_norm_of_signed_means,
+    ),
     "largest-example": known(
         "You take the largest gradient of all examples.",
         "The formula has a mean over examples.",

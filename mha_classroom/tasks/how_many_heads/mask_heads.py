@@ -130,6 +130,12 @@ MASKS = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "cut-to-whole-numbers": known(
+        "You turn the factors into whole numbers.",
+        "A factor may be any number, such as 0.5. To take a gradient for it, it has to be "
+        "multiplied as it is.",
+        **any_of(build_mask, factor=(torch.trunc, torch.round)),
+    ),
     "only-on-or-off": known(
         "You treat each factor as on or off.",
         "A factor may be any number. To take a gradient for it, it has to be multiplied.",
@@ -140,8 +146,6 @@ ALONE = {
                 lambda mask: (mask > 0).double(),
                 lambda mask: (mask == 1).double(),
                 lambda mask: (mask > 0.5).double(),
-                torch.trunc,
-                torch.round,
             ),
         ),
     ),

@@ -451,8 +451,38 @@ def share_of_different_values(groups, num_values):
     return right / sum(groups)
 
 
+def importance_by_signed_norm(gradients):
+    importance = gradients.abs().mean(dim=0)
+    norms = gradients.mean(dim=0).square().sum(dim=1, keepdim=True).sqrt()
+    return importance / torch.where(importance.any(dim=1, keepdim=True), norms, 1.0)
+
+
+def choice_with_columns_last(importance, num_off):
+    layers, H = importance.shape
+    best = importance.argmax(dim=0).tolist()
+    order = importance.flatten().argsort().tolist()
+    order.sort(key=lambda place: best[place % H] == place // H)
+    stays = torch.ones(layers * H, dtype=torch.bool)
+    stays[torch.tensor(order[:num_off], dtype=torch.long)] = False
+    return stays.view(layers, H)
+
+
+def share_by(right):
+    def expected_share(groups, num_values):
+        total = 0
+        for size in groups:
+            cases = list(itertools.product(range(num_values), repeat=size))
+            total += sum(map(right, cases)) / len(cases)
+        return total / sum(groups)
+
+    return expected_share
+
+
 WRONG = {
     "08-mask_heads": {
+        "long": lambda outputs, mask: (
+            outputs * (mask if mask.dim() == 2 else mask[None]).long()[..., None, None]
+        ),
         "first axis that fits": lambda X, mask: (
             X * mask.reshape(-1, 1, 1, 1)
             if len(mask) == len(X) and mask.dim() == 1
@@ -478,6 +508,7 @@ WRONG = {
         "at most 1": lambda X, mask: X * mask.minimum(torch.tensor(1.0))[..., None, None],
     },
     "08-head_importance": {
+        "norm with signs": importance_by_signed_norm,
         "mean first": lambda G: (
             G.mean(0).abs() / G.mean(0).norm(dim=1, keepdim=True).clamp(min=1e-300)
         ),
@@ -549,6 +580,7 @@ WRONG = {
         "query heads": lambda kept, H, G: (kept, torch.arange(len(kept))),
     },
     "08-choose_heads": {
+        "best of a column last": choice_with_columns_last,
         "any heads": lambda scores, n: ranks(scores) >= n,
         "most important off": lambda scores, n: ranks(scores) < n,
         "turned": lambda scores, n: ~choose_by_loop(scores, n),
@@ -572,6 +604,8 @@ WRONG = {
         ),
     },
     "08-expected_share": {
+        "all or nothing": share_by(lambda case: len(case) * (len(set(case)) == 1)),
+        "different values": share_by(lambda case: len(set(case))),
         "values that differ": share_of_different_values,
         "one over the size": lambda groups, n: sum(1 / size for size in groups) / len(groups),
         "one right a group": lambda groups, n: len(groups) / sum(groups),
