@@ -2435,6 +2435,8 @@ NAMED = [
     ("07-offset_score", "the last pair dropped unless alone", "last-pair-dropped-unless-alone"),
     ("07-offset_score", "the ends left out", "end-queries-left-out"),
     ("07-find_head", "from 0.1 on", "none-where-scores-are-low"),
+    ("07-find_head", "scores to 2 digits", "in-half-precision"),
+    ("07-offset_score", "a corner over the pairs", "corner-over-the-pairs"),
     ("07-steady_head", "None if one text is too short", "short-counts-as-nan"),
     ("07-steady_head", "place 0 taken for none", "place-0-taken-for-nothing"),
     ("07-shares_along", lambda *given: shares(*given, over=(1, 2, 3)), "all-queries"),

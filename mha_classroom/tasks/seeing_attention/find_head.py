@@ -208,11 +208,19 @@ def _above(least):
     return find_head
 
 
-def _best_or_low(inputs, value):
-    """Whether a place is that of the best head, or none or the first where all scores are low."""
+def _rounded(inputs, value):
+    """Whether a place is that of the best of rounded scores."""
     scores = find_stages(inputs)["the score of every head"]
-    begun_with = value is None or _is_place(value, (0, 0))
-    return _is_place(value, _place(scores, None)) or (begun_with and bool(scores.max() < 0.5))
+    picked = inputs["weights"].half().diagonal(inputs["offset"], dim1=-2, dim2=-1)
+    tables = [picked.mean(-1), scores.half(), *(scores.round(decimals=n) for n in range(1, 5))]
+    return any(_is_place(value, _place(table, None)) for table in tables)
+
+
+def _best_or_low(inputs, value):
+    """Whether a place is that of the best head, or where all scores are low none, or the first."""
+    scores = find_stages(inputs)["the score of every head"]
+    low = 0.5 if value is None else 0.1 if _is_place(value, (0, 0)) else 0.0
+    return _is_place(value, _place(scores, None)) or bool(scores.max() < low)
 
 
 def _apart(scores, weights):
@@ -252,6 +260,7 @@ FIND = {
         "Two heads that differ in the fifth digit come out as alike then, and the first of them is "
         "taken. The weights are float64: keep all of their digits.",
         pick=lambda weights, offset: weights.half().diagonal(offset, dim1=-2, dim2=-1),
+        shows=_rounded,
     ),
     "none-where-scores-are-low": known(
         "Where all scores are low you return no head, or head 0 of layer 0.",

@@ -194,6 +194,11 @@ def _corner(cut, whole):
     return offset_score
 
 
+def _corner_over_the_pairs(weights, offset):
+    corner = weights.triu(offset) if offset > 0 else weights.tril(offset)
+    return corner.sum(dim=(-2, -1)) / (weights.shape[-1] - abs(offset))
+
+
 def _both_sides(weights, offset):
     ahead, back = (weights.diagonal(o, dim1=-2, dim2=-1).mean(dim=-1) for o in (offset, -offset))
     return (ahead + back) / 2
@@ -386,6 +391,11 @@ OFFSET = {
             ("corner-from-the-offset-on", "from the offset on", torch.triu, False),
         )
     },
+    "corner-over-the-pairs": known(
+        "You add up a whole corner of the table, all keys from the offset on, or up to it.",
+        "tril and triu keep a corner. The pairs at one offset lie on a single line.",
+        wrong=_corner_over_the_pairs,
+    ),
     "last-pair-dropped-else-0": known(*LAST_PAIR, wrong=_last_pair_dropped_else(lambda X: X * 0)),
     "last-pair-dropped-unless-alone": known(
         *LAST_PAIR,

@@ -781,8 +781,8 @@ STEADY = {
         score=_left_out(lambda lens, offset: lens >= abs(offset)),
     ),
     "short-counts-as-nan": known(
-        "Where one text is too short, no head passes: you return None there, or let the mean of "
-        "nothing, which is NaN, be compared with at_least.",
+        "Where one text is too short, no head passes: you return None there, count it with a score "
+        "of 0, or let the mean of nothing, which is NaN, be compared with at_least.",
         "In such a text no query has a key at this offset. It says nothing about any head, neither "
         "for nor against: it is left out, and the other texts decide.",
         score=_short_as_nan,

@@ -716,6 +716,17 @@ def found_above(weights, offset):
     return found
 
 
+def offset_of_corner(weights, offset):
+    length = weights.shape[-1]
+    keep = weights.tril if offset <= 0 else weights.triu
+    return keep(offset).flatten(-2).sum(-1) / (length - abs(offset))
+
+
+def found_by_two_digits(weights, offset):
+    scores = (100 * offset_score(weights, offset)).round() / 100
+    return divmod(scores.argmax().item(), scores.shape[1])
+
+
 WRONG = {
     "07-steady_head": {
         "the largest median": lambda *given: steady_by(given, lambda scores: scores.median(0)[0]),
@@ -934,6 +945,7 @@ WRONG = {
         "in place": lambda w: w.copy_(plogp(w)).sum(-1).neg(),
     },
     "07-offset_score": {
+        "a corner over the pairs": offset_of_corner,
         "the last pair dropped unless alone": offset_without_last,
         "the ends left out": offset_without_ends,
         "other side": offset_with(lambda w, o: diagonal(w, -o)),
@@ -978,6 +990,7 @@ WRONG = {
         ),
     },
     "07-find_head": {
+        "scores to 2 digits": found_by_two_digits,
         "from 0.1 on": found_above,
         "flat": find_with(offset_score, lambda s: s.argmax().item()),
         "swapped": find_with(offset_score, lambda s: divmod(s.argmax().item(), s.shape[1])[::-1]),
