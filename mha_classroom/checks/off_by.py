@@ -110,15 +110,12 @@ def _two_times(rows):
 def _a_constant(terms, off):
     """A sentence if one and the same number stands where a few times a term should, else ""."""
     for (name, sizes), times in itertools.product(terms.items(), range(1, 5)):
-        there = [(size, by) for size, by in zip(sizes, off, strict=True) if size]
-        constants = {by + times * size for size, by in there}
-        if len(there) < len(off) and any(
-            by for size, by in zip(sizes, off, strict=True) if not size
-        ):
-            continue
-        if len({size for size, _ in there}) > 2 and len(constants) == 1 and min(constants) > 0:
-            words = TIMES.get(Fraction(times), f"{times} times ")
-            return f"Where {words}{name} belongs, you count {constants.pop()} each time."
+        rows = list(zip(sizes, off, strict=True))
+        counted = {by + times * size for size, by in rows if size}
+        right_elsewhere = not any(by for size, by in rows if not size)
+        if len({*sizes} - {0}) > 2 and len(counted) == 1 and min(counted) > 0 and right_elsewhere:
+            much = TIMES.get(Fraction(times), f"{times} times ")
+            return f"In place of {much}{name} you count {counted.pop()} each time."
     return ""
 
 

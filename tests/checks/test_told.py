@@ -2498,7 +2498,7 @@ NAMED = [
     ("08-expected_share", "all or nothing", "all-or-nothing"),
     ("08-expected_share", "different values", "different-values-counted"),
     ("08-expected_share", "values that differ", "values-always-different"),
-    ("03-strongest_head", "largest or smallest", "negative-first-of-ties"),
+    ("03-strongest_head", "largest or smallest", "sign-decides-ties"),
     ("03-strongest_head", "whole numbers", "terms-cut-to-whole-numbers"),
     ("03-strongest_head", "mean over the words", "one-for-each-sequence"),
     ("03-remove_heads", "all between", "all-between-removed-and-joined"),
@@ -2788,7 +2788,7 @@ def test_a_number_that_is_the_same_each_time_is_said_to_be():
         return 4 * num_hiddens**2 + (12 if bias else 0)
 
     remark = told("05-count_attention", count_attention).remarks[0]
-    assert remark == "Where 4 times the bias of one matrix belongs, you count 12 each time."
+    assert remark == "In place of 4 times the bias of one matrix you count 12 each time."
 
 
 def test_two_readings_of_the_same_numbers_are_both_offered():

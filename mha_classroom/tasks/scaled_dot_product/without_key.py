@@ -179,26 +179,25 @@ def _query_removed(output, weights, values, key):
 
 
 def _query_removed_and_divided(output, weights, values, key):
-    left = _left(weights, key)
-    new = weights / left.masked_fill(left == 0, 1.0)
+    new = weights / _left_or_1(weights, key)
     new[:, key] = 0.0
     return new @ values, new
 
 
+def _left_or_1(weights, key):
+    left = _left(weights, key)
+    return left.masked_fill(left == 0, 1.0)
+
+
 def _as_it_was_if_alone(output, weights, values, key):
-    new = torch.where(weights[..., key : key + 1] == 1, weights, right_weights(weights, key))
+    alone = weights[..., key : key + 1] == 1
+    new = torch.where(alone, weights, without_key(output, weights, values, key)[1])
     return new @ values, new
 
 
 def _divided_as_the_first_sequence(output, weights, values, key):
-    left = _left(weights[:1], key)
-    new = right_remove(weights, key) / left.masked_fill(left == 0, 1.0)
+    new = right_remove(weights, key) / _left_or_1(weights[:1], key)
     return new @ values, new
-
-
-def right_weights(weights, key):
-    left = _left(weights, key)
-    return right_remove(weights, key) / left.masked_fill(left == 0, 1.0)
 
 
 def _in_place(output, weights, values, key):

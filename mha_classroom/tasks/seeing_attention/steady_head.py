@@ -42,8 +42,7 @@ def steady_cases(draw):
             2,
             1,
             0.6,
-            *((2, 0, 0.97, text) for text in (0, 1, 3)),
-            (2, 0, 0.1, 2),
+            *_text_by_text(2, 0, 0.97, 0.97, 0.1, 0.97),
             (0, 1, 0.65, None),
         ),
         case("one text is good, the others are not", (5, 6, 7), 2, 5, 1, 0.6, (1, 3, 0.9, 0)),
@@ -56,7 +55,7 @@ def steady_cases(draw):
             -1,
             0.4,
             (2, 4, 0.7, None),
-            *((1, 3, share, text) for text, share in enumerate((0.35, 0.95, 0.95))),
+            *_text_by_text(1, 3, 0.35, 0.95, 0.95),
         ),
         case(
             "two pass, one is best in one text",
@@ -66,7 +65,7 @@ def steady_cases(draw):
             1,
             0.4,
             (0, 2, 0.8, None),
-            *((1, 0, share, text) for text, share in enumerate((0.5, 0.5, 0.97))),
+            *_text_by_text(1, 0, 0.5, 0.5, 0.97),
         ),
         case(
             "a long text and short ones",
@@ -75,8 +74,8 @@ def steady_cases(draw):
             3,
             1,
             0.3,
-            *((0, 1, share, text) for text, share in enumerate((0.3, 0.9, 0.3))),
-            *((1, 2, share, text) for text, share in enumerate((0.9, 0.65, 0.9))),
+            *_text_by_text(0, 1, 0.3, 0.9, 0.3),
+            *_text_by_text(1, 2, 0.9, 0.65, 0.9),
         ),
         case("two texts are too short", (7, 3, 2, 6), 2, 3, -3, 0.5, (1, 1, 0.8, None)),
         case("all texts are too short", (2, 3, 1), 2, 3, 4, 0.0),
@@ -106,7 +105,7 @@ def steady_cases(draw):
             3,
             -1,
             0.5,
-            *((0, 1, share, text) for text, share in enumerate((0.99, 0.3, 0.99, 0.3))),
+            *_text_by_text(0, 1, 0.99, 0.3, 0.99, 0.3),
             (1, 0, 0.45, None),
         ),
         case(
@@ -116,7 +115,7 @@ def steady_cases(draw):
             2,
             1,
             0.4,
-            *((0, 1, share, text) for text, share in enumerate((0.5, 0.97, 0.5))),
+            *_text_by_text(0, 1, 0.5, 0.97, 0.5),
             (2, 0, 0.55, None),
         ),
         _late(draw),
@@ -130,8 +129,8 @@ def steady_cases(draw):
             3,
             -2,
             0.5,
-            *((1, 0, share, text) for text, share in enumerate((0.97, 0.1, 0.97))),
-            *((0, 2, share, text) for text, share in enumerate((0.9, 0.9, 0.1))),
+            *_text_by_text(1, 0, 0.97, 0.1, 0.97),
+            *_text_by_text(0, 2, 0.9, 0.9, 0.1),
             (1, 2, 0.7, None),
         ),
         case("every text has one such query", (4, 4), 2, 3, 3, 0.5, (1, 1, 0.8, None)),
@@ -143,7 +142,8 @@ def steady_cases(draw):
             3,
             2,
             0.5,
-            *((0, 1, share, text) for text, share in ((0, 0.95), (2, 0.3))),
+            (0, 1, 0.95, 0),
+            (0, 1, 0.3, 2),
             (1, 0, 0.6, None),
         ),
         _of_scores("the last of three texts is the best", 0.5, [0.5, 0.5, 1.0], [0.68] * 3),
@@ -163,6 +163,11 @@ def steady_cases(draw):
             padding=(1, 2),
         ),
     ]
+
+
+def _text_by_text(layer, head, *shares):
+    """Looks of one head, with a share of its own in each text."""
+    return [(layer, head, share, text) for text, share in enumerate(shares)]
 
 
 def _look(weights, offset, share):
@@ -360,9 +365,10 @@ def _last_of_each_length(weights, lens, offset):
     return _scores(weights[places], lens[places], offset)
 
 
-def _running_mean(scores):
-    mean = scores[0]
-    for own in scores[1:]:
+def running_halves(numbers):
+    """What comes of a mean that is made anew from itself and the next: the last counts half."""
+    mean = numbers[0]
+    for own in numbers[1:]:
         mean = (mean + own) / 2
     return mean
 
@@ -639,7 +645,7 @@ STEADY = {
         "Text after text you take the mean of what you have so far and the next score.",
         "Then the last text counts half, and the first ones hardly anything. Each text counts the "
         "same.",
-        choose=lambda scores, passed: _choose(_running_mean(scores)[None], passed),
+        choose=lambda scores, passed: _choose(running_halves(scores)[None], passed),
     ),
     "largest-median": known(
         "Among the heads that pass you choose by the median of their scores.",

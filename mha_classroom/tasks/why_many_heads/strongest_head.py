@@ -66,7 +66,7 @@ def _largest_against_smallest(wins):
     """The head of the largest term, or that of the smallest: `wins` compares how far from 0."""
 
     def strongest_head(heads, W_o):
-        terms = strongest_stages({"heads": heads, "W_o": W_o}).popitem()[1]
+        terms = heads @ W_o.reshape(len(heads), 1, _width_of(heads), -1)
         larger = wins(terms.amax(0), -terms.amin(0))
         return torch.where(larger, terms.argmax(0), terms.argmin(0))
 
@@ -76,11 +76,6 @@ def _largest_against_smallest(wins):
 def _by_sign_of_ties(inputs, value):
     ways = (_largest_against_smallest(wins)(**inputs) for wins in (torch.gt, torch.ge))
     return torch.is_tensor(value) and any(torch.equal(value, way) for way in ways)
-
-
-def _over_words(average):
-    """The largest of an average over the words."""
-    return lambda sizes: average(sizes, dim=2, keepdim=True).expand_as(sizes).argmax(0)
 
 
 def _last_largest(sizes):
@@ -163,9 +158,9 @@ STRONGEST = {
         "from 0 a term is.",
         size=lambda terms: terms,
     ),
-    "negative-first-of-ties": known(
-        "Where two terms are as far from 0 and one is negative, you name the head of the negative "
-        "one, or that of the positive one, whichever comes first.",
+    "sign-decides-ties": known(
+        "Of two terms that are equally far from 0, one below it and one above, you always name the "
+        "head of the negative one, or always that of the positive one.",
         "The sign does not decide. The statement says which head counts then.",
         wrong=_largest_against_smallest(torch.gt),
         shows=_by_sign_of_ties,
@@ -178,7 +173,7 @@ STRONGEST = {
     "one-for-each-sequence": known(
         "All words of a sequence get one head, or one for each feature.",
         "Each word brings other numbers, so another head may add most to it.",
-        wrong=build_strongest(pick=_over_words(torch.mean)),
+        pick=lambda sizes: sizes.mean(2, keepdim=True).expand_as(sizes).argmax(0),
     ),
     "smallest": known(
         "You name the head that adds least.",

@@ -6,6 +6,7 @@ from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, plain_number
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.reading_published_code.mended_step import in_float32
+from mha_classroom.tasks.seeing_attention.steady_head import running_halves
 from mha_classroom.tasks.your_bert.runs import run_classify
 from mha_classroom.tasks.your_bert.search import unit
 from mha_course import sentences
@@ -161,13 +162,6 @@ def _runs(vectors, examples, labels, names):
     ]
     means = [unit(examples)[torch.tensor(rows)].mean(0) for rows in last]
     return _cosine(vectors, torch.stack(means))
-
-
-def _running_halves(own):
-    mean = own[0]
-    for example in own[1:]:
-        mean = (mean + example) / 2
-    return mean
 
 
 def _unit_centred(vectors, examples, labels, names):
@@ -510,7 +504,7 @@ NEAREST = {
         "You halve the way to each new example: mean = (mean + example) / 2.",
         "Then the last example counts half, the one before a quarter, and so on. In a mean all "
         "count the same.",
-        join=_running_halves,
+        join=running_halves,
     ),
     "first-vector-for-all": known(
         "Every vector gets the label of the first one.",
