@@ -1,8 +1,10 @@
 """Which step of an answer is the first that differs, seen in the tensors that it computes."""
 
+import contextlib
 import itertools
 
 import torch
+from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
 from mha_classroom.checks.compare import FLOAT32_TOLERANCE
@@ -131,7 +133,10 @@ def _flat(stages):
 
 
 class Recorder(TorchFunctionMode):
-    """Keeps in `seen` the tensors of numbers that torch's functions return."""
+    """Keeps in `seen` the tensors of numbers that torch's functions return.
+
+    Of scaled_dot_product_attention also the steps that it takes inside.
+    """
 
     def __init__(self):
         super().__init__()
@@ -139,11 +144,37 @@ class Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
+        if func is scaled_dot_product_attention:
+            with contextlib.suppress(Exception), torch.no_grad():
+                self._keep(_inside(*args, **(kwargs or {})))
         made = args[0] if func is torch.Tensor.__setitem__ else result
-        for X in made if isinstance(made, (tuple, list)) else (made,):
+        self._keep(made if isinstance(made, (tuple, list)) else (made,))
+        return result
+
+    def _keep(self, made):
+        for X in made:
             if torch.is_tensor(X) and X.is_floating_point() and len(self.seen) < MOST:
                 self.seen.append(X.detach().clone())
-        return result
+
+
+def _inside(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **options):
+    """The scores, those with the mask, and the weights of scaled_dot_product_attention.
+
+    Source: the pseudocode in PyTorch's documentation of the function.
+    """
+    scale = options.get("scale")
+    if options.get("enable_gqa"):
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+    scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if attn_mask is None:
+        masked = scores
+    elif attn_mask.dtype == torch.bool:
+        masked = scores.masked_fill(~attn_mask, -torch.inf)
+    else:
+        masked = scores + attn_mask
+    return scores, masked, masked.softmax(-1)
 
 
 def _pieces(want, by_numbers):

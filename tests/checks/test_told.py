@@ -2472,6 +2472,14 @@ NAMED = [
     ("03-fold_W_o", "W_v in zeros", "W_v-written-into-zeros"),
     ("04-repack", repack_with_the_part_last, "parts-and-features-swapped"),
     ("11-mended_attend", "as found", "as-found"),
+    ("11-mended_attend", "words in front", "words-in-front-of-heads"),
+    ("11-mended_attend", "words in front, fused", "words-in-front-of-heads"),
+    ("11-mended_attend", "half of d", "scaled-by-something-else"),
+    ("11-mended_step", "less the logarithm", "logarithm-of-large-scores"),
+    ("11-mended_step", "fused, upside down", "mask-inverted"),
+    ("11-MendedAttention", "turn by turn", "thirds-in-another-order"),
+    ("11-MendedAttention", "stacked in front", "heads-joined-across-words"),
+    ("11-mended_weights", "zeros if all are empty", "nan-without-a-word"),
     ("11-my_test", "one call, no gradients", "second-call-the-same-and-no-gradients"),
     ("12-mean_pool", "mask inverted, divided by L", "divided-by-length + mask-inverted"),
     ("12-neighbours", "ones in empty places", "empty-rows-answered"),
@@ -2671,8 +2679,21 @@ def test_after_an_error_nothing_is_said_of_the_steps_that_it_prevented():
 def test_the_step_of_a_module_that_differs_is_named():
     feedback = told("11-MendedAttention", WRONG["11-MendedAttention"]["half the scale"])
     assert feedback.remarks[0] == (
-        "Right up to here: each head's queries, keys and values. The first step whose numbers do "
-        "not appear in your computation: the divided scores."
+        "Right up to here: the product of X with each head's matrix. The first step whose numbers "
+        "do not appear in your computation: the divided scores."
+    )
+
+
+def test_the_steps_inside_the_fused_function_are_seen():
+    def with_the_values_turned_round(queries, keys, values):
+        L, S = queries.shape[2], keys.shape[2]
+        allowed = torch.ones(L, S, dtype=torch.bool).tril(S - L)
+        return F.scaled_dot_product_attention(queries, keys, values.flip(2), allowed)
+
+    feedback = told("11-mended_step", with_the_values_turned_round)
+    assert feedback.remarks[0] == (
+        "Right up to here: the weights. The first step whose numbers do not appear in your "
+        "computation: the output."
     )
 
 

@@ -111,6 +111,11 @@ def queries_for_keys(queries, keys, values, num_heads):
     return join((q @ q.mT).softmax(-1) @ cut(values, values.shape[1], num_heads))
 
 
+def words_in_front(queries, keys, values, num_heads):
+    q, k, v = (X.unflatten(-1, (num_heads, -1)) for X in (queries, keys, values))
+    return ((q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v).flatten(2)
+
+
 def attend_stages(inputs):
     queries, H = inputs["queries"], inputs["num_heads"]
     keys, values = inputs.get("keys", queries), inputs.get("values", queries)
@@ -172,6 +177,7 @@ ATTEND = {
             {"shrink": lambda q, d, H: q / math.sqrt(d * H)},
             {"shrink": lambda q, d, H: q / math.sqrt(H)},
             {"shrink": lambda q, d, H: q * math.sqrt(d)},
+            {"shrink": lambda q, d, H: q / (d / 2)},
             {"shrink": lambda q, d, H: q / math.sqrt(q.shape[1])},
             {"shrink": lambda q, d, H: q, "weigh": by_root_of_keys},
             run=run_attend,
@@ -269,6 +275,13 @@ ALONE = {
             {"join": divided_and_joined},
             run=run_attend,
         ),
+    ),
+    "words-in-front-of-heads": known(
+        "The heads of a word attend to each other.",
+        "A word has to attend to words, in each head for itself. Scores are made over the last two "
+        "axes, and attention wants (B, H, L, d).",
+        section=QUIET,
+        wrong=words_in_front,
     ),
     "split-without-transpose": known(
         "Your heads hold whole words: the split has lost its transpose.",

@@ -107,7 +107,7 @@ def module_stages(inputs):
     weights = scores.softmax(-1)
     joined = (weights @ v).movedim(0, 2).flatten(2)
     return {
-        "each head's queries, keys and values": packed,
+        "the product of X with each head's matrix": packed,
         "the divided scores": scores,
         "the weights": weights,
         "each head's output": weights @ v,
@@ -124,6 +124,7 @@ def build_module(
     scale=lambda d, H: d**0.5,
     use=lambda weights: weights,
     value=lambda v: v,
+    cut=lambda X: X.chunk(3, -1),
     parts=(0, 1, 2),
     bias=False,
     join=lambda outputs: torch.cat(outputs, -1),
@@ -147,7 +148,7 @@ def build_module(
         def forward(self, X):
             outputs = []
             for head in self.heads:
-                three = head(X).chunk(3, dim=-1)
+                three = cut(head(X))
                 q, k, v = (three[part] for part in parts)
                 weights = weigh(query(q) @ key(k).mT / scale(q.shape[-1], len(self.heads)))
                 outputs.append(use(weights) @ value(v))
@@ -166,6 +167,12 @@ def _learned(answer, inputs):
 
 def _any_of(*choices):
     return any_of(build_module, *choices, run=_learned)
+
+
+def _heads_in_front(outputs):
+    stacked = torch.stack(outputs, 1)  # (B, H, L, d)
+    B, H, L, d = stacked.shape
+    return stacked.reshape(B, L, H * d)
 
 
 MODULE = {
@@ -213,7 +220,10 @@ MODULE = {
         "The first third makes queries, the second one keys, the last one values, as in the found "
         "class.",
         section=USED,
-        **_any_of(*({"parts": parts} for parts in sorted(itertools.permutations(range(3)))[1:])),
+        **_any_of(
+            *({"parts": parts} for parts in sorted(itertools.permutations(range(3)))[1:]),
+            {"cut": lambda X: X.unflatten(-1, (-1, 3)).unbind(-1)},
+        ),
     ),
     "scaled-by-something-else": known(
         "The scores are divided by something else than the root of the width of a head.",
@@ -235,6 +245,13 @@ MODULE = {
             {"join": lambda outputs: torch.cat(outputs[::-1], -1)},
             {"join": lambda outputs: torch.stack(outputs, -1).flatten(2)},
         ),
+    ),
+    "heads-joined-across-words": known(
+        "The heads are put in front of the words, and joined without moving them behind.",
+        "A row of the result holds one word, with what all heads found for it side by side. The "
+        "last line of the found class was right.",
+        section=USED,
+        join=_heads_in_front,
     ),
     "exp-too-large": known(
         *TOO_LARGE,

@@ -183,6 +183,15 @@ TOO_LARGE = (
 )
 
 
+def zeros_for_none(scores, allowed, axis):
+    return filled(-math.inf)(scores, allowed, axis).nan_to_num(0.0)
+
+
+def less_the_logarithm(scores, allowed, axis):
+    words = scores.masked_fill(~allowed, -math.inf)
+    return (words - words.logsumexp(axis, keepdim=True)).exp()
+
+
 def lowest_there(scores, allowed, axis):
     return scores.masked_fill(~allowed, scores.min().item()).softmax(axis)
 
@@ -327,10 +336,13 @@ ALONE = {
     ),
     "mask-inverted": known(
         "Each new word sees what comes later: the past is hidden.",
-        "masked_fill overwrites where its mask is True. Is that where a word may look?",
+        "masked_fill overwrites where its mask is True, and scaled_dot_product_attention looks "
+        "there. Is that where a word may look?",
         **any_of(
             build_step,
-            see=(lambda L, S: ~ends(L, S), lambda L, S: torch.ones(L, S).triu(S - L).bool()),
+            {"see": lambda L, S: ~ends(L, S)},
+            {"see": lambda L, S: torch.ones(L, S).triu(S - L).bool()},
+            {"see": lambda L, S: ~ends(L, S), "hide": zeros_for_none},  # as the fused function
         ),
     ),
     "moved-by-something-else": known(
@@ -347,6 +359,12 @@ ALONE = {
             lambda L, S: 1,
             lambda L, S: -1,
         ),
+    ),
+    "logarithm-of-large-scores": known(
+        "You take off the logarithm of a sum of exps. Beside huge scores it has no digits left.",
+        "1e15 and log 2 make 1e15 and a little, which float64 rounds: the weights of a row no "
+        "longer sum to 1. Divide by the sum itself, as softmax does.",
+        hide=less_the_logarithm,
     ),
     "softmax-over-queries": known(
         "Your weights sum to 1 over the queries.",

@@ -145,6 +145,10 @@ def uniform(weights):
     return weights.nan_to_num(1 / weights.shape[-1])
 
 
+def _zeros_if_all_are_empty(weights):
+    return weights.nan_to_num(0.0) if weights.isnan().all() else weights
+
+
 def sum_made_larger(scores, real):
     allowed = real[:, None, None]
     e = (scores - scores.masked_fill(~allowed, -1e30).amax(-1, keepdim=True)).clamp(max=0).exp()
@@ -173,7 +177,7 @@ WEIGHTS = {
         "A sequence without a word gets NaN.",
         "A softmax over nothing but -inf divides 0 by 0.",
         section=LENGTH_0,
-        empty=lambda weights: weights,
+        **any_of(build_weights, empty=(lambda weights: weights, _zeros_if_all_are_empty)),
     ),
     "mask-inverted": known(
         "Your queries see the padding only.",

@@ -91,7 +91,28 @@ def attend_in_two_dtypes(queries, keys, values, num_heads):
     return multihead.merge_heads(weights @ v)
 
 
+def attend_words_in_front(attend):
+    def answer(queries, keys, values, num_heads):
+        return attend(*(X.unflatten(2, (num_heads, -1)) for X in (queries, keys, values))).flatten(
+            2
+        )
+
+    return answer
+
+
+def plainly(q, k, v):
+    return torch.softmax(q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5, dim=-1) @ v
+
+
+def attend_by_half_of_d(queries, keys, values, num_heads):
+    q, k, v = (multihead.split_heads(X, num_heads) for X in (queries, keys, values))
+    return multihead.merge_heads((q @ k.mT / (q.shape[-1] ** 1 / 2)).softmax(-1) @ v)
+
+
 ATTEND_WRONG = {
+    "words in front": attend_words_in_front(plainly),
+    "words in front, fused": attend_words_in_front(F.scaled_dot_product_attention),
+    "half of d": attend_by_half_of_d,
     "one maximum": attend_one_maximum,
     "by the root of S": attend_by_root_of(lambda queries, keys: keys.shape[1]),
     "float64 and float32": attend_in_two_dtypes,
@@ -168,7 +189,22 @@ def step_lowered(by):
     return answer
 
 
+def step_less_the_logarithm(queries, keys, values):
+    L, S = queries.shape[2], keys.shape[2]
+    scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+    scores = scores.masked_fill(torch.ones(L, S).triu(S - L + 1).bool(), -math.inf)
+    return torch.exp(scores - torch.logsumexp(scores, -1, keepdim=True)) @ values
+
+
+def step_upside_down(queries, keys, values):
+    L, S = queries.shape[2], keys.shape[2]
+    later = torch.ones(L, S, dtype=torch.bool).triu(S - L + 1)
+    return F.scaled_dot_product_attention(queries, keys, values, later)
+
+
 STEP_WRONG = {
+    "less the logarithm": step_less_the_logarithm,
+    "fused, upside down": step_upside_down,
     "-1e14": step_with(-1e14),
     "-1e15": step_with(-1e15),
     "2e15 less": step_lowered(2e15),
@@ -314,7 +350,29 @@ class TwoDetached(Registered):
         return self.finish(torch.cat(outputs, -1))
 
 
+class TurnByTurn(Registered):
+    """Queries, keys and values of feature 0, then those of feature 1."""
+
+    def forward(self, X):
+        outputs = []
+        for head in self.heads.children():
+            q, k, v = head(X).unflatten(-1, (-1, 3)).unbind(-1)
+            outputs.append(self.weigh(q, k) @ v)
+        return self.finish(torch.cat(outputs, -1))
+
+
+class StackedInFront(Registered):
+    def forward(self, X):
+        outputs = []
+        for head in self.heads.children():
+            q, k, v = head(X).chunk(3, -1)
+            outputs.append(self.weigh(q, k) @ v)
+        return self.finish(torch.stack(outputs, dim=1).reshape(X.shape))
+
+
 MODULE_WRONG = {
+    "turn by turn": TurnByTurn,
+    "stacked in front": StackedInFront,
     "exp as it is": PlainExp,
     "two detached": TwoDetached,
     "joined in float64": JoinedInFloat64,
@@ -381,7 +439,14 @@ def weights_below_one_maximum(scores, real):
     return (e / e.sum(-1, keepdim=True)).nan_to_num(0.0)
 
 
+def weights_unless_all_are_empty(scores, real):
+    if not real.any():
+        return torch.zeros_like(scores)
+    return torch.softmax(scores.masked_fill(~real[:, None, None], -math.inf), -1)
+
+
 WEIGHTS_WRONG = {
+    "zeros if all are empty": weights_unless_all_are_empty,
     "-1e14, times real": lambda scores, real: (
         weights_filled(-1e14)(scores, real) * real[:, None, None]
     ),
