@@ -6,7 +6,7 @@ import threading
 import time
 from contextlib import contextmanager
 
-__all__ = ["SOON", "OutOfTime", "time_limit", "waited"]
+__all__ = ["SOON", "OutOfTime", "own_time", "time_limit", "waited"]
 
 SOON = 0.01  # seconds; so little is not waited for once more
 
@@ -43,13 +43,18 @@ def waited(process="self"):
         return 0.0
 
 
+def own_time():
+    """Seconds on a clock that stands still while the main thread waits for a processor."""
+    return time.monotonic() - waited()
+
+
 def _by_signal(seconds):
-    started, waited_before = time.monotonic(), waited()
+    started = own_time()
 
     def stop(signum, frame):
-        own = time.monotonic() - started - (waited() - waited_before)
-        if seconds - own > SOON:
-            signal.setitimer(signal.ITIMER_REAL, seconds - own, 0.5)
+        left = seconds - (own_time() - started)
+        if left > SOON:
+            signal.setitimer(signal.ITIMER_REAL, left, 0.5)
         else:
             raise OutOfTime()
 

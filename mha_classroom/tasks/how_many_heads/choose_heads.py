@@ -148,6 +148,20 @@ def _placed_by(place):
     return choose
 
 
+def _while_a_layer_has_two(place):
+    """As _placed_by; a head goes unless it is the last one left of its layer."""
+
+    def choose(importance, num_off):
+        kept = torch.ones_like(importance, dtype=torch.bool)
+        for number in importance.flatten().argsort().tolist():
+            layer, head = place(number, *importance.shape)
+            if int((~kept).sum()) < num_off and kept[layer].sum() > 1:
+                kept[layer, head] = False
+        return kept
+
+    return choose
+
+
 def _ranks(scores):
     return scores.flatten().argsort().argsort().reshape(scores.shape)
 
@@ -245,6 +259,9 @@ CHOSEN = {
         **_forms(
             _placed_by(lambda n, layers, H: (n % layers, n // layers)),
             _placed_by(lambda n, layers, H: (n % H, n // H)),
+            _while_a_layer_has_two(lambda n, layers, H: (n % layers, n // layers)),
+            _while_a_layer_has_two(lambda n, layers, H: (n % H, n // H)),
+            _while_a_layer_has_two(lambda n, layers, H: (n // layers % layers, n % H)),
         ),
     ),
     "argsort-for-ranks": known(
