@@ -2483,6 +2483,8 @@ NAMED = [
     ("11-my_test", "one call, no gradients", "second-call-the-same-and-no-gradients"),
     ("12-mean_pool", "mask inverted, divided by L", "divided-by-length + mask-inverted"),
     ("12-neighbours", "ones in empty places", "empty-rows-answered"),
+    ("12-mean_pool", "one mean for all", "words-of-all-texts"),
+    ("12-mean_pool", "without [CLS]", "first-token-left-out"),
     ("12-neighbours", "dot products, upwards", "dot-product + worst-first"),
     ("12-neighbours", "NaN of empty places", "mask-added-and-looked-for"),
     ("12-neighbours", "table times used", "hidden-with-0"),

@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 from mha_course import sentences
@@ -77,6 +78,20 @@ def _without_ends(mask):
     places, inner = mask.cumsum(1) * mask, mask.clone()
     inner[(places == 1) | (places == mask.sum(1, keepdim=True))] = 0
     return torch.where(inner.sum(1, keepdim=True) > 0, inner, mask)
+
+
+def _without_the_first_place(least):
+    """least: what the number of words is raised to, where nothing is left."""
+
+    def mean_pool(hidden, attention_mask):
+        words, mask = hidden[:, 1:], attention_mask[:, 1:, None]
+        return (words * mask).sum(1) / mask.sum(1).clamp(min=least)
+
+    return mean_pool
+
+
+def _one_for_all(hidden, attention_mask):
+    return hidden[attention_mask == 1].mean(0)
 
 
 def _in_place(hidden, attention_mask):
@@ -209,6 +224,17 @@ MEAN = {
         "token nothing is left, and the mean of nothing is NaN.)",
         wrong=_loop(lambda words: words[1:-1].mean(0)),
     ),
+    "first-token-left-out": known(
+        "You leave out the first place, or the first token, of each text.",
+        "[CLS] is a token, too: attention_mask has a 1 for it.",
+        wrong=_without_the_first_place(1),
+        shows=like(
+            _without_the_first_place(1),
+            _without_the_first_place(0),
+            _loop(lambda words: words[1:].mean(0)),
+            _loop(lambda words: words[1:].sum(0) / max(len(words) - 1, 1)),
+        ),
+    ),
     "mask-beside-features": known(
         "Your mask meets the features, not the tokens.",
         "(B, L) has to reach (B, L, D) with its L on the middle axis. As many tokens as features, "
@@ -299,7 +325,8 @@ MEAN = {
         "You average over the tokens of all texts together.",
         "(B, d_model) was asked for. Picking with hidden[attention_mask == 1] forgets which text a "
         "token is from.",
-        wrong=lambda hidden, attention_mask: hidden[attention_mask == 1].mean(0),
+        wrong=_one_for_all,
+        shows=like(_one_for_all, lambda X, mask: _one_for_all(X, mask).expand(len(X), -1)),
     ),
     "words-not-added": known(
         "You return the tokens, each divided by how many there are.",

@@ -269,6 +269,11 @@ def _counted_among_used(vectors, used, k=3):
     return result
 
 
+def _first_places_used(vectors, used, k=3):
+    """As many places as are in use, from the front."""
+    return build_neighbours()(vectors, torch.arange(len(used)) < used.sum(), k)
+
+
 def _cut_to(count):
     """With so many columns at most."""
     return lambda vectors, used, k=3: build_neighbours()(vectors, used, k)[:, : count(used)]
@@ -552,6 +557,12 @@ NEIGHBOURS = {
         "After the empty ones have been cut out, row 2 is no longer row 2. The caller's rows are "
         "wanted.",
         wrong=_counted_among_used,
+    ),
+    "empty-places-assumed-at-the-end": known(
+        "You count the places in use and take as many from the front.",
+        "Empty places may stand anywhere: used says it of each place by itself.",
+        wrong=_first_places_used,
+        shows=_like(_first_places_used),
     ),
     "dot-product": known(
         "You order by dot product. (Divided by the text's own norm alone the order is the same.)",

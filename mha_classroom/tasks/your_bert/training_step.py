@@ -350,6 +350,11 @@ STEP = {
         "The mean was asked for, so that batches of different size can be compared.",
         cost=lambda logits, targets: _cross_entropy(logits, targets) * len(targets),
     ),
+    "loss-divided-by-classes": known(
+        "Your loss is divided by the number of classes, too: a mean over N · C numbers.",
+        "Of each text one number counts, for its own class. The mean is over N texts.",
+        cost=lambda logits, targets: _cross_entropy(logits, targets) / logits.shape[1],
+    ),
     "gradient-summed": known(
         "Your gradients are sums over the texts; the loss is their mean.",
         "What is derived is the mean. With N texts your step is N times as long as it should be.",

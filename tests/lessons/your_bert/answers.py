@@ -636,6 +636,10 @@ WRONG = {
     },
     "12-mean_pool": {
         "what is not 0": mean_of_what_is_not_0,
+        "one mean for all": lambda hidden, mask: (
+            hidden[mask.bool()].mean(0).expand(len(hidden), -1)
+        ),
+        "without [CLS]": lambda hidden, mask: mean_by_rows(hidden[:, 1:], mask[:, 1:]),
         "squeezed": mean_squeezed,
         "float64 whatever is given": lambda hidden, mask: (
             (mask.double()[:, None] @ hidden)[:, 0] / mask.sum(1, keepdim=True)
