@@ -148,14 +148,14 @@ def _placed_by(place):
     return choose
 
 
-def _while_a_layer_has_two(place):
-    """As _placed_by; a head goes unless it is the last one left of its layer."""
+def _while_a_layer_has(place, least=2):
+    """As _placed_by; a head goes if its layer has so many left."""
 
     def choose(importance, num_off):
         kept = torch.ones_like(importance, dtype=torch.bool)
         for number in importance.flatten().argsort().tolist():
             layer, head = place(number, *importance.shape)
-            if int((~kept).sum()) < num_off and kept[layer].sum() > 1:
+            if int((~kept).sum()) < num_off and kept[layer].sum() >= least:
                 kept[layer, head] = False
         return kept
 
@@ -259,9 +259,9 @@ CHOSEN = {
         **_forms(
             _placed_by(lambda n, layers, H: (n % layers, n // layers)),
             _placed_by(lambda n, layers, H: (n % H, n // H)),
-            _while_a_layer_has_two(lambda n, layers, H: (n % layers, n // layers)),
-            _while_a_layer_has_two(lambda n, layers, H: (n % H, n // H)),
-            _while_a_layer_has_two(lambda n, layers, H: (n // layers % layers, n % H)),
+            _while_a_layer_has(lambda n, layers, H: (n % layers, n // layers)),
+            _while_a_layer_has(lambda n, layers, H: (n % H, n // H)),
+            _while_a_layer_has(lambda n, layers, H: (n // layers % layers, n % H)),
         ),
     ),
     "argsort-for-ranks": known(
@@ -320,6 +320,11 @@ CHOSEN = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "two-stay": known(
+        "Each layer keeps two heads.",
+        "One is enough. Do you look at how many are left, before a head goes or after it?",
+        wrong=_while_a_layer_has(lambda n, layers, H: divmod(n, H), least=3),
+    ),
     "stopped": known(
         "You stop when a head may not go.",
         "Other heads may. num_off heads have to go.",

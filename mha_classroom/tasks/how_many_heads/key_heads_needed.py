@@ -62,6 +62,14 @@ def build_needed(
     return key_heads_needed
 
 
+def _as_mask(dtype):
+    def answer(kept, H, G):
+        used, places = key_heads_needed(kept, H, G)
+        return torch.isin(torch.arange(G), used).to(dtype), places
+
+    return answer
+
+
 def _whole_groups(kept, H, G):
     used, counts = by_group(kept, H, G).unique(return_counts=True)
     return used[counts == H // G]
@@ -207,6 +215,12 @@ ALONE = {
         "You get the size of a group from the number of query heads that stay.",
         "The groups were made when the model was: with num_heads query heads.",
         use=lambda kept, H, G: kept // (len(kept) // G),
+    ),
+    "key-heads-as-a-mask": known(
+        "You return a mask of the key heads: a 1 or True for each that stays.",
+        "Their numbers are wanted, in increasing order.",
+        wrong=_as_mask(torch.long),
+        shows=like(*(_as_mask(dtype) for dtype in (torch.long, torch.bool, torch.float64))),
     ),
     "swapped": known(
         "The two results have changed places.",

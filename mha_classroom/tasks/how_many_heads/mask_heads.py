@@ -60,6 +60,13 @@ def _axis_by_size(X, mask):
     return X * mask.reshape(shape)
 
 
+def _one_mask_if_as_long(X, mask):
+    """A mask as long as there are heads is taken for (H,), and its first H numbers for one mask."""
+    if len(mask) == X.shape[1]:
+        return X * on_heads(mask.flatten()[: len(mask)], X)
+    return X * on_heads(mask, X)
+
+
 def _filled(size):
     return lambda X, factors: X.masked_fill((factors == 0).expand_as(X), -size)
 
@@ -86,6 +93,12 @@ MASKS = {
         "Sizes may be equal by chance, and then they tell no axes apart. What else tells (H,) from "
         "(B, H)?",
         wrong=_axis_by_size,
+    ),
+    "one-mask-if-as-long": known(
+        "With as many examples as heads you take a mask of (B, H) for one of (H,).",
+        "Sizes may be equal by chance, and then they tell no axes apart. What else tells (H,) from "
+        "(B, H)?",
+        wrong=_one_mask_if_as_long,
     ),
     "inverted": known(
         "Heads with factor 1 are off and heads with factor 0 stay.",

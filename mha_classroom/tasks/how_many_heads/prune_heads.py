@@ -143,6 +143,16 @@ def _turn_by_turn(heads, count, width):
     return torch.tensor([count * i + h for h in heads for i in range(width)], dtype=torch.long)
 
 
+def _values_folded_in(attention, heads):
+    """What the biases of the values add through W_o goes into its bias, as if the heads stayed."""
+    W_v, W_o = attention.W_v, attention.W_o
+    if W_v.bias is None or W_o.bias is None:
+        return
+    index = in_blocks(heads, attention.num_heads, of_weight(attention))
+    with torch.no_grad():
+        W_o.bias += W_o.weight[:, index] @ W_v.bias[index]
+
+
 def _shows_zeros(inputs, seen):
     """Whether all is as it was, but that some numbers are 0."""
     if not isinstance(seen, dict) or seen["num_heads"] != inputs["num_heads"]:
@@ -338,6 +348,16 @@ ALONE = {
         "W_k keeps all heads. (Perhaps W_v does, too.)",
         "Each head makes queries, keys and values. All three lose the same rows.",
         makers=("W_q",),
+    ),
+    "outputs-scaled": known(
+        "You multiply the columns of W_o that stay, by the number of heads before over that now.",
+        "Dropout does so in training. A masked head adds nothing, and the others stay as they are.",
+        out=lambda W, index: W[:, index] * (W.shape[1] / max(len(index), 1)),
+    ),
+    "values-folded-in": known(
+        "You add what the value biases of the removed heads bring to the bias of W_o.",
+        "A masked head brings nothing, not even that.",
+        begin=_values_folded_in,
     ),
     "masked-not-removed": known(
         "You set what belongs to the heads to 0.",

@@ -105,6 +105,12 @@ FLOPS = {
         "W_q, W_k, W_v and W_o each multiply every token, and each of these products counts.",
         projections=1,
     ),
+    "three-times": known(
+        "Your count is 3 times the right one, as that of training is: it goes through the layer "
+        "forwards and backwards.",
+        "Asked for is what the layer itself needs, once.",
+        wrong=lambda n, d: 3 * (8 * n * d * d + 4 * n * n * d),
+    ),
     "projections-as-macs": known(
         "Your projections cost half of what they should: two of the four are missing, or "
         "additions are left out there.",

@@ -1,5 +1,7 @@
 """Task 5.1, count_attention: parameters of a multi-head attention layer."""
 
+import itertools
+
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.number_types import in_float32
 
@@ -20,20 +22,22 @@ def random_size(draw, low, high):
     return int(draw.integers(low, high))
 
 
-def _in_whole_heads(heads, least=0):
+def _in_whole_heads(heads, least=0, cut_biases=False):
     """The number of parameters if the width is cut to what so many heads can share."""
 
     def count_attention(num_hiddens, bias=True):
         d = num_hiddens
         cut = d // heads * heads if d >= heads else least * d
-        return 4 * d * cut + 4 * d * bool(bias)
+        biases = 3 * (cut if cut_biases else d) + d
+        return 4 * d * cut + biases * bool(bias)
 
     return count_attention
 
 
 def _cut_to_whole_heads(inputs, value):
     heads = range(2, 65)
-    made = {_in_whole_heads(h, least)(**inputs) for h in heads for least in (0, 1)}
+    ways = itertools.product(heads, (0, 1), (False, True))
+    made = {_in_whole_heads(*way)(**inputs) for way in ways}
     return not isinstance(value, bool) and value in made
 
 
@@ -155,6 +159,11 @@ ATTENTION = {
         "A matrix has a number for every pair of an input and an output. Draw one of 3 by 3 and "
         "count its entries.",
         weights=lambda d: d + d,
+    ),
+    "three-for-the-width": known(
+        "You count 3 numbers for each output of a matrix, whatever the width is.",
+        "3 is the width of the example. How many inputs has a matrix of another width?",
+        weights=lambda d: 3 * d,
     ),
     "outputs-only": known(
         "You count one weight for each output of a matrix.",

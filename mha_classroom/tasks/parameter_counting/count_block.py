@@ -107,6 +107,12 @@ BLOCK = {
         "take for one feature?",
         norm_numbers=lambda d, f: d * d + d,
     ),
+    "attention-sides-added": known(
+        "You count 2 · d numbers for a matrix of attention: do you write d * 2 for d ** 2?",
+        "A matrix of d by d has a number for every pair of an input and an output. Does your count "
+        "of a layer pass the check of 5.1?",
+        attention=build_attention(weights=lambda d: 2 * d),
+    ),
     "one-bias-for-all-of-attention": known(
         "Three numbers a feature are missing, as if attention had one bias for all of its four "
         "matrices.",

@@ -82,6 +82,10 @@ def _narrow_kv_heads(d, H, G, w, bias=True):
     return 2 * d * (H * w + keys) + bool(bias) * (H * w + 2 * keys + d)
 
 
+def _half_as_many_kv_heads(d, H, G, w, bias=True):
+    return 3 * d * H * w + bool(bias) * (2 * H * w + d)
+
+
 GROUPED = {
     "width-divided": known(
         "You divide the width by the number of heads to get the width of a head.",
@@ -112,6 +116,11 @@ GROUPED = {
         "You count the bias of W_o as long as the joined heads.",
         "A bias is as long as what comes out of its matrix. What comes out of W_o?",
         output_biases=lambda d, inner: inner,
+    ),
+    "half-as-many-kv-heads": known(
+        "You count half as many KV heads as heads, whatever num_kv_heads is.",
+        "That is so in the example. How many KV heads there are is given.",
+        wrong=_half_as_many_kv_heads,
     ),
     "one-of-two-shared": known(
         "Of W_q, W_k and W_v you count one for num_kv_heads heads, and two for num_heads heads.",

@@ -4,6 +4,7 @@ import numbers
 from fractions import Fraction
 from math import ceil, floor
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 
@@ -71,6 +72,22 @@ def _one_too_many_where_exact(inputs, value):
         return False
     exact = percent * (2 * d + f) % (100 - percent) == 0
     return value - build_share()(percent, d, f) in ((0, 1) if exact else (0,))
+
+
+def _half_a_percent_less(percent):
+    """Odds of the pairs against the rest."""
+    return 2 * percent - 1, 201 - 2 * percent
+
+
+def _share_rounded(percent, d, f):
+    """Python rounds 98.5 to 98 and 79.5 to 80: a half to the even neighbour."""
+    length = Fraction((2 * percent - 1) * (2 * d + f), 201 - 2 * percent)
+    return ceil(length) if percent % 2 == 0 else floor(length) + 1
+
+
+def _share_of_attention(percent, d, f):
+    """The length from which on pairs and projections have the share."""
+    return max(1, ceil(Fraction(percent * (2 * d + f) - 200 * d, 100 - percent)))
 
 
 def _whole(value):
@@ -187,7 +204,8 @@ SHARE = {
     "share-rounded": known(
         "You round the share to whole percent before you compare it.",
         "A share of 79.6 % is rounded to 80 %, and is not 80 %. Compare it as it is.",
-        odds=lambda percent: (2 * percent - 1, 201 - 2 * percent),
+        wrong=_share_rounded,
+        shows=like(_share_rounded, build_share(odds=_half_a_percent_less)),
     ),
     "one-too-many-where-exact": known(
         "You return one token too many for some lengths that work out exactly.",
@@ -196,6 +214,17 @@ SHARE = {
         "numbers instead: multiply both sides until nothing has to be divided.",
         wrong=lambda percent, d, f: ceil(percent / 100 / (1 - percent / 100) * (2 * d + f)),
         shows=_one_too_many_where_exact,
+    ),
+    "share-of-attention": known(
+        "You ask when attention has the share, projections included.",
+        "The pairs are the scores and the weighted sums. The projections cost the same for each "
+        "token, however long the text is.",
+        wrong=_share_of_attention,
+    ),
+    "starts-at-two": known(
+        "Your search begins with 2 tokens.",
+        "One token has a score and a weighted sum, too, with itself. It may be enough.",
+        wrong=lambda *sizes: max(2, build_share()(*sizes)),
     ),
     "feed-forward-forgotten": known(
         "You compare the pairs with the projections, and leave out the feed-forward network.",

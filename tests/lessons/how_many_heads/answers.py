@@ -478,6 +478,25 @@ def share_by(right):
     return expected_share
 
 
+def choice_that_keeps_two(importance, num_off):
+    stays = torch.ones_like(importance, dtype=torch.bool)
+    for place in importance.flatten().argsort().tolist():
+        layer, head = divmod(place, importance.shape[1])
+        if (~stays).sum() < num_off and stays[layer].sum() - 1 > 1:
+            stays[layer, head] = False
+    return stays
+
+
+def choice_by_layers(importance, num_off):
+    layers, H = importance.shape
+    stays = torch.ones_like(importance, dtype=torch.bool)
+    for place in importance.flatten().argsort().tolist():
+        layer, head = place // layers % layers, place % H
+        if (~stays).sum() < num_off and stays[layer].sum() > 1:
+            stays[layer, head] = False
+    return stays
+
+
 WRONG = {
     "08-mask_heads": {
         "long": lambda outputs, mask: (
@@ -559,6 +578,10 @@ WRONG = {
         ),
     },
     "08-key_heads_needed": {
+        "a mask of booleans": lambda kept, H, G: (
+            torch.isin(torch.arange(G), kept // (H // G)),
+            torch.unique(kept // (H // G), return_inverse=True)[1],
+        ),
         "modulo": lambda kept, H, G: torch.unique(kept % G, return_inverse=True),
         "old numbers": lambda kept, H, G: ((kept // (H // G)).unique(), kept // (H // G)),
         "all": lambda kept, H, G: (torch.arange(G), kept // (H // G)),
@@ -580,6 +603,8 @@ WRONG = {
         "query heads": lambda kept, H, G: (kept, torch.arange(len(kept))),
     },
     "08-choose_heads": {
+        "two stay": choice_that_keeps_two,
+        "place taken apart by layers": choice_by_layers,
         "best of a column last": choice_with_columns_last,
         "any heads": lambda scores, n: ranks(scores) >= n,
         "most important off": lambda scores, n: ranks(scores) < n,

@@ -404,8 +404,20 @@ def first_length(enough):
     return length_for_share
 
 
+def length_by_rounded_share(percent, num_hiddens, ffn_num_hiddens):
+    rest = 2 * num_hiddens + ffn_num_hiddens
+    n = max(1, (percent - 1) * rest // (101 - percent))
+    while round(100 * n / (n + rest)) < percent:
+        n += 1
+    return n
+
+
 WRONG = {
     "05-count_attention": {
+        "12 heads, cut": lambda d, bias=True: (
+            4 * d * (d // 12 * 12 if d >= 12 else d)
+            + bias * (3 * (d // 12 * 12 if d >= 12 else d) + d)
+        ),
         "8 heads of whole width": lambda d, bias=True: 4 * d * (d // 8 * 8) + 4 * d * bool(bias),
         "12 heads, or one": lambda d, bias=True: (
             4 * d * (d // 12 * 12 if d >= 12 else d) + 4 * d * bool(bias)
@@ -571,6 +583,8 @@ WRONG = {
         "heads and width swapped": lambda d, h, g, w, bias=True: grouped(d, w, g, h, bias),
     },
     "05-length_for_share": {
+        "round() of the share": length_by_rounded_share,
+        "from 2 on": lambda percent, d, f: max(2, -(-percent * (2 * d + f) // (100 - percent))),
         "the last that does not reach it": lambda p, d, f: max(
             1, math.ceil(Fraction(p * (2 * d + f), 100 - p)) - 1
         ),
