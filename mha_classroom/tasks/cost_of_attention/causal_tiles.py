@@ -178,6 +178,23 @@ def _sees_another(inputs, value):
     return _own(inputs["queries"].shape[-2], inputs["keys"].shape[-2])[:, None] > 0
 
 
+def _each_tile_for_itself(queries, keys, values, tile):
+    """Merged afterwards, as parts are: where one has no key, with NaN."""
+    L, S = queries.shape[-2], keys.shape[-2]
+    largest, total, output = torch.full_like(queries[..., 0], -torch.inf), 0.0, 0.0
+    for start in range(0, S, tile):
+        part = slice(start, start + tile)
+        scores = queries @ keys[..., part, :].mT * queries.shape[-1] ** -0.5
+        scores = _hide(scores, _not_later(torch.arange(S)[part], _own(L, S)))
+        here = scores.amax(-1)
+        weights, new = torch.exp(scores - here[..., None]), torch.maximum(largest, here)
+        old, now = torch.exp(largest - new), torch.exp(here - new)
+        total = old * total + now * weights.sum(-1)
+        output = old[..., None] * output + now[..., None] * (weights @ values[..., part, :])
+        largest = new
+    return output / total[..., None]
+
+
 def _not_nan(inputs, value):
     """Where a result is a number: a query that sees nothing has many."""
     return value.isfinite()
@@ -444,6 +461,13 @@ ALONE = {
         "A later tile may hold smaller scores only, or none that a query may see.",
         section=ONE_PASS,
         merged=lambda old, new: new,
+    ),
+    "each-tile-for-itself": known(
+        "Each tile is measured against its own largest score. Where a whole tile is hidden from a "
+        "query this is −inf, and −inf − (−inf) is NaN.",
+        "Subtract the largest score so far. What may it be before a query has seen a key?",
+        section=ONE_PASS,
+        wrong=_each_tile_for_itself,
     ),
     "start-turned-round": known(
         "The mask of a later tile moves to the wrong side: a query sees more of its keys, not "

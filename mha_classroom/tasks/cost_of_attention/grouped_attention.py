@@ -89,6 +89,11 @@ def _scores(queries, keys, values):
     return (queries @ keys.mT * queries.shape[-1] ** -0.5).softmax(-1) @ values
 
 
+def _results_in_steps(queries, keys, values):
+    outputs = build_grouped()(queries, keys, values)
+    return outputs.unflatten(1, (keys.shape[1], -1)).transpose(1, 2).flatten(1, 2)
+
+
 def _copied(queries, keys, values):
     group = queries.shape[1] // keys.shape[1]
     return _scores(queries, keys.repeat_interleave(group, 1), values.repeat_interleave(group, 1))
@@ -208,6 +213,18 @@ MISTAKES = {
         "G is the number of groups. How many query heads share one key head? With 4 query heads "
         "and 2 key heads the two numbers are equal, and nobody notices.",
         key_head=lambda h, H, G: h // G,
+    ),
+    "groups-counted-for-their-size-to-the-last": known(
+        "You take G for the number of query heads in a group, and the last group has the rest.",
+        "G is the number of groups. How many query heads share one key head? With 4 query heads "
+        "and 2 key heads the two numbers are equal, and nobody notices.",
+        key_head=lambda h, H, G: min(h // G, G - 1),
+    ),
+    "results-in-steps": known(
+        "In your result the first heads of all groups come first, then the second ones.",
+        "What each head brings is right. The result has the heads in the order of the queries: "
+        "all of a group, then those of the next.",
+        wrong=_results_in_steps,
     ),
     "nothing-shared": known(
         "You multiply queries and keys as they are, H heads with G.",

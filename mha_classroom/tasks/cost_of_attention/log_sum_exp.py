@@ -75,6 +75,11 @@ def build_one_pass(
     return log_sum_exp
 
 
+def _with_0_for_nothing(old, new):
+    largest = torch.maximum(old, new)
+    return torch.where(largest == -inf, 0.0, largest)
+
+
 def one_pass_stages(inputs):
     """What answers in one pass have in common with those in two."""
     scores, tiles = inputs["scores"], inputs["scores"].split(inputs["tile"], -1)
@@ -296,6 +301,13 @@ ALONE = {
         "In another row of the same tile there are keys that count.",
         tiles=_skips(_row_hidden),
         shows=_skipped,
+    ),
+    "stand-in-kept": known(
+        "Where all keys so far are hidden, you keep 0 as the largest score.",
+        "Later scores may all be below 0, and far below: measured against 0 their exp is 0. What "
+        "stands in for −inf is for the subtraction alone.",
+        merged=_with_0_for_nothing,
+        shows=like(build_one_pass(merged=_with_0_for_nothing)),
     ),
     "largest-taken-away": known(
         "You return log(total) − largest.",

@@ -1,5 +1,6 @@
 """Task 9.4, moved_bytes: what attention in tiles reads and writes, with a fast memory of a size."""
 
+import math
 from dataclasses import replace
 from math import ceil
 from operator import truediv
@@ -98,6 +99,18 @@ def _uncapped(L, room):
 FREE = {"most": _uncapped, "least": lambda block: block}
 
 
+def _room_for_all_scores(least):
+    """least: how many queries a block has at least."""
+
+    def moved_bytes(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
+        room = fast_bytes // bytes_per_number - tile * (d_k + d_v)
+        block = max(least, room // (d_k + d_v + num_keys))
+        numbers = (num_queries + ceil(num_queries / block) * num_keys) * (d_k + d_v)
+        return numbers * bytes_per_number
+
+    return moved_bytes
+
+
 def by_name(answer, inputs):
     return answer(**inputs)
 
@@ -175,6 +188,23 @@ MISTAKES = {
         "You return how many numbers are moved.",
         "The task asks for bytes, and a number takes bytes_per_number of them.",
         size=lambda b: 1,
+    ),
+    "two-bytes-always": known(
+        "A number takes 2 bytes in your count, whatever bytes_per_number is.",
+        "2 is half precision. The argument may say something else.",
+        numbers=lambda fast_bytes, size: fast_bytes // 2,
+        size=lambda b: 2,
+    ),
+    "block-of-a-power-of-2": known(
+        "Your block is rounded down to a power of 2.",
+        "Programs often do that. Here a block is as large as fits.",
+        per=lambda room, each: 1 << max((room // each).bit_length() - 1, 0),
+    ),
+    "room-for-all-scores": known(
+        "You keep room for a query's scores of all keys.",
+        "The keys come tile by tile, and so do the scores: how many of a query are there at once?",
+        wrong=_room_for_all_scores(1),
+        shows=like(*(_room_for_all_scores(least) for least in (1, -math.inf)), run=by_name),
     ),
     "last-block-forgotten": known(
         "You count full blocks only, or round their number.",

@@ -119,6 +119,23 @@ def _as_kept(inputs, value):
     )
 
 
+def _shifted_when_full(query, key, value, kept_keys, kept_values, t):
+    W = kept_keys.shape[2]
+    for kept, new in ((kept_keys, key), (kept_values, value)):
+        if t < W:
+            _write(kept, new, t)
+        else:
+            _shift(kept, new, W - 1)
+    scores = (query[:, :, None] @ kept_keys.mT)[:, :, 0] * query.shape[-1] ** -0.5
+    weights = scores.masked_fill(torch.arange(W) > t, -torch.inf).softmax(-1)
+    return (weights[:, :, None] @ kept_values)[:, :, 0]
+
+
+def _plain_exp(scores):
+    powers = scores.exp()
+    return powers / powers.sum(-1, keepdim=True)
+
+
 def _is_shifted(inputs, value):
     """Whether the new token stands at the end of the cache, and the others one place earlier."""
     pairs = (("kept_keys", "key", value[1]), ("kept_values", "value", value[2]))
@@ -343,6 +360,19 @@ ALONE = {
         "for attention, so only one slot has to change.",
         write=_shift,
         shows=_is_shifted,
+    ),
+    "shifted-when-full": known(
+        "When the ring is full, you shift the whole cache by one place.",
+        "That copies W keys and values for one new token. The order of the keys does not matter "
+        "for attention: write over the oldest, in slot t mod W.",
+        wrong=_shifted_when_full,
+    ),
+    "exp-too-small": known(
+        "You compute exp(score), without subtracting the largest. Far below 0 all of it is 0, and "
+        "0 / 0 is NaN.",
+        "A softmax looks at differences only. What can be subtracted before the exponential?",
+        section=CACHE,
+        over=_plain_exp,
     ),
     "value-not-kept": known(
         "The key is kept, the value is not.",

@@ -534,8 +534,71 @@ RIGHT = {
     },
 }
 
+
+def one_pass_with_0_for_nothing(scores, tile):
+    largest = torch.full_like(scores[..., 0], -torch.inf)
+    total = torch.zeros_like(largest)
+    for part in scores.split(tile, dim=-1):
+        new = torch.maximum(largest, part.amax(dim=-1))
+        new = torch.where(new == -torch.inf, torch.zeros_like(new), new)
+        total = total * (largest - new).exp() + (part - new[..., None]).exp().sum(dim=-1)
+        largest = new
+    return largest + total.log()
+
+
+def tiles_measured_by_themselves(queries, keys, values, tile):
+    L, S = queries.shape[2], keys.shape[2]
+    number = torch.arange(S - L, S)[:, None]
+    largest = torch.full_like(queries[..., 0], -torch.inf)
+    total, output = torch.zeros_like(largest), 0
+    for start in range(0, S, tile):
+        scores = queries @ keys[:, :, start : start + tile].mT / queries.shape[-1] ** 0.5
+        scores.masked_fill_(start + torch.arange(scores.shape[-1]) > number, -torch.inf)
+        here = scores.amax(dim=-1)
+        weights = (scores - here[..., None]).exp()
+        new = torch.maximum(largest, here)
+        total = (largest - new).exp() * total + (here - new).exp() * weights.sum(dim=-1)
+        output = (largest - new).exp()[..., None] * output
+        output = (
+            output + (here - new).exp()[..., None] * weights @ values[:, :, start : start + tile]
+        )
+        largest = new
+    return output / total[..., None]
+
+
+def moved_with_room_for_all_scores(
+    num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=2
+):
+    room = fast_bytes // bytes_per_number - tile * (d_k + d_v)
+    block = max(1, room // (d_k + d_v + num_keys))
+    blocks = -(-num_queries // block)
+    return (num_queries + blocks * num_keys) * (d_k + d_v) * bytes_per_number
+
+
+def ring_shifted_when_full(query, key, value, kept_keys, kept_values, t):
+    W = kept_keys.shape[2]
+    if t >= W:
+        kept_keys[:, :, :-1] = kept_keys[:, :, 1:].clone()
+        kept_values[:, :, :-1] = kept_values[:, :, 1:].clone()
+    kept_keys[:, :, min(t, W - 1)] = key
+    kept_values[:, :, min(t, W - 1)] = value
+    keys, values = kept_keys[:, :, : t + 1], kept_values[:, :, : t + 1]
+    weights = (query[:, :, None] @ keys.mT / query.shape[-1] ** 0.5).softmax(-1)
+    return (weights @ values)[:, :, 0]
+
+
+def grouped_in_steps(queries, keys, values):
+    group = queries.shape[1] // keys.shape[1]
+    outputs = []
+    for first in range(group):
+        scores = queries[:, first::group] @ keys.mT / queries.shape[-1] ** 0.5
+        outputs.append(scores.softmax(-1) @ values)
+    return torch.cat(outputs, dim=1)
+
+
 WRONG = {
     "09-log_sum_exp": {
+        "0 kept for nothing": one_pass_with_0_for_nothing,
         "not corrected": lse(correct=lambda old, base: 1.0),
         "twice corrected": lse(correct=lambda old, base: torch.exp(2 * (old - base))),
         "half corrected": lse(correct=lambda old, base: torch.exp((old - base) / 2)),
@@ -591,6 +654,7 @@ WRONG = {
         "in place": lambda o, m, t: merge_two_by_two(o.mul_(1.5), m, t),
     },
     "09-causal_tiles": {
+        "tiles measured by themselves": tiles_measured_by_themselves,
         "top left": tiles_with_mask(lambda L, S: 0),
         "no mask": tiles_with_mask(lambda L, S: S),
         "one too many": tiles_with_mask(lambda L, S: S - L + 1),
@@ -620,6 +684,7 @@ WRONG = {
         "with its length": lambda q, k, v, tile: (tiles_backwards(q, k, v, tile), k.shape[2]),
     },
     "09-moved_bytes": {
+        "room for all scores": moved_with_room_for_all_scores,
         "bits": moved_with(lambda n, *_: 8 * n),
         "kilobytes": moved_with(lambda n, *_: n / 1000),
         "table once": moved_with(lambda n, L, S, *_: n + 2 * L * S),
@@ -634,6 +699,7 @@ WRONG = {
         "outputs twice": moved_with(lambda n, L, S, d_k, d_v: n + 2 * L * d_v),
     },
     "09-ring_step": {
+        "shifted when full": ring_shifted_when_full,
         "all slots": ring(seen=lambda t, W: W),
         "none but itself": ring(seen=lambda t, W: 1),
         "last slot": ring(place=lambda t, W: min(t, W - 1)),
@@ -660,6 +726,7 @@ WRONG = {
         "query changed": lambda q, k, v, ks, vs, t: ring()(q.mul_(2), k, v, ks, vs, t),
     },
     "09-grouped_attention": {
+        "H // G heads at a time": grouped_in_steps,
         "in turn": lambda q, k, v: grouped_by_loop(q, k, v, torch.Tensor.repeat),
         "copied": grouped_copied(lambda X, n: X.repeat_interleave(n, dim=1)),
         "copied in turn": grouped_copied(lambda X, n: X.repeat(1, n, 1, 1)),
