@@ -18,6 +18,7 @@ from mha_classroom.checks.running import copy_inputs, quiet_state
 from mha_classroom.checks.showing import plain_number
 from mha_classroom.checks.task import AnswerError, Draw
 from mha_classroom.tasks import head_splitting, parameter_counting, your_bert
+from mha_classroom.tasks.bert_attention import bert_self_attention
 
 EXAMINED = [task_id for task_id in tasks() if find(task_id).examine]
 PLAIN = (str, bool, int, float, type(None), torch.dtype)
@@ -280,3 +281,18 @@ def test_what_an_examination_computes_is_no_step_of_an_answer():
         torch.exp(torch.zeros(2))
         assert torch.equal(examine({}, torch.zeros(2)), torch.ones(2))
     assert recorder.names == ("zeros", "exp", "zeros", "ones", "equal")
+
+
+def test_a_weight_of_nearly_0_says_nothing_of_the_factor_of_the_others():
+    with quiet_state():
+        X = torch.randn(2, 2, 6, dtype=torch.float64)
+    inputs = {"X": X, "num_attention_heads": 2, "W_v.weight": torch.eye(6).double()}
+    inputs["W_v.bias"] = torch.zeros(6).double()
+    weights = torch.tensor([[1 - 3e-12, 3e-12], [0.4, 0.6]]).double()
+    masks = torch.tensor([[[[1, 1], [0, 1]], [[1, 1], [1, 0]]], [[[1, 1]] * 2, [[0, 1]] * 2]])
+    values = X.unflatten(2, (2, 3)).transpose(1, 2)
+    output, trained = (
+        (w @ values).transpose(1, 2).flatten(2) for w in (weights, masks * weights / 0.75)
+    )
+    said = bert_self_attention._drops_weights(output, trained, inputs)
+    assert [*said.values()] == [True, True, pytest.approx(4 / 3)]

@@ -186,7 +186,9 @@ def _drops_weights(output, trained, inputs):
     back = torch.linalg.pinv(v)
     # NaN where a word lost all its weights must not change what is said of the others.
     whole = bool(torch.allclose(left @ back @ v, left, equal_nan=True))
-    factors = (left @ back) / (kept @ back) if whole else torch.zeros_like(left @ back)
+    before, after = kept @ back, left @ back
+    # Of a weight of nearly 0 rounding leaves no factor.
+    factors = torch.where(before.abs() < 1e-6, 0.0, after / before) if whole else 0 * after
     summed = {"in training a head's output is a weighted sum of its values": whole}
     return summed | dropped_or_scaled(factors, "weights")
 
