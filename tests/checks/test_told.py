@@ -2482,6 +2482,8 @@ NAMED = [
     ("09-moved_bytes", "room for all scores", "room-for-all-scores"),
     ("09-ring_step", "shifted when full", "shifted-when-full"),
     ("09-grouped_attention", "H // G heads at a time", "results-in-steps"),
+    ("04-transpose_grouped", "groups of three", "groups-of-three"),
+    ("04-load_torch_weights", "keys first, biases right", "matrices-exchanged-keys-queries-values"),
     ("11-mended_attend", "as found", "as-found"),
     ("11-mended_attend", "words in front", "words-in-front-of-heads"),
     ("11-mended_attend", "words in front, fused", "words-in-front-of-heads"),

@@ -1,5 +1,7 @@
 """Task 4.5, load_torch_weights: PyTorch's weights in the learner's module."""
 
+import itertools
+
 import torch
 
 from mha_classroom.checks.examining import equal, total
@@ -222,7 +224,7 @@ BY_HEAD = (
 NAMES = ("queries", "keys", "values")
 # For each of W_q, W_k and W_v, which third it gets.
 COPIED_TWICE = {"W_k": (0, 0, 2), "W_v": (0, 1, 1), "W_q": (1, 1, 2)}
-BIASES_EXCHANGED = ((1, 0, 2), (0, 2, 1), (2, 1, 0))
+EXCHANGED = sorted(itertools.permutations(range(3)))[1:]
 
 
 def _copied_twice(name, order):
@@ -310,7 +312,25 @@ LOADING = {
             "in_proj_bias holds those of queries, keys and values, in this order.",
             wrong=build_loading(bias_order=order),
         )
-        for order in BIASES_EXCHANGED
+        for order in EXCHANGED
+    },
+    **{
+        f"matrices-exchanged-{'-'.join(NAMES[i] for i in order)}": known(
+            "The biases are right. The matrices are taken in the order "
+            f"{', '.join(NAMES[i] for i in order)}.",
+            "in_proj_weight holds queries, keys and values in this order, from the top.",
+            wrong=build_loading(order=order, bias_order=(0, 1, 2)),
+        )
+        for order in EXCHANGED
+    },
+    **{
+        f"wrong-third-of-the-biases-in-{name}": known(
+            f"The matrices are right. {name} got the bias of the "
+            f"{NAMES[order[('W_q', 'W_k', 'W_v').index(name)]]}.",
+            "Each has a third of its own. Is a line copied where one name has not been changed?",
+            wrong=build_loading(bias_order=order),
+        )
+        for name, order in COPIED_TWICE.items()
     },
     "one-bias-for-all": known(
         "W_q, W_k and W_v all got the same third of in_proj_bias. The matrices are right.",
@@ -354,6 +374,12 @@ LOADING = {
         "projections, and in_proj_weight holds three.",
         out_weight=False,
         out_bias=False,
+    ),
+    "out_proj-matrix-forgotten": known(
+        "The matrix of W_o is as it was. Its bias has arrived.",
+        "The heads would be joined by another matrix than in reference. There are four "
+        "projections, and in_proj_weight holds three.",
+        out_weight=False,
     ),
     "biases-forgotten": known(
         "The matrices arrive, the biases do not.",

@@ -185,6 +185,19 @@ PACKING = {
         f"sequences-{way}-in-a-loop": known(*FIRST_AXIS_CUT, wrong=_as_many_as_there_are(cut))
         for way, cut in FIRST_AXIS.items()
     },
+    **{
+        f"{twice}-for-{missing}": known(
+            f"The {missing} are the {twice} once more.",
+            "Each has a third of its own. Is a line copied where one number has not been changed?",
+            wrong=build_packed(order=order),
+        )
+        for twice, missing, order in (
+            ("keys", "values", (0, 1, 1)),
+            ("queries", "keys", (0, 0, 2)),
+            ("queries", "values", (0, 1, 0)),
+            ("values", "keys", (0, 2, 2)),
+        )
+    },
     "keys-first": known(
         "Queries and keys have changed places.",
         "Both X and what you return hold queries, keys and values, in this order.",

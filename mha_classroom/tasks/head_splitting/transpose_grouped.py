@@ -185,6 +185,11 @@ GROUPED = {
         "There are num_heads query heads in all. How many of them share one key head?",
         group=lambda H, G: H,
     ),
+    "groups-of-three": known(
+        "You repeat each key head 3 times, whatever the numbers of heads are.",
+        "That is so in the example. How many query heads share one key head?",
+        group=lambda H, G: 3,
+    ),
     "groups-counted-for-their-size": known(
         "You repeat each key head num_kv_heads times.",
         "That is the number of groups. How many query heads are in one group? With 4 query heads "

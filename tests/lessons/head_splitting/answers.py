@@ -627,6 +627,19 @@ def repacked_as_two_heads(packed, num_heads):
     return torch.cat([q0, q1, k0, k1, v0, v1])
 
 
+def load_with_keys_first(attention, reference):
+    with torch.no_grad():
+        k, q, v = reference.in_proj_weight.chunk(3)
+        for linear, part in ((attention.W_q, q), (attention.W_k, k), (attention.W_v, v)):
+            linear.weight.copy_(part)
+        attention.W_o.weight.copy_(reference.out_proj.weight)
+        if reference.in_proj_bias is not None:
+            q, k, v = reference.in_proj_bias.chunk(3)
+            for linear, part in ((attention.W_q, q), (attention.W_k, k), (attention.W_v, v)):
+                linear.bias.copy_(part)
+            attention.W_o.bias.copy_(reference.out_proj.bias)
+
+
 WRONG = {
     "04-transpose_qkv": {
         "batch and heads swapped": lambda X, H: (
@@ -791,6 +804,7 @@ WRONG = {
         "a function": lambda *sizes: Module(*sizes),
     },
     "04-load_torch_weights": {
+        "keys first, biases right": load_with_keys_first,
         "nothing": lambda attention, reference: None,
         "transposed": lambda a, r: load(a, r, transpose=True),
         "keys and queries swapped": lambda a, r: load(a, r, parts=(1, 0, 2)),
@@ -871,6 +885,9 @@ WRONG = {
         "transposed": lambda packed, H: repack_by_blocks(packed, H).T.contiguous(),
     },
     "04-transpose_grouped": {
+        "groups of three": lambda X, H, G: (
+            X.unflatten(2, (G, -1)).transpose(1, 2).repeat_interleave(3, 1).flatten(0, 1)
+        ),
         "pieces of the size of a group": lambda X, H, G: (
             X.unflatten(2, (H // G, -1)).transpose(1, 2).repeat_interleave(G, 1).flatten(0, 1)
         ),
