@@ -36,6 +36,7 @@ def names_cases(draw):
         case("a whole BERT of two layers", embeddings | layers),
         Case("with a head on top", bert | case("", {n: (2,) for n in heads}).inputs),
         Case("a head's names first", case("", {n: (2,) for n in heads}).inputs | bert),
+        Case("bert. in front of every name", bert),
         case("layers out of order", high),
         case("layers far above those of BERT-base", large),
     ]
@@ -153,6 +154,11 @@ OUTPUT = tuple(f"attention.{end}" for end in ENDS)
 OUTPUT_FIRST = RIGHT_NAMES | {f"attention.{end}": f"attention.{RIGHT_NAMES[end]}" for end in ENDS}
 
 
+def _decided_by_all_names(state_dict):
+    prefixed = all(name.startswith("bert.") for name in state_dict)
+    return (build_names() if prefixed else build_names(cut=unchanged))(state_dict)
+
+
 def _decided_by_the_first_name(state_dict):
     prefixed = next(iter(state_dict)).startswith("bert.")
     right, cut = build_names(), build_names(cut=unchanged)
@@ -234,8 +240,8 @@ NAMES = {
     ),
     "names-with-prefix-missed": known(
         "Names with a leading bert. stay as they were.",
-        "In such a checkpoint every name begins so. It is taken off, and what is left is renamed "
-        "as in any other.",
+        "In such a checkpoint all names of the model begin so. It is taken off, and what is left "
+        "is renamed as in any other.",
         cut=lambda name: name,
     ),
     "names-with-prefix-missed-behind-others": known(
@@ -243,6 +249,12 @@ NAMES = {
         "You look at one name, and decide for all. A checkpoint may hold names of both kinds, in "
         "any order.",
         wrong=_decided_by_the_first_name,
+    ),
+    "prefix-cut-where-all-have-it": known(
+        "Names with a leading bert. stay as they were where others, those of a head, have none.",
+        "You look at all names, and decide for all. A checkpoint may hold names of both kinds: "
+        "look at each for itself.",
+        wrong=_decided_by_all_names,
     ),
     "prefix-always-cut": known(
         "You cut the first part of every name off.",

@@ -1180,6 +1180,9 @@ WRONG = {
         },
     },
     "06-map_weights": {
+        "prefix cut if all have it": lambda weights: names_by_splitting(
+            weights, prefix="bert." if all(name.startswith("bert.") for name in weights) else "none"
+        ),
         "up to layer 99": lambda weights: {
             old if "layer.123." in old else new: X
             for (old, X), new in zip(weights.items(), names_by_splitting(weights), strict=True)
