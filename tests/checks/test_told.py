@@ -2485,6 +2485,8 @@ NAMED = [
     ("04-transpose_grouped", "groups of three", "groups-of-three"),
     ("04-load_torch_weights", "keys first, biases right", "matrices-exchanged-keys-queries-values"),
     ("06-map_weights", "prefix cut if all have it", "prefix-cut-where-all-have-it"),
+    ("02-causal_mask", "one step more", "one-step-more"),
+    ("02-window_mask", "the longest for all", "longest-for-all"),
     ("11-mended_attend", "as found", "as-found"),
     ("11-mended_attend", "words in front", "words-in-front-of-heads"),
     ("11-mended_attend", "words in front, fused", "words-in-front-of-heads"),

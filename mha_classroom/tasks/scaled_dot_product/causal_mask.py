@@ -180,12 +180,22 @@ MASK = {
         wrong=lambda n: build_mask()(min(n, FEW_STEPS)),
         shows=_cut_from_a_table,
     ),
-    "always-the-same-size": known(
-        "Your mask has the same size whatever num_steps is.",
-        "The task's argument says how many words there are.",
-        wrong=lambda n: build_mask()(3),
-        shows=_causal_of_any_size,
-    ),
+    **{
+        f"always-{size}-steps": known(
+            "Your mask has the same size whatever num_steps is.",
+            "The task's argument says how many words there are.",
+            wrong=lambda n, size=size: build_mask()(size),
+        )
+        for size in (3, 4, 5, 8, 10, 12, 16, 512)
+    },
+    **{
+        id: known(
+            f"Your mask has one row and one column too {much}.",
+            "num_steps is the number of words: positions go from 0 to num_steps - 1.",
+            wrong=lambda n, more=more: build_mask()(n + more),
+        )
+        for id, much, more in (("one-step-more", "many", 1), ("one-step-less", "few", -1))
+    },
 }
 
 TASK = Task(

@@ -272,6 +272,12 @@ def _naive_then_masked(scores, mask, axis):
     return e / e.sum(axis, keepdim=True)
 
 
+def _naive_divided_safely(scores, mask, axis):
+    e = scores.exp().masked_fill(~mask, 0.0)
+    total = e.sum(axis, keepdim=True)
+    return e / total.masked_fill(total == 0, 1.0)
+
+
 def _one_maximum(of=(0, 1, 2), least=0.0):
     """Subtract one largest score from all rows of these axes."""
 
@@ -289,6 +295,14 @@ OTHER_SHARES = {
         "exp(1000) is more than a float64 can hold, and inf times the 0 of a mask is NaN. A "
         "softmax stays the same if one number is taken off a whole row. Which keeps exp in bounds?",
         **_everywhere(_naive_then_masked),
+    ),
+    "naive-exp-divided-safely": known(
+        "Large scores give NaN, and far below 0 all of a row is 0: you take exp of the scores as "
+        "they are.",
+        "exp(1000) is more than a float64 can hold, and exp(-1000) is 0, though there are keys to "
+        "attend to. A softmax stays the same if one number is taken off a whole row. Which keeps "
+        "exp in bounds?",
+        **_everywhere(_naive_divided_safely),
     ),
     "naive-exp-nan-to-zeros": known(
         "Where scores are large, whole rows are empty: you take exp of the scores as they are, and "
@@ -766,6 +780,7 @@ TASK = Task(
         "scores-cut-off",
         "lengths-by-their-number",
         "length-0-of-a-query-counts-as-1",
+        "naive-exp-divided-safely",
         "naive-exp-nan-to-zeros",
         "one-maximum-for-the-table",
         "one-maximum-for-the-table-safely",

@@ -26,6 +26,7 @@ def window_cases(draw):
         case("a window wider than the sentence", 4, 7, [4, 2, 3]),
         case("as many sequences as words", 3, 2, [2, 3, 1]),
         case("a sequence of length 0", 5, 2, [0, 5, 3]),
+        case("padding in every sequence", 5, 3, [4, 2]),
         case("one word, in int32", 1, 1, torch.tensor([1, 0], dtype=torch.int32)),
         case("11 words, window 5", 11, 5, draw.lengths(4, 11)),
         case("130 words, window 100", 130, 100, [130, 67]),
@@ -219,6 +220,17 @@ WINDOW = {
         "Rows and columns past each length have to be False.",
         section=PADDING,
         real=lambda steps, lens: torch.ones(len(lens), len(steps), dtype=torch.bool),
+    ),
+    "longest-for-all": known(
+        "All sequences get the length of the longest.",
+        "Each sequence has a length of its own.",
+        section=PADDING,
+        real=lambda steps, lens: (steps < lens.max()).expand(len(lens), -1),
+    ),
+    "window-round-the-end": known(
+        "The window of the first words goes on at the end of the sentence.",
+        "A remainder turns -1 into the last place. Nothing stands before word 0.",
+        near=lambda back, window: back % len(back) < window,
     ),
     "one-key-too-many": known(
         "One word past each length counts as real.",

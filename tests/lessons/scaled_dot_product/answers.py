@@ -314,6 +314,7 @@ MASK_RIGHT = {
     "float made boolean": lambda n: torch.tril(torch.ones(n, n)) == 1,
 }
 MASK_WRONG = {
+    "one step more": lambda n: torch.arange(n + 1) <= torch.arange(n + 1)[:, None],
     "triu": lambda n: torch.ones(n, n, dtype=torch.bool).triu(),
     "hides the token itself": lambda n: torch.ones(n, n, dtype=torch.bool).tril(-1),
     "shows the next": lambda n: torch.ones(n, n, dtype=torch.bool).tril(1),
@@ -653,7 +654,17 @@ WINDOW_RIGHT = {
     "numpy": window_numpy,
     "view": window_view,
 }
+
+
+def window_of_one_length(num_steps, window, valid_lens):
+    mask = torch.zeros(len(valid_lens), num_steps, num_steps, dtype=torch.bool)
+    for t in range(int(valid_lens.max())):
+        mask[:, t, max(0, t - window + 1) : t + 1] = True
+    return mask
+
+
 WINDOW_WRONG = {
+    "the longest for all": window_of_one_length,
     "one too many": lambda n, w, lens: window_loop(n, w + 1, lens),
     "one too few": lambda n, w, lens: window_loop(n, w - 1, lens),
     "window of 3": lambda n, w, lens: window_loop(n, 3, lens),
