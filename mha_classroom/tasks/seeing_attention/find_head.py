@@ -14,9 +14,10 @@ from mha_course.explorer import heads
 def find_cases(draw):
     """The head sits anywhere, and rivals are strong elsewhere."""
 
-    def case(name, layers, num_heads, length, offset, *rivals):
+    def case(name, layers, num_heads, length, offset, *rivals, last=False):
         weights = random_weights(draw, layers, num_heads, length, length, scale=0.5)
         layer, head = int(draw.integers(0, layers - 1)), int(draw.integers(0, num_heads - 1))
+        head = num_heads - 1 if last else head
         _look(weights[layer, head], offset, 0.8)
         for rival in rivals:  # another offset, looked at even more firmly by the next head
             head = (head + 1) % num_heads
@@ -34,7 +35,7 @@ def find_cases(draw):
         case("2 back", 2, 7, 5, -2, 2, -1),
         case("each token itself", 3, 2, 5, 0, 1, -1),
         case("as many layers as heads as tokens", 5, 5, 5, 1, -1, 0, 2),
-        case("one layer", 1, 7, 5, -1, 1, 0),
+        case("one layer", 1, 7, 5, -1, 1, 0, last=True),
         case("one head a layer", 7, 1, 5, 3, -3, 0),
         case("one pair of 3 tokens", 2, 5, 3, -2, 1, 0),
         case("one pair of 5 tokens", 5, 3, 5, 4, -1, 0),
