@@ -1012,6 +1012,18 @@ def no_sum_around_the_second(X, parts, norms):
     return norms[2](X + parts[2](X))
 
 
+def second_asks_with_the_input_normed(X, parts, norms):
+    Y = X + parts[0](norms[0](X))
+    Y = Y + parts[1](norms[1](X))
+    return Y + parts[2](norms[2](Y))
+
+
+def second_asks_with_the_input(X, parts, norms):
+    Y = norms[0](X + parts[0](X))
+    Y = norms[1](Y + parts[1](X))
+    return norms[2](Y + parts[2](Y))
+
+
 def first_sum_with_the_normed(X, parts, norms):
     X = norms[0](X)
     X = X + parts[0](X)
@@ -2031,6 +2043,16 @@ def softmax_of_weights_again(output, weights, values, key):
             "cross-attention-not-added",
         ),
         ("10-decoder_layer", layer_of(first_sum_with_the_normed), "normed-sum"),
+        (
+            "10-decoder_layer",
+            layer_of(second_asks_with_the_input_normed, second_asks_with_the_input),
+            "asks-with-the-input",
+        ),
+        (
+            "10-decoder_layer",
+            layer_of(second_asks_with_the_input_normed),
+            "asks-with-the-input",
+        ),
         ("01-softmax", sums_of_columns("amax"), "sum-of-each-column"),
         ("01-softmax", sums_of_columns("amin"), "sum-of-each-column + smallest-subtracted"),
         (

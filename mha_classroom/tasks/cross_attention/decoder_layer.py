@@ -119,7 +119,7 @@ def build_layer(
     sums=None,
     sums_where=(False, True),
     block=_block,
-    asks_with=lambda X, written: X,
+    asks_with=lambda layer, X, written: X,
     across=lambda L, S: None,
     own_padding=lambda out: None,
     keeps=lambda Y, written: Y,
@@ -144,7 +144,7 @@ def build_layer(
             ]
 
         def reads(X):
-            given = asked(layer, asks_with(X, written), memory)
+            given = asked(layer, asks_with(layer, X, written), memory)
             fits = given[0] is memory or given[1].shape[1] == memory.shape[1]
             return cross(layer)(
                 *given,
@@ -204,6 +204,18 @@ def _not_added(*lacking):
 
 # The numbers of the norms that are taken, where they are not 1, 2 and 3.
 NORMS = ((2, 1, 3), (1, 3, 2), (3, 2, 1), (1, 1, 1), (1, 2, 2), (1, 1, 2), (1, 1, 3), (1, 2, 1))
+
+# What the cross-attention asks with, of the layer's input: always, normalised or not, or only
+# where the norms come first, or behind.
+ASKS_WITH_THE_INPUT = [
+    lambda layer, X, written: written,
+    lambda layer, X, written: layer.norm2(written) if layer.norm_first else written,
+    lambda layer, X, written: layer.norm1(written) if layer.norm_first else written,
+    lambda layer, X, written: layer.norm2(written) if layer.norm_first else X,
+    lambda layer, X, written: layer.norm1(written) if layer.norm_first else X,
+    lambda layer, X, written: written if layer.norm_first else X,
+    lambda layer, X, written: X if layer.norm_first else written,
+]
 
 # A block for each part, of which one or more add to what has been normalised.
 NORMED_SUMS = [
@@ -363,7 +375,7 @@ ALONE = {
         "The cross-attention asks with Y as it came into the layer.",
         "Its queries are the rows after the first part: what the self-attention found is in them.",
         section=SWAPS,
-        asks_with=lambda X, written: written,
+        **_any_of(*({"asks_with": asks} for asks in ASKS_WITH_THE_INPUT)),
     ),
     "is_causal-alone": known(
         "You say is_causal=True and give no attn_mask.",
