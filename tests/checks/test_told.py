@@ -2637,6 +2637,13 @@ NAMED = [
     ("08-smallest_enough", "1e-4 less", "rounded"),
     ("08-smallest_enough", "bfloat16", "rounded"),
     ("08-smallest_enough", "missed by a thousandth", "rounded"),
+    ("07-most_attended", "sorted by 3 digits of it", "rounded-before-the-order"),
+    ("07-most_attended", "over those who look", "mean-of-those-who-look"),
+    ("07-entropy", "over ln S, of one key over ln 2", "divided-by-the-largest"),
+    ("07-entropy", "yes or no of each key", "complements-too"),
+    ("07-offset_score", "squeezed", "axes-of-length-1-lost"),
+    ("07-offset_score", "each (L + 1)th number", "flat-steps-run-on"),
+    ("07-find_head", "the largest number of a best head", "argmax-of-argmax"),
 ]
 
 

@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
@@ -180,8 +181,22 @@ ENTROPY = {
     "divided-by-the-largest": known(
         "You divide by the largest entropy that is possible, ln S.",
         "That is a good way to compare sentences of unequal length, and the lesson does it "
-        "afterwards. The task asks for the entropy itself. (With one key you divide by 0.)",
-        finish=lambda entropies, weights: entropies / math.log(weights.shape[-1]),
+        "afterwards. The task asks for the entropy itself. (With one key it is 0 / 0.)",
+        **any_of(
+            build_entropy,
+            finish=(
+                lambda entropies, weights: entropies / math.log(weights.shape[-1]),
+                lambda entropies, weights: entropies / math.log(max(weights.shape[-1], 2)),
+            ),
+        ),
+    ),
+    "complements-too": known(
+        "You count for each key the rest, 1 - w, as well: -(1 - w) · ln(1 - w) beside -w · ln w.",
+        "That is the entropy of a single yes or no. The keys of a row share one unit of weight: "
+        "what one of them does not get is in the terms of the others.",
+        wrong=lambda weights: (
+            torch.special.entr(weights) + torch.special.entr((1 - weights).clamp(min=0))
+        ).sum(-1),
     ),
     "no-minus-sign": known(
         "Your entropies are negative.",

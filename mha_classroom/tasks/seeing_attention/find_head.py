@@ -174,6 +174,11 @@ def _head_of_layer_0(scores, weights):
     return scores.amax(dim=1).argmax().item(), scores[0].argmax().item()
 
 
+def _largest_head_number(scores, weights):
+    best = scores.argmax(dim=1)
+    return best.argmax().item(), best.max().item()
+
+
 def _head_by_average(scores, weights):
     return scores.amax(dim=1).argmax().item(), scores.mean(dim=0).argmax().item()
 
@@ -338,6 +343,12 @@ FIND = {
         "Head 2 of one layer has nothing to do with head 2 of another. The head has to be the best "
         "one of that layer.",
         choose=_head_by_average,
+    ),
+    "argmax-of-argmax": known(
+        "You take the layer whose best head has the largest number.",
+        "argmax gives places, and the largest place is not that of the largest score. Compare the "
+        "best scores of the layers.",
+        choose=_largest_head_number,
     ),
     "head-of-layer-0": known(
         "You have the right layer, and the head that is best in layer 0.",

@@ -32,6 +32,7 @@ def attended_cases(draw):
     steps = table([1, 2, 1, 4, 2, 4, 1, 1]).expand(8, 8) / 16
     close = table([0.25, 0.2500004, 0.3, 0.1999996]).expand(4, 4)
     left_out = table([0.0, 0.5, 0.0, 0.125, 0.375]).expand(5, 5)
+    causal = random_weights(draw, 6, 6).tril()
     twice = ["the", "cat", "saw", "the", "dog"]
     return [
         case("no k given", ["[CLS]", "the", "cat", "[SEP]"], small),
@@ -48,6 +49,7 @@ def attended_cases(draw):
         case("the same words again and again", twice * 3, _parked(draw, 15), k=6),
         case("two means are almost equal", words(4), close),
         case("two tokens get nothing", words(5), left_out, k=5),
+        case("a causal mask", words(6), causal / causal.sum(dim=1, keepdim=True), k=4),
         case("weights are not contiguous", words(7), random_weights(draw, 7, 7).T.contiguous().T),
     ]
 
@@ -188,6 +190,13 @@ def _means_rounded(digits):
 
 def _means_rounded_by_torch(digits):
     return lambda weights: weights.mean(dim=0).round(decimals=digits)
+
+
+def _order_of_rounded(digits):
+    """The places in the order of rounded numbers, the earlier of equal ones first."""
+    return lambda means: sorted(
+        range(len(means)), key=lambda place: -round(means[place].item(), digits)
+    )
 
 
 def _votes(weights):
@@ -446,8 +455,15 @@ ATTENDED = {
             strength=(
                 make(n) for n in DIGITS for make in (_means_rounded, _means_rounded_by_torch)
             ),
+            order=map(_order_of_rounded, DIGITS),
             run=_seen,
         ),
+    ),
+    "mean-of-those-who-look": known(
+        "You take the mean over the queries whose weight is not 0.",
+        "A weight of 0 says that this query gives the token nothing, and that counts: the mean "
+        "goes over all queries.",
+        strength=lambda weights: weights.sum(dim=0) / (weights > 0).sum(dim=0).clamp(min=1),
     ),
     "taken-as-0": known(
         "You set the mean of a token that you have taken to 0.",

@@ -199,6 +199,13 @@ def _corner_over_the_pairs(weights, offset):
     return corner.sum(dim=(-2, -1)) / (weights.shape[-1] - abs(offset))
 
 
+def _every_length_and_one(weights, offset):
+    """Each (L + 1)th number of the flattened table, from the first pair to the table's end."""
+    length = weights.shape[-1]
+    first = offset if offset >= 0 else -offset * length
+    return weights.flatten(-2)[..., first :: length + 1]
+
+
 def _both_sides(weights, offset):
     ahead, back = (weights.diagonal(o, dim1=-2, dim2=-1).mean(dim=-1) for o in (offset, -offset))
     return (ahead + back) / 2
@@ -437,6 +444,18 @@ OFFSET = {
         "You average over the first axis, not over the pairs.",
         "diagonal puts the pairs on a new axis. Where does it stand?",
         average=lambda picked, length, offset: picked.mean(dim=0),
+    ),
+    "axes-of-length-1-lost": known(
+        "Axes of length 1 are gone from your result.",
+        "squeeze() without an axis removes each of them, the one layer or the one text in front, "
+        "too. The result has all axes of the weights but the last two: (...).",
+        finish=lambda scores: scores.squeeze(),
+    ),
+    "flat-steps-run-on": known(
+        "You step through the flattened table by L + 1, up to its end.",
+        "After the last pair these steps go on in the opposite corner, on a line L + 1 places "
+        "away. How many pairs are there at this offset?",
+        pick=_every_length_and_one,
     ),
     "axis-kept": known(
         "Your result has an axis of length 1 at its end.",

@@ -617,6 +617,32 @@ def shares_from(change):
     return lambda weights, values, W_o: shares_by_einsum(*change(weights, values, W_o))
 
 
+def attended_by_digits(digits):
+    def most_attended(weights, tokens, k=3):
+        means = weights.mean(dim=0).tolist()
+        order = range(len(means))
+        order = sorted(order, key=lambda place: round(means[place], digits), reverse=True)
+        return [(tokens[place], means[place]) for place in order[:k]]
+
+    return most_attended
+
+
+def entropy_of_each_key(weights):
+    rest = (1 - weights).clamp(min=0)
+    return (torch.special.entr(weights) + torch.special.entr(rest)).sum(dim=-1)
+
+
+def offset_by_steps(weights, offset):
+    length = weights.shape[-1]
+    start = offset if offset >= 0 else -offset * length
+    return weights.flatten(-2)[..., start :: length + 1].mean(dim=-1)
+
+
+def find_largest_number(weights, offset):
+    best = offset_score(weights, offset).argmax(dim=1)
+    return best.argmax().item(), best.max().item()
+
+
 RIGHT = {
     "07-most_attended": {
         "stable argsort": attended,
@@ -902,6 +928,8 @@ WRONG = {
         "the larger of two places": attended_largest_of_a_word,
         "words in capitals": lambda w, tokens, k=3: attended(w, [t.upper() for t in tokens], k),
         "float16": lambda w, tokens, k=3: attended(w.half().double(), tokens, k),
+        "sorted by 3 digits of it": attended_by_digits(3),
+        "over those who look": attended_with(lambda w: w.sum(0) / (w > 0).sum(0).clamp(min=1)),
     },
     "07-entropy": {
         "NaN": entropy_with(lambda w: w * w.log()),
@@ -943,6 +971,10 @@ WRONG = {
         "a list": lambda w: entropy(w).tolist(),
         "float16": lambda w: entropy(w).half(),
         "in place": lambda w: w.copy_(plogp(w)).sum(-1).neg(),
+        "over ln S, of one key over ln 2": lambda w: (
+            torch.special.entr(w).sum(-1) / math.log(max(w.shape[-1], 2))
+        ),
+        "yes or no of each key": entropy_of_each_key,
     },
     "07-offset_score": {
         "a corner over the pairs": offset_of_corner,
@@ -988,6 +1020,10 @@ WRONG = {
         "special tokens left out": lambda w, o: (
             offset_score(w[..., 1:-1, 1:-1], o) if w.shape[-1] > 10 else offset_score(w, o)
         ),
+        "squeezed": lambda weights, offset: (
+            weights.diagonal(offset, dim1=-2, dim2=-1).mean(-1).squeeze()
+        ),
+        "each (L + 1)th number": offset_by_steps,
     },
     "07-find_head": {
         "scores to 2 digits": found_by_two_digits,
@@ -1033,5 +1069,6 @@ WRONG = {
             offset_score, lambda s: divmod((s > 0.5 * s.max()).nonzero()[-1][0].item(), 1)
         ),
         "one head of the average": lambda w, o: (0, offset_score(w.mean(0), o).argmax().item()),
+        "the largest number of a best head": find_largest_number,
     },
 }
