@@ -43,12 +43,39 @@ def find_cases(draw):
         _hidden(draw, 1),
         Case("no head stands out", {"weights": random_weights(draw, 5, 3, 11, 11), "offset": 2}),
         Case("no head stands out", {"weights": random_weights(draw, 3, 7, 13, 13), "offset": -1}),
+        _at_the_ends(draw, -1),
+        _at_the_ends(draw, 1),
         _alike(draw),
         Case(
             "37 tokens, all scores below 0.1",
             {"weights": random_weights(draw, 2, 3, 37, 37, scale=0.3), "offset": -2},
         ),
     ]
+
+
+def _at_the_ends(draw, offset):
+    """One head is best at this offset; others would be if the ends were treated otherwise.
+
+    They look at the first key or the last from where there is no such key, or at all such keys
+    but the first or the last.
+    """
+    weights = random_weights(draw, 6, 7, 7, scale=0.5)
+    best, clamped, wrapped, not_first, not_last = draw.normal(6).argsort().tolist()[:5]
+    strengths = (best, 0.6), (clamped, 0.54), (wrapped, 0.54), (not_first, 0.7), (not_last, 0.7)
+    for head, strength in strengths:
+        _look(weights[head], offset, strength)
+    away, first, last = (0, 1, 6) if offset < 0 else (6, 0, 5)  # queries without such a key, with
+    rows = (
+        (best, away, 3),
+        (clamped, away, away),
+        (wrapped, away, 6 - away),
+        (not_first, first, 3),
+        (not_last, last, 3),
+    )
+    for head, query, key in rows:
+        weights[head, query] = 0
+        weights[head, query, key] = 1
+    return Case("a rival at each end", {"weights": weights.view(2, 3, 7, 7), "offset": offset})
 
 
 def _look(weights, offset, strength):
@@ -60,14 +87,14 @@ def _look(weights, offset, strength):
 
 
 def _alike(draw):
-    """Heads whose scores differ in the fifth digit: half precision has three, and holds what they
+    """Heads whose scores differ in the seventh digit: half precision has three, and holds what they
     have in common. Every weight is above 0.1, since half precision has more digits near 0."""
     common = random_weights(draw, 2, 3, 5, 5).mean(dim=(0, 1))
     common = (0.1 + common / 2).half().double()
     weights = common.expand(2, 3, 5, 5).clone()
     later = torch.arange(1, 5)
     for place, head in enumerate(weights.flatten(0, 1)):
-        more = 2e-6 * (1 + place * 2 % 5)  # the largest is head 2 of layer 0
+        more = 2e-7 * (1 + place * 2 % 5)  # the largest is head 2 of layer 0
         # Above the diagonal too: with all numbers in reverse order no two heads may be alike.
         for queries, keys in ((later, later - 1), (later - 1, later)):
             head[queries, keys] += more
@@ -218,7 +245,7 @@ def _rounded(inputs, value):
     """Whether a place is that of the best of rounded scores."""
     scores = find_stages(inputs)["the score of every head"]
     picked = inputs["weights"].half().diagonal(inputs["offset"], dim1=-2, dim2=-1)
-    tables = [picked.mean(-1), scores.half(), *(scores.round(decimals=n) for n in range(1, 5))]
+    tables = [picked.mean(-1), scores.half(), *(scores.round(decimals=n) for n in range(1, 8))]
     return any(_is_place(value, _place(table, None)) for table in tables)
 
 
@@ -263,8 +290,8 @@ FIND = {
     ),
     "in-half-precision": known(
         "You compare the scores in half precision, or rounded.",
-        "Two heads that differ in the fifth digit come out as alike then, and the first of them is "
-        "taken. The weights are float64: keep all of their digits.",
+        "Two heads that differ in the seventh digit come out as alike then, and the first of them "
+        "is taken. The weights are float64: keep all of their digits.",
         pick=lambda weights, offset: weights.half().diagonal(offset, dim1=-2, dim2=-1),
         shows=_rounded,
     ),
