@@ -93,6 +93,7 @@ ONLY_BY_ITS_OWN_CASE = {
     "02-without_key: divisor-kept-from-getting-small",
     "02-without_key: nearly-alone-for-alone",
     "02-without_key: output-0-for-nothing",
+    "03-remove_heads: zero-heads-removed-too",
     "04-MultiHeadAttention: bias-by-default",
     "04-MultiHeadAttention: dropout-by-default",
     "04-MultiHeadAttention: dropout-on-the-projections",

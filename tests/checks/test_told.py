@@ -2644,6 +2644,12 @@ NAMED = [
     ("07-offset_score", "squeezed", "axes-of-length-1-lost"),
     ("07-offset_score", "each (L + 1)th number", "flat-steps-run-on"),
     ("07-find_head", "the largest number of a best head", "argmax-of-argmax"),
+    ("03-fold_W_o", "W_v made wide by a reshape", "W_v-reshaped-to-wide"),
+    ("03-strongest_head", "squeezed", "axes-of-size-1-lost"),
+    ("03-strongest_head", "furthest in the direction of the output", "share-of-the-sum"),
+    ("03-remove_heads", "numbers moved back, by slices", "numbers-moved-back-below-0"),
+    ("03-remove_heads", "the last head into the gap", "last-into-the-gap"),
+    ("03-remove_heads", "rows of zeros go too", "zero-heads-removed-too"),
 ]
 
 

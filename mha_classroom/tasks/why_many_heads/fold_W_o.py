@@ -259,6 +259,13 @@ FOLD = {
         "they lie in memory, all of head 0 before head 1.",
         wrong=_all_rows(lambda W_v: W_v.reshape(W_v.shape[1], -1)),
     ),
+    "W_v-reshaped-to-wide": known(
+        "You reshape W_v from (H, d_model, d_v) to (d_model, H · d_v) before you cut it into "
+        "heads: that mixes the heads up.",
+        "reshape deals numbers out as they lie in memory, all of head 0 before head 1. W_v is cut "
+        "already: W_v[h] is the matrix of head h.",
+        order=lambda W_v: W_v.reshape(W_v.shape[1], len(W_v), -1).transpose(0, 1),
+    ),
     "head-0-for-all": known(
         "You use the values' matrix of head 0 for every head.",
         "The rows of W_o follow h in your answer. Does W_v follow it too?",

@@ -182,6 +182,35 @@ def _numbers_moved_back(W_q, W_k, W_v, W_o, num_heads, removed):
     return tuple(torch.cat(parts, axis) for parts, (_, axis) in zip(pieces, matrices, strict=True))
 
 
+def _numbers_moved_back_below_0(W_q, W_k, W_v, W_o, num_heads, removed):
+    """The same by slices, which take a number below 0 from the end."""
+    d_k, d_v = W_q.shape[1] // num_heads, W_v.shape[1] // num_heads
+    for i, h in enumerate(removed):
+        W_q, W_k, W_v = (
+            torch.cat([W[:, : (h - i) * d], W[:, (h - i + 1) * d :]], 1)
+            for W, d in ((W_q, d_k), (W_k, d_k), (W_v, d_v))
+        )
+        W_o = torch.cat([W_o[: (h - i) * d_v], W_o[(h - i + 1) * d_v :]])
+    return W_q, W_k, W_v, W_o
+
+
+def _last_into_the_gap(num_heads, removed):
+    heads = list(range(num_heads))
+    for h in removed:
+        place, last = heads.index(h), heads.pop()
+        if place < len(heads):
+            heads[place] = last
+    return heads
+
+
+def _by_rows_that_are_not_0(W_q, W_k, W_v, W_o, num_heads, removed):
+    rows = W_o.unflatten(0, (num_heads, -1)).clone()
+    rows[removed] = 0
+    stay = rows.flatten(1).any(1).nonzero()[:, 0].tolist()
+    removed = [h for h in range(num_heads) if h not in stay]
+    return remove_heads(W_q, W_k, W_v, W_o, num_heads, removed)
+
+
 def _starting_early(W, num_heads, stay):
     d = W.shape[1] // num_heads
     return torch.cat([W[:, h * (d - 1) : h * (d - 1) + d] for h in stay], 1)
@@ -297,12 +326,25 @@ REMOVE = {
         *ONLY_FIRST,
         wrong=build_remove(stay=lambda H, removed: [h for h in range(H) if h != removed[0]]),
     ),
-    "numbers-moved-back": known(
-        "You cut out one head after the other and make each number smaller by the count of those "
-        "that have gone. That is right only where `removed` goes upwards.",
-        "Of 3, 0 and 1, head 0 keeps its number after head 3 is gone. Decide which heads stay "
-        "before you cut.",
-        wrong=_numbers_moved_back,
+    **{
+        f"numbers-moved-back{more}": known(
+            "You cut out one head after the other and make each number smaller by the count of "
+            "those that have gone. That is right only where `removed` goes upwards.",
+            "Of 3, 0 and 1, head 0 keeps its number after head 3 is gone. Decide which heads stay "
+            "before you cut.",
+            wrong=wrong,
+        )
+        for more, wrong in (("", _numbers_moved_back), ("-below-0", _numbers_moved_back_below_0))
+    },
+    "last-into-the-gap": known(
+        "You move the last head to the place of one that goes.",
+        "The heads that stay keep their order. Whoever uses your matrices counts on it.",
+        stay=_last_into_the_gap,
+    ),
+    "zero-heads-removed-too": known(
+        "You remove each head whose rows of W_o are 0, in `removed` or not.",
+        "`removed` alone says which heads go. Another one may have only zeros in W_o, and stays.",
+        wrong=_by_rows_that_are_not_0,
     ),
     "first-removed-only": known(
         *ONLY_FIRST,
@@ -450,6 +492,7 @@ TASK = Task(
         "all-between-removed-and-joined",
         "heads-on-an-axis",
         "W_k-not-cut",
+        "last-into-the-gap",
         "rest-reversed",
         "first-rows-of-W_o",
         "queries-and-keys-exchanged",

@@ -246,9 +246,10 @@ STRONGEST = {
         wrong=build_strongest(pick=lambda sizes: sizes.argsort(dim=0, descending=True)[-1]),
     ),
     "share-of-the-sum": known(
-        "You divide the terms by their sum and take the largest share.",
-        "Where the sum is negative, so is the share of every positive term, and a negative term "
-        "wins. What counts is how far from 0 a term is, whatever the sum.",
+        "You take the term that goes furthest in the direction of the output, the largest share "
+        "of the sum.",
+        "A term against that direction may be larger. What counts is how far from 0 a term is, "
+        "whatever the sum.",
         wrong=build_strongest(size=lambda terms: terms / terms.sum(0, keepdim=True)),
     ),
     "nobody-where-all-are-0": known(
@@ -256,6 +257,12 @@ STRONGEST = {
         "Your search begins with 0 as the largest so far, and no term is larger. Equal terms have "
         "a strongest head, too: read in the statement which one counts.",
         wrong=build_strongest(pick=_nobody_at_0),
+    ),
+    "axes-of-size-1-lost": known(
+        "Axes of size 1 are gone from your result.",
+        "squeeze() without an axis removes each of them, also that of the only sequence, word or "
+        "feature. The result is (B, L, d_out).",
+        wrong=build_strongest(finish=torch.squeeze),
     ),
     "axis-of-heads-kept": known(
         "Your result has an axis of size 1 in front.",

@@ -546,6 +546,39 @@ def remove_pops(W_q, W_k, W_v, W_o, num_heads, removed):
     return remove_by_mask(W_q, W_k, W_v, W_o, num_heads, gone)
 
 
+def removal_one_by_one(W_q, W_k, W_v, W_o, num_heads, removed):
+    d_k, d_v = W_q.shape[1] // num_heads, W_v.shape[1] // num_heads
+    for gone, head in enumerate(removed):
+        h = head - gone
+        W_q, W_k = (torch.cat([W[:, : h * d_k], W[:, (h + 1) * d_k :]], 1) for W in (W_q, W_k))
+        W_v = torch.cat([W_v[:, : h * d_v], W_v[:, (h + 1) * d_v :]], 1)
+        W_o = torch.cat([W_o[: h * d_v], W_o[(h + 1) * d_v :]])
+    return W_q, W_k, W_v, W_o
+
+
+def removal_that_fills_gaps(W_q, W_k, W_v, W_o, num_heads, removed):
+    heads = list(range(num_heads))
+    for h in removed:
+        heads[heads.index(h)] = heads[-1]
+        heads.pop()
+    wide = (W.unflatten(1, (num_heads, -1))[:, heads].flatten(1) for W in (W_q, W_k, W_v))
+    return *wide, W_o.unflatten(0, (num_heads, -1))[heads].flatten(0, 1)
+
+
+def removal_of_zero_rows(W_q, W_k, W_v, W_o, num_heads, removed):
+    silent = W_o.clone().unflatten(0, (num_heads, -1))
+    silent[removed] = 0
+    stay = silent.flatten(1).any(1)
+    q, v = (stay.repeat_interleave(W.shape[1] // num_heads) for W in (W_q, W_v))
+    return W_q[:, q], W_k[:, q], W_v[:, v], W_o[v]
+
+
+def fold_of_wide_values(W_v, W_o):
+    H, d_model, d_v = W_v.shape
+    pairs = zip(W_v.reshape(d_model, H * d_v).split(d_v, 1), W_o.split(d_v), strict=True)
+    return torch.stack([columns @ rows for columns, rows in pairs])
+
+
 RIGHT = {
     "03-one_head": {
         "lesson 2": head_with_lesson_2,
@@ -826,6 +859,7 @@ WRONG = {
         "the first H pieces of H rows": lambda W_v, W_o: (
             W_v @ torch.stack(W_o.split(len(W_v))[: len(W_v)])
         ),
+        "W_v made wide by a reshape": fold_of_wide_values,
     },
     "03-strongest_head": {
         "largest or smallest": changed_strongest(
@@ -865,6 +899,10 @@ WRONG = {
             ),
         ),
         "over the features": changed_strongest(lambda terms: terms.abs().argmax(3)),
+        "squeezed": changed_strongest(lambda terms: terms.abs().argmax(0).squeeze()),
+        "furthest in the direction of the output": changed_strongest(
+            lambda terms: (terms * terms.sum(0).sign()).argmax(0)
+        ),
     },
     "03-remove_heads": {
         "all between": removes_all_between,
@@ -897,5 +935,8 @@ WRONG = {
         "the last is kept always": lambda *given: remove_by_mask(
             *given[:5], [h for h in given[5] if h < given[4] - 1]
         ),
+        "numbers moved back, by slices": removal_one_by_one,
+        "the last head into the gap": removal_that_fills_gaps,
+        "rows of zeros go too": removal_of_zero_rows,
     },
 }
