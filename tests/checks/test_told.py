@@ -2650,6 +2650,15 @@ NAMED = [
     ("03-remove_heads", "numbers moved back, by slices", "numbers-moved-back-below-0"),
     ("03-remove_heads", "the last head into the gap", "last-into-the-gap"),
     ("03-remove_heads", "rows of zeros go too", "zero-heads-removed-too"),
+    ("03-one_head", "less the largest of each column", "largest-of-each-column"),
+    ("03-one_head", "two letters for the batch", "keys-of-all-sequences-added"),
+    ("03-loop_of_heads", "as many heads as fit", "as-many-as-fit"),
+    ("03-loop_of_heads", "no axis for the heads", "sequences-meet-heads"),
+    ("03-loop_of_heads", "places from h * d_k on", "places-from-d_k"),
+    ("03-output_as_sum", "from zeros like a head", "sum-as-wide-as-a-head"),
+    ("03-output_as_sum", "columns turned", "columns-turned"),
+    ("03-neighbour_weights", "products of places", "products-of-places"),
+    ("03-neighbour_weights", "all features shifted", "all-features-shifted"),
 ]
 
 

@@ -175,6 +175,27 @@ def _places_of_d_k(X, W_q, W_k, W_v, W_o):
     return joined @ W_o
 
 
+def _places_from_d_k(X, W_q, W_k, W_v, W_o):
+    """As wide as the values, from a place on that the queries' width says."""
+    H, d_k, d_v = len(W_q), W_q.shape[-1], W_v.shape[-1]
+    joined = X.new_zeros(*X.shape[:2], H * d_v)
+    for h, head in enumerate(_heads(X, W_q, W_k, W_v)):
+        joined[:, :, h * d_k : h * d_k + d_v] = head
+    return joined @ W_o
+
+
+def _as_many_as_fit(X, W_q, W_k, W_v, W_o):
+    H = X.shape[-1] // W_q.shape[-1]
+    heads = [one_head(X, W_q[h], W_k[h], W_v[h]) for h in range(H)]
+    return torch.cat(heads, -1) @ W_o
+
+
+def _sequences_meet_heads(X, W_q, W_k, W_v, W_o):
+    q, k, v = X @ W_q, X @ W_k, X @ W_v
+    heads = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+    return (torch.cat(list(heads), -1) @ W_o)[None]
+
+
 def _rows_of_d_k(X, W_q, W_k, W_v, W_o):
     d_k = W_q.shape[-1]
     return sum(
@@ -438,6 +459,26 @@ JOINING = {
         *LEFT_OUT, section=SUM_OF_HEADS, wrong=_without_the_last
     ),
     "places-of-d_k": known(*D_K_FOR_D_V, wrong=_places_of_d_k),
+    "places-from-d_k": known(
+        "Your head h begins at column h · d_k of what meets W_o.",
+        "A head brings averages of its values, and they are d_v wide. That may be another number "
+        "than d_k: how many columns do the heads before it take?",
+        wrong=_places_from_d_k,
+    ),
+    "as-many-as-fit": known(
+        "You take d_model // d_k for the number of heads.",
+        "Often it is, and here it need not be. W_q is (H, d_model, d_k): what does len(W_q) say?",
+        section=LOOP_OF_HEADS,
+        wrong=_as_many_as_fit,
+    ),
+    "sequences-meet-heads": known(
+        "You multiply X (B, L, d_model) by matrices (H, d_model, d_k) as they are: the sequences "
+        "meet the heads.",
+        "Axes are lined up from the right, so that H stands below B, and with B = 1 nothing "
+        "complains. Where does X need an axis of size 1?",
+        section=LOOP_OF_HEADS,
+        wrong=_sequences_meet_heads,
+    ),
     "rows-of-d_k": known(*D_K_FOR_D_V, wrong=_rows_of_d_k),
     "joined-to-d_model": known(
         "You take d_model for the width of all heads side by side.",

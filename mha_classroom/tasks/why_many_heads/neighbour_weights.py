@@ -302,6 +302,21 @@ def _all_on_one_side(weights, d):
     return W_q, *weights[1:]
 
 
+def _products_of_places(weights, d):
+    """Queries and keys of width 1: the number of the place that is asked for, and of one's own."""
+    place = torch.arange(weights[0].shape[2], dtype=torch.float64)
+    W_q, W_k = (torch.zeros(2, weights[0].shape[1], 1, dtype=torch.float64) for _ in range(2))
+    W_q[:, d:, 0] = 100 * torch.stack([place - 1, place + 1])
+    W_k[:, d:, 0] = place
+    return W_q, W_k, weights[2]
+
+
+def _all_features_shifted(weights, d):
+    ones = torch.ones(weights[0].shape[1] - 1, dtype=torch.float64)
+    W_q = 1000 * torch.stack([ones.diag(-1), ones.diag(1)])
+    return W_q, torch.eye(len(ones) + 1, dtype=torch.float64).repeat(2, 1, 1), weights[2]
+
+
 def _one_feature(W_v, d):
     W_v[:, 0, 0] = 1
 
@@ -487,6 +502,18 @@ NEIGHBOURS = {
         "Did you roll the wrong way, or queries where you meant keys? And how large must the lead "
         "of a score be, after the division by √d_k, for more than 0.99 of the weight?",
         wrong=build_neighbours(change=_ring(1, -1, strength=4.0)),
+    ),
+    "products-of-places": known(
+        "Your query is the number of the place that is asked for, and your key that of one's own.",
+        "Their product grows with the key's number, so the last word wins, whoever asks. Give each "
+        "place a feature of its own: then a query meets one key alone.",
+        wrong=build_neighbours(change=_products_of_places),
+    ),
+    "all-features-shifted": known(
+        "You shift all features of a word, the content as well as the position.",
+        "Contents then add to the scores, and words that are alike draw each other's attention. "
+        "Which features of a word say where it stands?",
+        wrong=build_neighbours(change=_all_features_shifted),
     ),
     "one-feature-only": known(
         "Your heads bring the first feature of the content alone.",

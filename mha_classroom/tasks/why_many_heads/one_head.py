@@ -308,6 +308,20 @@ HEAD = {
         *LARGEST_OF_ALL,
         wrong=build_head(softmax=lambda *given: less_the_largest_of_all(*given).nan_to_num()),
     ),
+    "largest-of-each-column": known(
+        "You take the largest score of each column away, not that of each row.",
+        "Within a row each score then loses another number, and the weights change. Only one "
+        "number for a whole row leaves the softmax as it is: which axis holds its keys?",
+        wrong=build_head(
+            softmax=lambda scores, W_q: (scores - scores.amax(-2, keepdim=True)).softmax(-1)
+        ),
+    ),
+    "keys-of-all-sequences-added": known(
+        "Each query meets the sum of the keys of all sequences.",
+        "Sequences share a batch to be fast, nothing else: no number of one may change another. In "
+        "einsum the two axes of the batch need one and the same letter.",
+        wrong=build_head(match=lambda q, k: q @ k.sum(0, keepdim=True).mT),
+    ),
     "overflow-hidden": known(*OVERFLOW_HIDDEN, wrong=build_head(softmax=overflow_hidden)),
     "scores-clamped": known(*CLAMPED, wrong=build_head(softmax=clamped)),
     "root-rounded-down": known(*ROUNDED, wrong=build_head(scale=rounded_root)),

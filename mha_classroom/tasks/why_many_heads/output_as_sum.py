@@ -78,6 +78,18 @@ def _sequences_for_heads(heads, W_o):
     return sum(heads[h] @ W_o[h * d : (h + 1) * d] for h in range(B))
 
 
+def _sum_as_wide_as_a_head(heads, W_o):
+    output = torch.zeros_like(heads[0])
+    for head, rows in zip(heads, W_o.split(heads.shape[-1]), strict=True):
+        output += head @ rows
+    return output
+
+
+def _columns_turned(heads, W_o):
+    d_v = heads.shape[-1]
+    return sum(head @ W_o[:, h * d_v : (h + 1) * d_v].T for h, head in enumerate(heads))
+
+
 LEFT_OUT = (
     "The last head is missing from your sum.",
     "range(H - 1) ends before H - 1: how many rounds is that? Every head has something to add.",
@@ -223,10 +235,23 @@ SUM = {
         wrong=build_sum(combine=lambda terms: terms.sum(0) + terms[0]),
     ),
     "sum-times-sum": known(
-        "You add the heads up and the pieces of W_o, and multiply the two sums.",
-        "Then every head goes through the rows of every other head, too. Multiply first, each head "
-        "by its own rows, and add then.",
+        "Every head goes through the rows of every other head, too, as if the sum of the heads met "
+        "the sum of the pieces of W_o.",
+        "Multiply each head by its own rows and add then. In einsum the axes of the heads need one "
+        "and the same letter.",
         wrong=lambda heads, W_o: heads.sum(0) @ sum(W_o.split(heads.shape[-1])),
+    ),
+    "sum-as-wide-as-a-head": known(
+        "You begin your sum with zeros as wide as a head.",
+        "What is added to them is a head times its rows of W_o, and that is as wide as the output: "
+        "(B, L, d_model).",
+        wrong=_sum_as_wide_as_a_head,
+    ),
+    "columns-turned": known(
+        "You cut columns out of W_o, and turn them.",
+        "nn.Linear keeps (out, in). This W_o is (H · d_v, d_model): the heads own its rows, and "
+        "nothing has to be turned.",
+        wrong=_columns_turned,
     ),
     "every-number-meets-every-row": known(
         "In your product every number of a head meets every row of its piece of W_o: d_v has two "

@@ -579,6 +579,67 @@ def fold_of_wide_values(W_v, W_o):
     return torch.stack([columns @ rows for columns, rows in pairs])
 
 
+def head_less_each_column(X, W_q, W_k, W_v):
+    scores = (X @ W_q) @ (X @ W_k).mT / W_q.shape[-1] ** 0.5
+    return (scores - scores.amax(1, keepdim=True)).softmax(2) @ (X @ W_v)
+
+
+def head_with_two_letters(X, W_q, W_k, W_v):
+    scores = torch.einsum("bik,cjk->bij", X @ W_q, X @ W_k) / W_q.shape[-1] ** 0.5
+    return scores.softmax(-1) @ (X @ W_v)
+
+
+def loop_over_what_fits(X, W_q, W_k, W_v, W_o):
+    count = X.shape[-1] // W_q.shape[-1]
+    heads = [head_with_lesson_2(X, W_q[h], W_k[h], W_v[h]) for h in range(count)]
+    return torch.cat(heads, dim=-1) @ W_o
+
+
+def loop_without_an_axis(X, W_q, W_k, W_v, W_o):
+    heads, _ = scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v)
+    return (torch.cat(list(heads), dim=-1) @ W_o)[None]
+
+
+def loop_of_places(X, W_q, W_k, W_v, W_o):
+    (H, _, d_k), d_v = W_q.shape, W_v.shape[2]
+    joined = X.new_zeros(*X.shape[:2], H * d_v)
+    for h in range(H):
+        start = h * d_k
+        joined[:, :, start : start + d_v] = head_with_lesson_2(X, W_q[h], W_k[h], W_v[h])
+    return joined @ W_o
+
+
+def sum_from_zeros_like_a_head(heads, W_o):
+    d_v, output = heads.shape[-1], torch.zeros_like(heads[0])
+    for h in range(len(heads)):
+        output += heads[h] @ W_o[h * d_v : (h + 1) * d_v]
+    return output
+
+
+def sum_of_columns_turned(heads, W_o):
+    d_v, output = heads.shape[-1], 0
+    for h, head in enumerate(heads):
+        output = output + head @ W_o[:, h * d_v : (h + 1) * d_v].T
+    return output
+
+
+def neighbours_by_products(num_features, num_positions):
+    d_model, place = num_features + num_positions, torch.arange(num_positions).double()
+    W_q, W_k = torch.zeros(2, 2, d_model, 1, dtype=torch.float64)
+    W_q[0, num_features:, 0], W_q[1, num_features:, 0] = 50 * (place - 1), 50 * (place + 1)
+    W_k[:, num_features:, 0] = place
+    W_v = torch.eye(d_model, num_features, dtype=torch.float64).repeat(2, 1, 1)
+    return W_q, W_k, W_v
+
+
+def neighbours_of_all_features(num_features, num_positions):
+    d_model = num_features + num_positions
+    ones = torch.ones(d_model - 1)
+    W_q = 1000 * torch.stack([torch.diag(ones, -1), torch.diag(ones, 1)])
+    W_v = torch.eye(d_model, num_features).repeat(2, 1, 1)
+    return W_q, torch.eye(d_model).repeat(2, 1, 1), W_v
+
+
 RIGHT = {
     "03-one_head": {
         "lesson 2": head_with_lesson_2,
@@ -718,6 +779,8 @@ WRONG = {
         "across the batch": lambda X, q, k, v: head_fused(X.transpose(0, 1), q, k, v).transpose(
             0, 1
         ),
+        "less the largest of each column": head_less_each_column,
+        "two letters for the batch": head_with_two_letters,
     },
     "03-loop_of_heads": {
         "no W_o": wrong_loop(join=lambda heads, W: torch.cat(heads, dim=-1)),
@@ -770,6 +833,9 @@ WRONG = {
         "the largest is never below 0": wrong_loop(head=wrong_head(softmax=softmax_from_0)),
         "words squeezed": lambda *given: loop_plain(*given).squeeze(1),
         "X added": lambda X, *W: X + loop_plain(X, *W),
+        "as many heads as fit": loop_over_what_fits,
+        "no axis for the heads": loop_without_an_axis,
+        "places from h * d_k on": loop_of_places,
     },
     "03-output_as_sum": {
         "the first rows for all": sum_first_rows,
@@ -796,6 +862,8 @@ WRONG = {
         "3 heads at most": lambda heads, W: sum_concatenated(
             heads[:3], W[: len(heads[:3]) * heads.shape[-1]]
         ),
+        "from zeros like a head": sum_from_zeros_like_a_head,
+        "columns turned": sum_of_columns_turned,
     },
     "03-neighbour_weights": {
         "heads swapped": changed_neighbours(lambda q, k, v, d: (q.flip(0), k, v)),
@@ -833,6 +901,8 @@ WRONG = {
         "whole numbers": changed_neighbours(lambda q, k, v, d: (q.long(), k.long(), v.long())),
         "two widths": changed_neighbours(lambda q, k, v, d: (q, k[..., 1:], v)),
         "nothing": lambda num_features, num_positions: None,
+        "products of places": neighbours_by_products,
+        "all features shifted": neighbours_of_all_features,
     },
     "03-fold_W_o": {
         "W_v in zeros": fold_without_W_o,
