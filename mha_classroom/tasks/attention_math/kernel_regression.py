@@ -44,10 +44,10 @@ def kernel_cases(draw):
         _case("no tensor is contiguous", *transposed, 0.6),
         _case(
             "places far from 0 and near to each other",
-            draw.normal(3, 2) + FAR_FROM_0,
+            draw.normal(7, 2) + FAR_FROM_0,
             draw.normal(5, 2) + FAR_FROM_0,
             draw.normal(5, 3),
-            0.5,
+            1.0,
         ),
     ]
 
