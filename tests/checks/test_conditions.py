@@ -135,6 +135,7 @@ ONLY_BY_ITS_OWN_CASE = {
     "06-map_weights: prefix-split-off",
     "07-find_head: in-half-precision",
     "07-find_head: none-where-scores-are-low",
+    "07-steady_head: largest-product",
     "07-steady_head: nearly-enough",
     "07-steady_head: running-mean",
     "08-mask_heads: one-mask-if-as-long",

@@ -2659,6 +2659,12 @@ NAMED = [
     ("03-output_as_sum", "columns turned", "columns-turned"),
     ("03-neighbour_weights", "products of places", "products-of-places"),
     ("03-neighbour_weights", "all features shifted", "all-features-shifted"),
+    ("10-beam_step", "the best last", "in-the-order-of-beams"),
+    ("10-beam_step", "totals added late", "totals-added-late"),
+    ("10-shift_positions", "halves, put back in pairs", "halves"),
+    ("10-shift_positions", "speeds that rise", "other-speeds"),
+    ("07-beyond_offset", "the mean of both sides", "both-sides-in-the-baseline"),
+    ("07-shares_along", "cosines, NaN where nothing is brought", "cosines"),
 ]
 
 

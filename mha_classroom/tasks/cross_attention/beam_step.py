@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from mha_classroom.checks.forms import FILLS, any_of, like
+from mha_classroom.checks.forms import FILLS, alike, any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 WRITING = "Writing, one token at a time"
@@ -124,6 +124,54 @@ def _each_in_place(*given):
 def _in_order_of_beams(every, K):
     places = every.topk(K).indices.sort(1).values
     return every.gather(1, places), places
+
+
+def _in_another_order(inputs, found):
+    """Whether these are the right candidates, in any order."""
+    if not isinstance(found, (tuple, list)) or len(found) != 3:
+        return False
+    right = beam_step(*inputs.values())
+    if any(not torch.is_tensor(X) or X.shape != Y.shape for X, Y in zip(found, right, strict=True)):
+        return False
+    order = found[0].argsort(1, descending=True)
+    return alike(right, tuple(X.gather(1, order) for X in found))
+
+
+def _of_all_texts(totals, scores, ended, pad):
+    """The candidates of all texts compete, and K of them are dealt out to each."""
+    (B, K), V = totals.shape, scores.shape[2]
+    values, beams, tokens = build_beam(choose=lambda every, K: (every, every), which=_both)(
+        totals, scores, ended, pad
+    )
+    best, places = values.flatten().topk(B * K)
+    return best.view(B, K), (places // V % K).view(B, K), (places % V).view(B, K)
+
+
+def _both(indices, V, K):
+    return indices, indices
+
+
+def _totals_added_late(totals, scores, ended, pad):
+    values, beams, tokens = build_beam(add=lambda totals, logs: logs)(totals, scores, ended, pad)
+    return values + totals.gather(1, beams), beams, tokens
+
+
+def _padding_barred(totals, scores, ended, pad):
+    """Where a beam goes on, padding costs everything; the others stay as they are."""
+    V, K = scores.shape[2], scores.shape[1]
+    every = build_beam(choose=lambda every, K: (every, every), which=_both)(
+        totals, scores, ended, pad
+    )[0].unflatten(1, (K, V))
+    barred = torch.zeros_like(every, dtype=torch.bool)
+    barred[..., pad] = ~ended
+    best, places = every.masked_fill(barred, -torch.inf).flatten(1).topk(K)
+    return best, places // V, places % V
+
+
+def _padding_barred_before(scores, ended, pad):
+    barred = torch.zeros_like(scores, dtype=torch.bool)
+    barred[..., pad] = ~ended
+    return scores.masked_fill(barred, -torch.inf)
 
 
 def _worst(every, K):
@@ -356,8 +404,28 @@ ALONE = {
     ),
     "in-the-order-of-beams": known(
         "You found the right candidates, and return them in another order.",
-        "The best comes first.",
+        "The best comes first. topk sorts, unless it is told not to.",
         choose=_in_order_of_beams,
+        shows=_in_another_order,
+    ),
+    "texts-compete": known(
+        "The candidates of all texts compete with each other.",
+        "Each text has K beams of its own, and its K best candidates are asked for. Which axis do "
+        "you choose along?",
+        wrong=_of_all_texts,
+    ),
+    "totals-added-late": known(
+        "You choose by the next token alone, and add the totals to what you have chosen.",
+        "A beam that was unlikely so far stays so, however sure it is of the next token. Its total "
+        "has to be there when the candidates compete.",
+        wrong=_totals_added_late,
+    ),
+    "padding-barred": known(
+        "A beam that goes on may not choose padding in your answer.",
+        "The statement says: all pairs of a beam and a next token. Padding is a token like others "
+        "until the beam has ended.",
+        wrong=_padding_barred,
+        shows=like(_padding_barred, build_beam(ready=_padding_barred_before)),
     ),
     "worst": known(
         "You take the lowest totals.",

@@ -205,6 +205,11 @@ GREEDY = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "lowest-score": known(
+        "You take the token with the lowest score.",
+        "The highest score belongs to the token that the model finds most likely.",
+        choose=lambda scores: scores.argmin(1),
+    ),
     "argmax-of-all": known(
         "Your argmax has no axis: it is the place of the highest score of all rows together.",
         "Each row chooses its own token: along which axis do the scores of one row lie?",

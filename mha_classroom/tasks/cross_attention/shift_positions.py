@@ -175,20 +175,24 @@ def _powers(exponents, base=10000.0):
     return base ** -exponents.double()
 
 
+def _even(d):
+    return torch.arange(0, d, 2).double()
+
+
 def _of_width(width):
-    return lambda d: _powers(torch.arange(0, d, 2) / width)
+    return lambda d: _powers(_even(d) / width)
 
 
 def _of_base(base):
-    return lambda d: _powers(torch.arange(0, d, 2) / d, base)
+    return lambda d: _powers(_even(d) / d, base)
 
 
 OTHER_SPEEDS = (
-    lambda d: _powers((torch.arange(0, d, 2) + 2) / d),
-    lambda d: _powers(torch.arange(0, 2 * d, 4) / d),
-    lambda d: _powers(torch.arange(0, -d, -2) / d),
-    lambda d: _powers(torch.arange(d // 2) / max(d // 2 - 1, 1)),
-    lambda d: _powers(torch.arange(0, d, 2) / max(d - 1, 1)),
+    lambda d: _powers((_even(d) + 2) / d),
+    lambda d: _powers(2 * _even(d) / d),
+    lambda d: _powers(-_even(d) / d),
+    lambda d: _powers(_even(d) / 2 / max(d // 2 - 1, 1)),
+    lambda d: _powers(_even(d) / max(d - 1, 1)),
     *map(_of_base, (1e3, 10.0, 2.0, math.e, 500.0, 5e3, 2e4, 5e4, 1e5, 1e6)),
 )
 
@@ -202,7 +206,8 @@ def _counts_from_0(inputs, value):
 SHIFT = {
     "turned-back": known(
         "You turn the wrong way: your positions are earlier, not later.",
-        "Write down sin(a + b) and cos(a + b). Which of them has a minus sign?",
+        "Write down sin(a + b) and cos(a + b). Which of them has a minus sign? (To take sines for "
+        "cosines and cosines for sines comes to the same.)",
         sign=-1,
     ),
     "speeds-of-pairs": known(
@@ -221,8 +226,11 @@ SHIFT = {
     "halves": known(
         "You pair feature i of the first half with feature i of the second half.",
         "Some libraries lay them out so. In this lesson the two numbers of a pair are neighbours.",
-        apart=lambda P: P.chunk(2, -1),
-        join=lambda s, c: torch.cat([s, c], -1),
+        **any_of(
+            build_shift,
+            {"apart": lambda P: P.chunk(2, -1), "join": lambda s, c: torch.cat([s, c], -1)},
+            {"apart": lambda P: P.chunk(2, -1)},
+        ),
     ),
     "multiplied-by-the-shift": known(
         "You multiply each row by the vector of the shift or by the shift itself, or add it.",

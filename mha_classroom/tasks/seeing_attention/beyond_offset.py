@@ -192,6 +192,11 @@ def _both_sides(weights, query, key, pairs):
     return torch.stack([weights[..., i, j] for i, j in free if (i, j) not in pairs]).mean(dim=0)
 
 
+def _mean_of_both_sides(weights, query, key, pairs):
+    """The untagged places at the distance, and the same places mirrored."""
+    return _habit(weights + weights.mT, query, key, pairs) / 2
+
+
 def _everywhere(weights, query, key, pairs):
     places = range(weights.shape[-1])
     free = [weights[..., i, j] for i in places for j in places if (i, j) not in pairs]
@@ -437,7 +442,14 @@ BEYOND = {
         "A head that looks back and one that looks ahead have two kinds of habit. For the pair "
         "(2, 3) the places to compare with are (0, 1), (1, 2) and so on.",
         section="The token before",
-        baseline=_both_sides,
+        **any_of(build_beyond, baseline=(_both_sides, _mean_of_both_sides)),
+    ),
+    "tagged-the-other-way-round": known(
+        "You leave out a place (i, j) if (j, i) is one of the pairs.",
+        "A pair is (query, key). Which of the two is larger by the distance?",
+        baseline=lambda weights, query, key, pairs: _habit(
+            weights, query, key, [(j, i) for i, j in pairs]
+        ),
     ),
     "every-place-in-the-baseline": known(
         "Your baseline is the mean of all places that are not tagged, at any distance.",

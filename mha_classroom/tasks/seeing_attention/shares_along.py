@@ -193,6 +193,11 @@ def _by_all_outputs(axes):
     return measure
 
 
+def _softmax_of_all_products(brought):
+    products = _dot(brought, brought.sum(dim=(1, 3), keepdim=True))
+    return products.flatten(1).softmax(dim=1).view_as(products)
+
+
 def _softmax_of_the_products(brought):
     return _softmax_of_each_query(_dot(brought, brought.sum(dim=(1, 3), keepdim=True)))
 
@@ -403,14 +408,27 @@ SHARES = {
     "cosines": known(
         "You return cosines.",
         "A cosine forgets how long the vector is, and so also the weight. A long one brings more.",
-        measure=_by(
-            _dot, lambda brought, output: output.norm(dim=-1) * brought.norm(dim=-1).clamp(1e-12)
+        **any_of(
+            build_shares,
+            measure=(
+                _by(_dot, lambda brought, output: output.norm(dim=-1) * brought.norm(dim=-1)),
+                _by(
+                    _dot,
+                    lambda brought, output: output.norm(dim=-1) * brought.norm(dim=-1).clamp(1e-12),
+                ),
+            ),
         ),
     ),
     "absolute-values": known(
         "You take absolute values of the parts, and divide by their sum.",
         "What points against the output takes something away. Its share is negative.",
         measure=lambda brought: _normalised(_along(brought).abs()),
+    ),
+    "signs-lost": known(
+        "You take the absolute values of the shares.",
+        "What points against the output takes something away. Its share is negative, and only with "
+        "it do the shares sum to 1.",
+        finish=torch.abs,
     ),
     "negative-as-0": known(
         "You set negative shares to 0.",
@@ -433,6 +451,12 @@ SHARES = {
         "Your output o is the mean over the heads: all shares come out H times too large.",
         "W_o adds up what the heads bring (lesson 3). Over heads and keys the shares sum to 1.",
         finish=lambda shares: shares * shares.shape[1],
+    ),
+    "mean-of-all-parts": known(
+        "Your output o is the mean over heads and keys: all shares come out H · S times too large.",
+        "o is the sum of what all keys bring through all heads. Over heads and keys the shares sum "
+        "to 1.",
+        finish=lambda shares: shares * shares.shape[1] * shares.shape[3],
     ),
     "all-queries": known(
         "Your output o is summed over the queries as well.",
@@ -482,7 +506,11 @@ SHARES = {
     "softmax": known(
         "You apply softmax to make the shares sum to 1.",
         "They sum to 1 without help: the parts along the output add up to the output.",
-        finish=lambda shares: shares.flatten(1).softmax(dim=1).view_as(shares),
+        **any_of(
+            build_shares,
+            {"finish": lambda shares: shares.flatten(1).softmax(dim=1).view_as(shares)},
+            {"measure": _softmax_of_all_products},
+        ),
     ),
     **{
         id: known(
@@ -529,6 +557,8 @@ TASK = Task(
         "small-number-added",
         "lengths-not-divided",
         "each-head-made-1",
+        "signs-lost",
+        "mean-of-all-parts",
         "cosines",
         "softmax",
         "softmax-of-each-query",

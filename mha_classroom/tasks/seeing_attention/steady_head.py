@@ -326,6 +326,19 @@ def _as_the_shortest(weights, lens, offset):
     return _scores(weights, lens.amin().expand(len(lens)), offset)
 
 
+def _as_the_longest(weights, lens, offset):
+    return _scores(weights, lens.amax().expand(len(lens)), offset)
+
+
+def _as_the_first(weights, lens, offset):
+    return _scores(weights, lens[:1].expand(len(lens)), offset)
+
+
+def _made_1_again(text, used):
+    kept = text[..., :used, :used]
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
 def _as_the_shortest_that_counts(weights, lens, offset):
     """The same, once the texts that are too short have been left out."""
     counts = lens > abs(offset)
@@ -434,6 +447,12 @@ def _short_as_0(weights, lens, offset):
         if abs(offset) < used:
             scores[text] = weights[text, ..., :used, :used].diagonal(offset, -2, -1).mean(dim=-1)
     return scores
+
+
+def _short_as_1(weights, lens, offset):
+    found = _short_as_0(weights, lens, offset)
+    found[lens <= abs(offset)] = 1.0
+    return found
 
 
 def _short_as_nan(weights, lens, offset):
@@ -647,6 +666,11 @@ STEADY = {
         "same.",
         choose=lambda scores, passed: _choose(running_halves(scores)[None], passed),
     ),
+    "largest-product": known(
+        "Among the heads that pass you choose by the product of their scores, or its root.",
+        "The task asks for the largest mean over the texts: their sum, divided by how many.",
+        choose=lambda scores, passed: _choose(scores.prod(dim=0)[None], passed),
+    ),
     "largest-median": known(
         "Among the heads that pass you choose by the median of their scores.",
         "The task asks for the largest mean over the texts.",
@@ -686,6 +710,21 @@ STEADY = {
             ("padding-counted-in-long-texts", _cut(lambda text, used: text)),
         )
     },
+    **{
+        f"cut-to-the-{which}": known(
+            f"You cut every text to the length of the {which}.",
+            "What is behind the end of a shorter text is padding, and does not count. Each text "
+            "has a length of its own.",
+            score=score,
+        )
+        for which, score in (("longest", _as_the_longest), ("first", _as_the_first))
+    },
+    "made-1-again": known(
+        "You cut the padding off, and make the rows sum to 1 again.",
+        "The score is the mean of the weights as they are. The statement says which of them count, "
+        "not that they are divided by anything.",
+        score=_cut(_made_1_again),
+    ),
     "cut-to-the-shortest": known(
         "You cut every text to the length of the shortest.",
         "Then the rest of the longer texts has no say. Each text has a length of its own.",
@@ -757,6 +796,12 @@ STEADY = {
         "In such a text no query has a key at this offset. It says nothing about any head, neither "
         "for nor against.",
         score=_short_as_0,
+    ),
+    "short-counts-as-1": known(
+        "A text that is too short counts with a score of 1: every head passes in it.",
+        "In such a text no query has a key at this offset. It says nothing about any head, neither "
+        "for nor against. If no other text is left, no head was found.",
+        score=_short_as_1,
     ),
     "left-out-without-sign": known(
         "You leave a text out if it is not longer than the offset, as if no offset were negative.",
@@ -858,6 +903,11 @@ TASK = Task(
         "nothing-as-a-place-among-texts",
         "nothing-as-minus-1",
         "divided-by-padded-count",
+        "cut-to-the-longest",
+        "cut-to-the-first",
+        "made-1-again",
+        "short-counts-as-1",
+        "largest-product",
         "cut-to-the-shortest",
         "cut-to-the-shortest-that-counts",
         "always-before",

@@ -359,6 +359,33 @@ def shift_with(change):
     return lambda P, shift: change(P, shift)
 
 
+def beams_unsorted(totals, scores, ended, pad):
+    values, beams, tokens = beam_by_sorting(totals, scores, ended, pad)
+    return values.flip(1), beams.flip(1), tokens.flip(1)
+
+
+def beams_totals_late(totals, scores, ended, pad):
+    values, beams, tokens = beam_by_logsumexp(torch.zeros_like(totals), scores, ended, pad)
+    return values + totals.gather(1, beams), beams, tokens
+
+
+def shifted_halves_only_read(P, shift):
+    d = P.shape[1]
+    a = shift * 10000 ** (-torch.arange(0, d, 2).double() / d)
+    s, c = P[:, : d // 2], P[:, d // 2 :]
+    out = torch.empty_like(P)
+    out[:, 0::2], out[:, 1::2] = s * a.cos() + c * a.sin(), c * a.cos() - s * a.sin()
+    return out
+
+
+def shifted_rising(P, shift):
+    d = P.shape[1]
+    a = shift * 10000 ** (torch.arange(0, d, 2).double() / d)
+    s, c = P[:, 0::2], P[:, 1::2]
+    turned = s * a.cos() + c * a.sin(), c * a.cos() - s * a.sin()
+    return torch.stack(turned, -1).flatten(1)
+
+
 RIGHT = {
     "10-bahdanau_step": {
         "loop": step_by_loop,
@@ -575,6 +602,8 @@ WRONG = {
             lambda t, s, ended, pad: (t, s, ended, (pad + 1) % s.shape[-1])
         ),
         "counted from 1": beam_with(lambda best, beams, tokens: (best, beams + 1, tokens)),
+        "the best last": beams_unsorted,
+        "totals added late": beams_totals_late,
     },
     "10-shift_positions": {
         "by 1": lambda P, shift: shift_by_pairs(P, 1),
@@ -597,5 +626,7 @@ WRONG = {
         ),
         "transposed": lambda P, shift: shift_by_pairs(P, shift).T,
         "rounded": lambda P, shift: shift_by_pairs(P, shift).round(decimals=3),
+        "halves, put back in pairs": shifted_halves_only_read,
+        "speeds that rise": shifted_rising,
     },
 }

@@ -643,6 +643,24 @@ def find_largest_number(weights, offset):
     return best.argmax().item(), best.max().item()
 
 
+def beyond_of_both_sides(weights, pairs):
+    total = 0
+    for query, key in pairs:
+        d, length = key - query, weights.shape[-1]
+        free = [i for i in range(length) if 0 <= i + d < length and (i, i + d) not in pairs]
+        ahead = [i + d for i in free]
+        habit = (weights[..., free, ahead].mean(-1) + weights[..., ahead, free].mean(-1)) / 2
+        total = total + weights[..., query, key] - habit
+    return total / len(pairs)
+
+
+def shares_as_cosines(weights, values, W_o):
+    parts = W_o.unflatten(1, (weights.shape[1], -1))
+    c = torch.einsum("bhij,bhjv,mhv->bhijm", weights, values, parts)
+    o = c.sum((1, 3), keepdim=True)
+    return (c * o).sum(-1) / (c.norm(dim=-1) * o.norm(dim=-1))
+
+
 RIGHT = {
     "07-most_attended": {
         "stable argsort": attended,
@@ -852,6 +870,7 @@ WRONG = {
         ),
         "a list": lambda w, pairs: beyond_offset(w, pairs).tolist(),
         "float16": lambda w, pairs: beyond_by_nan(w.half(), pairs).double(),
+        "the mean of both sides": beyond_of_both_sides,
     },
     "07-shares_along": {
         "heads averaged": shares_with(lambda shares, w, *_: shares.mean(1, keepdim=True)),
@@ -876,6 +895,7 @@ WRONG = {
         "a tuple": shares_with(lambda shares, w, *_: (shares, w)),
         "float16": shares_with(lambda shares, *_: shares.half().double()),
         "in place": lambda w, v, W_o: shares_by_einsum(w, v.add_(0), W_o.mul_(2)),
+        "cosines, NaN where nothing is brought": shares_as_cosines,
     },
     "07-most_attended": {
         "over keys": attended_with(lambda w: w.mean(1)),
