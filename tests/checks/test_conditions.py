@@ -79,6 +79,7 @@ def escaped(weak, lesson=""):
 ONLY_BY_ITS_OWN_CASE = {
     "01-additive_scores: tanh-of-powers",
     "01-attend: in-float32",
+    "01-attention: scores-of-0-hidden",
     "01-kernel_regression: nearest-only-far-away",
     "01-kernel_regression: in-float32",
     "01-kernel_regression: squares-multiplied-out",

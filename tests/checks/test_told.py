@@ -2665,6 +2665,17 @@ NAMED = [
     ("10-shift_positions", "speeds that rise", "other-speeds"),
     ("07-beyond_offset", "the mean of both sides", "both-sides-in-the-baseline"),
     ("07-shares_along", "cosines, NaN where nothing is brought", "cosines"),
+    ("01-softmax", "shifted if large", "nan-far-below-0"),
+    ("01-softmax", "1 for NaN", "nan-turned-into-1"),
+    ("01-attend", "keys reshaped", "keys-reshaped"),
+    ("01-attend", "softmax at the end", "softmax-of-the-result"),
+    ("01-attention", "half of the squared distance", "distances"),
+    ("01-attention", "less the largest of each key", "largest-of-each-key"),
+    ("01-attention", "0 hidden", "scores-of-0-hidden"),
+    ("01-additive_scores", "by the addition theorem", "tanh-of-powers"),
+    ("01-additive_scores", "axis in front of the batch", "queries-meet-other-sentences"),
+    ("01-additive_scores", "both repeated as a whole", "queries-repeated-as-a-whole"),
+    ("01-additive_scores", "one matrix where it fits", "query-matrix-for-both-where-it-fits"),
 ]
 
 

@@ -95,6 +95,16 @@ def _reshaped(queries, keys, W_q, W_k, w_v):
     return scores.mT.reshape(scores.shape)
 
 
+def _both_repeated(queries, keys, W_q, W_k, w_v):
+    L, S = queries.shape[1], keys.shape[1]
+    pairs = (queries @ W_q).repeat(1, S, 1) + (keys @ W_k).repeat(1, L, 1)
+    return (torch.tanh(pairs) @ w_v).unflatten(1, (L, S))
+
+
+def _query_matrix_where_it_fits(queries, keys, W_q, W_k, w_v):
+    return additive_scores(queries, keys, W_q, W_q if W_q.shape == W_k.shape else W_k, w_v)
+
+
 def _first_keys(scores):
     return scores * (torch.arange(scores.shape[2]) < scores.shape[1])
 
@@ -228,6 +238,24 @@ ADDITIVE = {
         "keys?",
         meet=lambda q, k: (q, k),
     ),
+    "queries-meet-other-sentences": known(
+        "You give the keys their new axis in front, before that of the batch.",
+        "Then sentences of the keys stand below queries, and with a batch of one nobody notices. "
+        "A key is repeated along the queries: which axis is theirs?",
+        wrong=build_additive(meet=lambda q, k: (q.unsqueeze(2), k.unsqueeze(0))),
+    ),
+    "queries-repeated-as-a-whole": known(
+        "You repeat both as a whole: query 0, query 1 and so on, and beside them key 0, key 1 and "
+        "so on.",
+        "Each query has to meet every key, and a row of the result belongs to one query. So each "
+        "query has to stand there S times in succession.",
+        wrong=_both_repeated,
+    ),
+    "query-matrix-for-both-where-it-fits": known(
+        "Where the widths are equal you map the keys with W_q, the matrix of the queries.",
+        "Each of the two has a matrix of its own, whatever its width is.",
+        wrong=_query_matrix_where_it_fits,
+    ),
     "new-axes-at-the-same-place": known(
         "You give queries and keys their new axis at the same place.",
         "Then they still meet one to one. Broadcasting repeats an axis of length 1 to fit the "
@@ -281,9 +309,9 @@ ADDITIVE = {
         activation=unchanged,
     ),
     "tanh-of-powers": known(
-        "You write tanh with powers of e, and large numbers give NaN.",
-        "e to the power 710 is infinite, and inf / inf is NaN. On both sides tanh has levelled off "
-        "long before; PyTorch has a function that knows.",
+        "You write tanh as a quotient, of powers of e for example, and large numbers give NaN.",
+        "e to the power 710 is infinite, and inf / inf is NaN, like 0 / 0. On both sides tanh has "
+        "levelled off long before; PyTorch has a function that knows.",
         activation=lambda z: (z.exp() - (-z).exp()) / (z.exp() + (-z).exp()),
         shows=_nan_where_large,
     ),

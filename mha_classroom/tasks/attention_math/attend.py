@@ -282,6 +282,20 @@ ATTEND = {
         section=LOOKUP,
         wrong=lambda query, keys, values: torch.zeros_like(query) + attend(query, keys, values),
     ),
+    "keys-reshaped": known(
+        "You reshape the keys to (d, S).",
+        "The shape is right, the numbers are not: reshape deals them out in the order in which "
+        "they lie in memory, so that a column holds parts of several keys. The axes have to change "
+        "places.",
+        wrong=build_attend(score=lambda query, keys: query @ keys.reshape(len(query), -1)),
+    ),
+    "softmax-of-the-result": known(
+        "You multiply the values by the scores, and apply softmax to what comes of it.",
+        "It is the scores that become shares of one whole, one for each key. With them the values "
+        "are averaged, and nothing is done to the average.",
+        section=ATTENDING,
+        wrong=lambda query, keys, values: ((keys @ query) @ values).softmax(-1),
+    ),
     "products-not-added-up": known(
         "You multiply query and keys feature by feature and stop there.",
         "A score is one number for each key. A dot product multiplies, and then?",

@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import Task, by_id, known, read_again
 from mha_classroom.tasks.attention_math.attend import (
     BOTH,
@@ -77,6 +78,16 @@ def _into_the_shape_of_queries(queries, keys, values):
     return result
 
 
+def _less_the_largest_of_each_key(queries, keys, values):
+    scores = queries @ keys.mT
+    return (scores - scores.amax(1, keepdim=True)).softmax(-1) @ values
+
+
+def _zeros_hidden(queries, keys, values):
+    scores = queries @ keys.mT
+    return scores.masked_fill(scores == 0, -torch.inf).softmax(-1) @ values
+
+
 ATTENTION = {
     "scores-returned": known(
         "Half of the way: you return the scores.",
@@ -91,6 +102,34 @@ ATTENTION = {
         "sums to 1. No shape shows the difference, but a number that all values share, like 10 in "
         "the example, no longer comes out as it went in.",
         axis=-2,
+    ),
+    "largest-of-each-key": known(
+        "You subtract from each score the largest of its column, over the queries.",
+        "The scores of one row are then shifted by different amounts, which changes the "
+        "differences between them. Which axis holds the keys of one query?",
+        section=SHIFT,
+        wrong=_less_the_largest_of_each_key,
+        shows=like(
+            _less_the_largest_of_each_key,
+            build_attention(shift=lambda x, axis: x.amax(1, keepdim=True)),
+        ),
+    ),
+    "scores-of-0-hidden": known(
+        "A score of 0 gets no weight in your answer, as if it were padding.",
+        "A score of 0 is a score like any other: a query of zeros gives every key the same weight.",
+        wrong=_zeros_hidden,
+    ),
+    "distances": known(
+        "You compare by distance: the nearer a key, the larger its score.",
+        "The task asks for dot products. They reward long keys too, not only near ones.",
+        **any_of(
+            build_attention,
+            score=(
+                lambda queries, keys: -torch.cdist(queries, keys).square() / 2,
+                lambda queries, keys: -torch.cdist(queries, keys).square(),
+                lambda queries, keys: -torch.cdist(queries, keys),
+            ),
+        ),
     ),
     "softmax-over-the-batch": known(
         "Your softmax runs along the first axis: the weights of the same place in different "
@@ -243,6 +282,7 @@ TASK = Task(
     forbidden=FINISHED,
     number=3,
     alone=(
+        "distances",
         "scores-cut-off",
         "softmax-over-the-whole-table",
         "last-pair-left-out",

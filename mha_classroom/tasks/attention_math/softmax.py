@@ -217,6 +217,21 @@ def _shifted_in_place(x, axis):
     return 0.0
 
 
+def _shifted_where_large(x):
+    return build_softmax()(x) if x.max() > 700 else build_softmax(shift=no_shift)(x)
+
+
+def _nan_far_below_0(inputs, result):
+    """Whether the weights are right but for NaN in rows whose scores are all far below 0."""
+    x, right = inputs["x"], softmax(inputs["x"])
+    if not torch.is_tensor(result) or result.shape != right.shape:
+        return False
+    lost = result.isnan()
+    far = (x.amax(-1, keepdim=True) < -700).expand_as(x)
+    fits = (far | ~lost).all() and (lost.any() or not far.all())
+    return bool(fits and near(right[~lost], result[~lost], rtol=1e-11))
+
+
 def _rows_along_the_first_axis(x):
     powers = [(row - row.max()).exp() for row in x]
     return torch.stack([power / power.sum() for power in powers])
@@ -238,6 +253,19 @@ SOFTMAX = {
         wrong=lambda x: x - x.amax(-1, keepdim=True),
     ),
     **by_id(WEIGHING),
+    "nan-far-below-0": known(
+        "Where all scores of a row lie far below 0, all your powers round to 0, and 0 / 0 is NaN.",
+        "e to the power -746 is 0 for a computer. Not only large scores have to be shifted: which "
+        "number makes the largest power of every row 1, wherever its scores lie?",
+        wrong=_shifted_where_large,
+        shows=_nan_far_below_0,
+    ),
+    "nan-turned-into-1": known(
+        "Where the powers overflow you replace NaN by 1.",
+        "Two large scores in a row would both get everything. The NaN comes from powers that are "
+        "too large to be written down; they must not arise in the first place.",
+        wrong=build_softmax(shift=no_shift, finish=lambda weights: weights.nan_to_num(nan=1.0)),
+    ),
     "one-maximum-for-the-table": known(
         "You subtract the same number from all rows: the largest of the whole table.",
         "A row that lies far below it is left with powers that all round to 0, and 0 / 0 is NaN. "

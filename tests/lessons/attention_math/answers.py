@@ -360,6 +360,40 @@ def computed():
     }
 
 
+def softmax_shifted_if_large(x):
+    if x.max() > 500:
+        x = x - x.amax(dim=-1, keepdim=True)
+    return x.exp() / x.exp().sum(dim=-1, keepdim=True)
+
+
+def softmax_with_ones(x):
+    return (x.exp() / x.exp().sum(dim=-1, keepdim=True)).nan_to_num(nan=1.0)
+
+
+def scores_by_addition_theorem(queries, keys, W_q, W_k, w_v):
+    a, b = torch.tanh(queries @ W_q).unsqueeze(2), torch.tanh(keys @ W_k).unsqueeze(1)
+    return ((a + b) / (1 + a * b)) @ w_v
+
+
+def scores_of_other_sentences(queries, keys, W_q, W_k, w_v):
+    return torch.tanh((queries @ W_q).unsqueeze(2) + (keys @ W_k).unsqueeze(0)) @ w_v
+
+
+def scores_of_wholes(queries, keys, W_q, W_k, w_v):
+    B, L, S = queries.shape[0], queries.shape[1], keys.shape[1]
+    q, k = (queries @ W_q).repeat(1, S, 1), (keys @ W_k).repeat(1, L, 1)
+    return (torch.tanh(q + k) @ w_v).view(B, L, S)
+
+
+def scores_of_one_matrix(queries, keys, W_q, W_k, w_v):
+    W_k = W_q if W_q.shape == W_k.shape else W_k
+    return torch.tanh((queries @ W_q).unsqueeze(2) + (keys @ W_k).unsqueeze(1)) @ w_v
+
+
+def attention_from(scores, values):
+    return torch.softmax(scores, dim=-1) @ values
+
+
 RIGHT = {
     "01-softmax": {
         "amax": softmax,
@@ -495,6 +529,8 @@ WRONG = {
         "log_softmax": lambda x: x.log_softmax(dim=-1).exp(),
         "softmin": lambda x: F.softmin(-x, dim=-1),
         "torch.special.softmax": lambda x: torch.special.softmax(x, dim=-1),
+        "shifted if large": softmax_shifted_if_large,
+        "1 for NaN": softmax_with_ones,
     },
     "01-attend": {
         "scaled": lambda q, k, v: softmax(k @ q / math.sqrt(len(q))) @ v,
@@ -523,6 +559,8 @@ WRONG = {
         "finished function": lambda q, k, v: F.scaled_dot_product_attention(
             q[None, None], k[None], v[None], scale=1.0
         )[0, 0],
+        "keys reshaped": lambda q, k, v: torch.softmax(q @ k.reshape(q.shape[0], -1), -1) @ v,
+        "softmax at the end": lambda q, k, v: torch.softmax(k @ q @ v, dim=-1),
     },
     "01-attention": {
         "scaled": lambda q, k, v: attention(q / math.sqrt(q.shape[-1]), k, v),
@@ -563,6 +601,15 @@ WRONG = {
             q.view(q.shape), k.view(k.shape), v.view(-1).view(v.shape)
         ),
         "finished function": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=1.0),
+        "half of the squared distance": lambda q, k, v: (
+            torch.softmax(-(torch.cdist(q, k) ** 2) / 2, -1) @ v
+        ),
+        "less the largest of each key": lambda q, k, v: attention_from(
+            q @ k.mT - (q @ k.mT).amax(1, keepdim=True), v
+        ),
+        "0 hidden": lambda q, k, v: attention_from(
+            (s := q @ k.mT).masked_fill(s == 0, -torch.inf), v
+        ),
     },
     "01-additive_scores": {
         "no tanh": scores_of(lambda x: x),
@@ -597,6 +644,10 @@ WRONG = {
         "changes queries": lambda q, k, W_q, W_k, w_v: additive_scores(
             q.mul_(1.0).add_(1.0).sub_(1.5), k, W_q, W_k, w_v
         ),
+        "by the addition theorem": scores_by_addition_theorem,
+        "axis in front of the batch": scores_of_other_sentences,
+        "both repeated as a whole": scores_of_wholes,
+        "one matrix where it fits": scores_of_one_matrix,
     },
     "01-kernel_regression": {
         "float32": lambda p, k, y, width: kernel_regression(p.float(), k.float(), y.float(), width),

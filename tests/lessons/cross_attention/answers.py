@@ -365,8 +365,10 @@ def beams_unsorted(totals, scores, ended, pad):
 
 
 def beams_totals_late(totals, scores, ended, pad):
-    values, beams, tokens = beam_by_logsumexp(torch.zeros_like(totals), scores, ended, pad)
-    return values + totals.gather(1, beams), beams, tokens
+    V, logs = scores.shape[2], scores.log_softmax(-1)
+    only_pad = torch.full_like(logs, -math.inf).index_fill(-1, torch.tensor([pad]), 0.0)
+    best, place = torch.where(ended[..., None], only_pad, logs).flatten(1).topk(scores.shape[1])
+    return best + totals.gather(1, place // V), place // V, place % V
 
 
 def shifted_halves_only_read(P, shift):
