@@ -2676,6 +2676,11 @@ NAMED = [
     ("01-additive_scores", "axis in front of the batch", "queries-meet-other-sentences"),
     ("01-additive_scores", "both repeated as a whole", "queries-repeated-as-a-whole"),
     ("01-additive_scores", "one matrix where it fits", "query-matrix-for-both-where-it-fits"),
+    ("08-mask_heads", "squeezed", "squeezed"),
+    ("08-head_importance", "the median", "median-of-the-examples"),
+    ("08-prune_heads", "the others, by an index", "kept-and-removed-swapped-by-index"),
+    ("08-key_heads_needed", "whole groups, in a tensor without a dtype", "whole-groups-only"),
+    ("08-smallest_enough", "the place of a run", "place-of-a-run"),
 ]
 
 

@@ -218,6 +218,12 @@ CHOSEN = {
         "Those that matter least should go first.",
         score=lambda importance: -importance,
     ),
+    "best-of-all-off": known(
+        "The most important heads go, and first of all those that each layer has to keep.",
+        "Those that matter least should go first. What has been raised above all others goes last "
+        "only if the order is upwards.",
+        wrong=_put_in(lambda X: -_protected(X)),
+    ),
     "threshold-of-none": known(
         "With num_off = 0 too many heads go. Do you use an index num_off - 1, or a slice from or "
         "up to -num_off?",

@@ -199,6 +199,11 @@ ALONE = {
             ),
         ),
     ),
+    "rarest-value": known(
+        "You answer with the value that came least often.",
+        "The best guess is the value that most of the head's answers have.",
+        right=lambda values: min(map(values.count, values)),
+    ),
     "repeats-as-of-one-value": known(
         "You count every value that came before as one more right answer.",
         "Of four answers two may have one value, and two another. One guess is right for two of "
@@ -229,7 +234,16 @@ ALONE = {
     "largest-head-only": known(
         "You count only the head with the most answers.",
         "The answers of all heads count.",
-        groups_of=lambda groups: (max(groups),),
+        **any_of(
+            build_share,
+            {"groups_of": lambda groups: (max(groups),)},
+            total=(
+                lambda rights, groups: max(rights) / max(groups),
+                lambda rights, groups: (
+                    dict(zip(groups, rights, strict=True))[max(groups)] / sum(groups)
+                ),
+            ),
+        ),
     ),
     **{
         f"{id}{end}": known(did, why, possible=possible, least=least)

@@ -85,6 +85,10 @@ def _if_no_norm_is_0(otherwise):
     return head_importance
 
 
+def _examples_made_1(gradients):
+    return gradients / gradients.norm(dim=2, keepdim=True).clamp(min=1e-300)
+
+
 def _divided_by(what, norm):
     return known(
         f"You divide each layer by {what}.",
@@ -191,12 +195,25 @@ ALONE = {
         "You divide each example's gradients by their norm, before the mean.",
         "Then examples with small gradients count as much as those with large ones. First the "
         "mean over the examples, then the norm.",
-        before=lambda X: X / X.norm(dim=2, keepdim=True).clamp(min=1e-300),
-        norm=lambda X: torch.ones_like(X),
+        **any_of(
+            build_importance,
+            {"before": _examples_made_1, "norm": lambda X: torch.ones_like(X)},
+            {"before": _examples_made_1},
+        ),
     ),
     "divided-by-the-mean": _divided_by("its mean importance", lambda X: X.mean(1, True)),
     "divided-by-the-deviation": _divided_by(
         "its standard deviation", lambda X: X.std(1, keepdim=True)
+    ),
+    "median-of-the-examples": known(
+        "You take the median over the examples.",
+        "The lesson's importance is a mean: every example counts as much as its gradient says.",
+        gather=lambda X: X.median(dim=0).values,
+    ),
+    "one-example-only": known(
+        "You look at one example only, the first or the last.",
+        "The lesson's importance is the mean over all examples.",
+        **any_of(build_importance, gather=(lambda X: X[0], lambda X: X[-1])),
     ),
     "mean-over-another-axis": known(
         "You take the mean over the layers, or over the heads.",

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.forms import alike, any_of, like
+from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.how_many_heads.prune_heads import REMOVAL
 
@@ -76,9 +76,24 @@ def _whole_groups(kept, H, G):
 
 
 def _shows_whole_groups(inputs, value):
-    return isinstance(value, (tuple, list)) and alike(
-        _whole_groups(*inputs.values()), next(iter(value), None)
-    )
+    found = next(iter(value), None) if isinstance(value, (tuple, list)) else None
+    return torch.is_tensor(found) and found.tolist() == _whole_groups(*inputs.values()).tolist()
+
+
+def _those_that_go(kept, H, G):
+    used, places = key_heads_needed(kept, H, G)
+    return torch.tensor([g for g in range(G) if g not in used.tolist()], dtype=torch.long), places
+
+
+def _shows_those_that_go(inputs, value):
+    found = next(iter(value), None) if isinstance(value, (tuple, list)) else None
+    right = _those_that_go(*inputs.values())[0].tolist()
+    return torch.is_tensor(found) and found.tolist() == right
+
+
+def _places_of_all(kept, H, G):
+    used, _ = key_heads_needed(kept, H, G)
+    return used, torch.searchsorted(used, by_group(torch.arange(H), H, G))
 
 
 NEEDED = {
@@ -215,6 +230,27 @@ ALONE = {
         "You get the size of a group from the number of query heads that stay.",
         "The groups were made when the model was: with num_heads query heads.",
         use=lambda kept, H, G: kept // (len(kept) // G),
+    ),
+    "key-heads-that-go": known(
+        "You return the key heads that go.",
+        "Asked for are those that stay: each that some query head still uses.",
+        wrong=_those_that_go,
+        shows=_shows_those_that_go,
+    ),
+    "counted-not-placed": known(
+        "You return how many query heads use each key head.",
+        "Asked for is one place for each query head that stays: where to find its keys.",
+        place=lambda used, needed: used.unique(return_counts=True)[1],
+    ),
+    "places-from-1": known(
+        "Your places count from 1.",
+        "The first key head that stays has place 0.",
+        place=lambda used, needed: torch.searchsorted(needed, used) + 1,
+    ),
+    "places-of-all-query-heads": known(
+        "You return a place for every query head, also for those that go.",
+        "Asked for is one place for each of the n query heads in `kept`.",
+        wrong=_places_of_all,
     ),
     "key-heads-as-a-mask": known(
         "You return a mask of the key heads: a 1 or True for each that stays.",

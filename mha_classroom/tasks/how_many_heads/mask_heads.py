@@ -32,6 +32,7 @@ def mask_cases(draw):
         case("as many examples as queries", (4, 3, 4, 2), 4, 3),
         case("as many examples as heads, one mask for all", (3, 3, 2, 4), 3),
         case("one head", (3, 1, 2, 5), 1),
+        case("one example, one query, a mask for each example", (1, 3, 1, 4), 1, 3),
         Case("factors besides 0 and 1", {"outputs": draw.normal(*shape), "head_mask": any_factors}),
         Case(
             "factors of each example",
@@ -193,6 +194,23 @@ ALONE = {
         **any_of(
             build_mask,
             factor=(lambda mask: mask / mask.sum(-1, True), lambda mask: mask.softmax(-1)),
+        ),
+    ),
+    "averaged-over-examples": known(
+        "With a mask of (B, H) all examples get its average over the examples.",
+        "With (B, H) each example has a mask of its own.",
+        spread=lambda mask, X: on_heads(mask.reshape(-1, mask.shape[-1]).mean(0), X),
+    ),
+    "squeezed": known(
+        "Axes of size 1 are gone from your result.",
+        "squeeze takes such axes away, also that of a single example or query. The result is as "
+        "the outputs came: (B, H, L, d).",
+        **any_of(
+            build_mask,
+            apply=(
+                lambda X, factors: (X * factors).squeeze(),
+                lambda X, factors: (X * factors).squeeze(0),
+            ),
         ),
     ),
     "heads-joined": known(

@@ -215,6 +215,15 @@ ONE_BY_ONE = [
 ]
 
 
+def _index_without_a_dtype(attention, heads):
+    """The heads that were to go stay; an index of no head has no whole numbers, and fails."""
+    width = of_weight(attention)
+    index = torch.tensor([h * width + i for h in sorted(heads) for i in range(width)])
+    build_removal(stay=lambda heads, count: sorted(heads), features=lambda *_: index)(
+        attention, heads
+    )
+
+
 def _num_heads_first(attention, heads):
     attention.num_heads -= len(heads)
 
@@ -289,6 +298,17 @@ REMOVED = {
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
     "kept-and-removed-swapped-in-order-given": known(*KEPT, stay=lambda heads, count: heads),
+    "kept-and-removed-swapped-by-index": known(*KEPT, wrong=_index_without_a_dtype),
+    "rest-reversed": known(
+        "The heads that stay are in reverse order.",
+        "Each has its place among the others. Whoever uses the layer counts on that order.",
+        stay=lambda heads, count: staying(heads, count)[::-1],
+    ),
+    "last-given-only": known(
+        "Of the heads that were to go only the last of the list is removed.",
+        "All of them go. Is something overwritten in each round of a loop?",
+        stay=lambda heads, count: [h for h in range(count) if h not in heads[-1:]],
+    ),
     "W_o-as-it-was": known(
         "W_o still expects all heads.",
         "The joined heads are narrower now, so W_o has to lose something, too.",

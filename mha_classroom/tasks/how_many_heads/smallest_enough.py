@@ -138,6 +138,26 @@ def _place_not_number(num_heads, accuracies, goal, least_runs):
     return num_heads.unique().tolist().index(good[0]) if good else None
 
 
+def _place_of_a_run(num_heads, accuracies, goal, least_runs):
+    good = _good(num_heads, accuracies, goal, least_runs)
+    return num_heads.tolist().index(good[0]) if good else None
+
+
+def _judged_by(runs):
+    """runs: which ones, given all numbers of heads and the one that is judged; None: all, as soon
+    as there are enough of its own."""
+
+    def smallest_enough(num_heads, accuracies, goal, least_runs):
+        for count in num_heads.unique().tolist():
+            shares = accuracies[runs(num_heads, count)] if runs else accuracies
+            counted = shares if runs else accuracies[num_heads == count]
+            if len(counted) >= least_runs and shares.min() >= goal:
+                return count
+        return None
+
+    return smallest_enough
+
+
 def _gives_up(where):
     def smallest_enough(num_heads, accuracies, goal, least_runs):
         for count in num_heads.unique().tolist():
@@ -249,10 +269,27 @@ ENOUGH = {
         judge=lambda shares: shares[-1],
     ),
     "zero-not-none": known(
-        "You return 0 where no number of heads is enough.",
+        "You return a number, 0 or −1, where no number of heads is enough.",
         "Whoever reads that takes it for a number of heads. None says that there is none.",
-        nothing=0,
+        **any_of(build_enough, nothing=(0, -1)),
     ),
+    "place-of-a-run": known(
+        "You return the place of a run in the study.",
+        "Asked for is the number of heads itself.",
+        wrong=_place_of_a_run,
+    ),
+    **{
+        id: known(
+            f"You judge a number of heads by {which}.",
+            "Each number of heads is judged by its own runs, and by nothing else.",
+            wrong=_judged_by(runs),
+        )
+        for id, which, runs in (
+            ("all-runs-of-the-study", "all runs of the study", None),
+            ("runs-with-more-too", "the runs with more heads, too", torch.ge),
+            ("runs-with-fewer-too", "the runs with fewer heads, too", torch.le),
+        )
+    },
     "runs-as-neighbours": known(
         "You take only neighbouring runs together.",
         "Runs come in any order: the same number of heads may come again later. (groupby of "

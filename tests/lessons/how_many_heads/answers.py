@@ -389,6 +389,30 @@ def enough_by_tensors(num_heads, accuracies, goal, least_runs):
     return good.min().item() if len(good) else None
 
 
+def removes_the_others(attention, heads):
+    d = attention.W_q.weight.shape[0] // attention.num_heads
+    index = torch.tensor([h * d + i for h in sorted(heads) for i in range(d)])
+    for linear in (attention.W_q, attention.W_k, attention.W_v):
+        for name, X in list(linear.named_parameters()):
+            setattr(linear, name, nn.Parameter(X.detach()[index]))
+    attention.W_o.weight = nn.Parameter(attention.W_o.weight.detach()[:, index])
+    attention.num_heads = len(heads)
+
+
+def needed_by_whole_groups(kept, num_heads, num_kv_heads):
+    own, size = kept // (num_heads // num_kv_heads), num_heads // num_kv_heads
+    whole = torch.tensor([g for g in range(num_kv_heads) if (own == g).sum() == size])
+    return whole, torch.searchsorted(own.unique(), own)
+
+
+def place_of_the_first_run(num_heads, accuracies, goal, least_runs):
+    for n in sorted(set(num_heads.tolist())):
+        runs = accuracies[num_heads == n]
+        if len(runs) >= least_runs and (runs >= goal).all():
+            return num_heads.tolist().index(n)
+    return None
+
+
 RIGHT = {
     "08-mask_heads": {
         "a loop": mask_by_loop,
@@ -525,6 +549,7 @@ WRONG = {
         "one for each example if as long": mask_of_each_if_as_long,
         "relu": lambda X, mask: X * mask.relu()[..., None, None],
         "at most 1": lambda X, mask: X * mask.minimum(torch.tensor(1.0))[..., None, None],
+        "squeezed": lambda X, mask: (X * mask.reshape(-1, mask.shape[-1], 1, 1)).squeeze(),
     },
     "08-head_importance": {
         "norm with signs": importance_by_signed_norm,
@@ -545,6 +570,9 @@ WRONG = {
         "at least 1e-16": importance_with(lambda norms: norms.clamp(min=1e-16)),
         "undivided if one is 0": importance_unless(lambda sizes: sizes),
         "all 0 if one is 0": importance_unless(lambda sizes: 0 * sizes),
+        "the median": lambda X: torch.nn.functional.normalize(
+            X.abs().median(0).values, dim=1, eps=1e-300
+        ),
     },
     "08-prune_heads": {
         "nothing": lambda attention, heads: None,
@@ -576,6 +604,7 @@ WRONG = {
         "slices without Parameter": lambda attention, heads: setattr(
             attention.W_q, "weight", attention.W_q.weight[1:]
         ),
+        "the others, by an index": removes_the_others,
     },
     "08-key_heads_needed": {
         "a mask of booleans": lambda kept, H, G: (
@@ -601,6 +630,7 @@ WRONG = {
             torch.unique(kept // (H // G), return_inverse=True)[1],
         ),
         "query heads": lambda kept, H, G: (kept, torch.arange(len(kept))),
+        "whole groups, in a tensor without a dtype": needed_by_whole_groups,
     },
     "08-choose_heads": {
         "two stay": choice_that_keeps_two,
@@ -715,5 +745,6 @@ WRONG = {
             ),
             None,
         ),
+        "the place of a run": place_of_the_first_run,
     },
 }
