@@ -2681,6 +2681,9 @@ NAMED = [
     ("08-prune_heads", "the others, by an index", "kept-and-removed-swapped-by-index"),
     ("08-key_heads_needed", "whole groups, in a tensor without a dtype", "whole-groups-only"),
     ("08-smallest_enough", "the place of a run", "place-of-a-run"),
+    ("01-query_for", "the last key left out", "last-key-left-out"),
+    ("01-query_for", "equal keys merged", "equal-keys-merged"),
+    ("01-query_for", "a tolerance of 0.01", "small-differences-ignored"),
 ]
 
 

@@ -3,6 +3,7 @@
 import torch
 
 from mha_classroom.checks.examining import total
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.attention_math.runs import run_query
@@ -36,6 +37,11 @@ def query_cases(draw):
         _case("keys are a transposed tensor", transposed, draw.normal(3).softmax(-1)),
         _case("2 keys on one line through 0", [[1.0, 0], [2, 0]], [0.3, 0.7]),
         _case("one key twice", [[1.0, 0, 0], [0, 1, 0], [0, 1, 0]], [0.2, 0.4, 0.4]),
+        _case(
+            "keys that differ little in one feature",
+            [[1.0, 0.001], [0.5, 0.004], [-1.0, 0.002]],
+            [0.3, 0.6, 0.1],
+        ),
     ]
 
 
@@ -123,16 +129,32 @@ def _with_ridge(A, b):
     return torch.linalg.solve(A.T @ A + 0.01 * torch.eye(A.shape[1], dtype=A.dtype), A.T @ b)
 
 
+def _with_tolerance(rtol):
+    return lambda A, b: torch.linalg.pinv(A, rtol=rtol) @ b
+
+
+def _weights_of(answer, inputs):
+    return examine_query(inputs, run_query(answer, inputs))
+
+
+def _equal_keys_merged(keys, weights):
+    different, place = torch.unique(keys, dim=0, return_inverse=True)
+    merged = weights.new_zeros(len(different)).index_add(0, place, weights)
+    return query_for(different, merged)
+
+
 NEAR = 0.1
 
 
 def _nearly(inputs, weights):
     """Whether the query gives nearly these weights."""
-    right = inputs["weights"]
+    keys, right = inputs["keys"], inputs["weights"]
     if not torch.is_tensor(weights) or weights.shape != right.shape:
         return False
-    hard = right.max() > 100 * right.min()  # steps that are small enough elsewhere are not here
-    return bool(hard or ((weights - right).abs() < NEAR).all())
+    # Steps that are small enough elsewhere, or numbers that are, are not here.
+    hard = right.max() > 100 * right.min() or (keys - keys[0]).abs().amax(0).min() < 0.01
+    twins = len(keys.unique(dim=0)) < len(keys)  # who merges them is not far off
+    return bool(hard or ((weights - right).abs() < NEAR / (1 + twins)).all())
 
 
 SHIFT = "Only differences between scores count"
@@ -262,6 +284,25 @@ QUERY = {
         "That makes the ratio of two weights right. There may be more keys, and each of them has "
         "an equation.",
         wrong=_first_and_last,
+    ),
+    "last-key-left-out": known(
+        "You leave the last key out, since the weights sum to 1.",
+        "Its weight follows from the others only if its score fits, and nothing in your equations "
+        "makes it fit. Besides, of the other scores only the differences are known.",
+        wrong=lambda keys, weights: _with_pinv(keys[:-1], weights[:-1].log()),
+    ),
+    "equal-keys-merged": known(
+        "You merge equal keys and add up their weights.",
+        "Two keys at one place are two keys: each has its own weight, and the score belongs to "
+        "that, not to the sum of both.",
+        wrong=_equal_keys_merged,
+    ),
+    "small-differences-ignored": known(
+        "You take directions in which the keys differ little for none: a large rtol, or rcond, of "
+        "pinv or lstsq?",
+        "A small difference of keys is what tells them apart. The default leaves out only what is "
+        "due to rounding.",
+        **any_of(build_query, solve=map(_with_tolerance, (1e-2, 1e-1, 1e-3)), run=_weights_of),
     ),
     "two-keys-only": known(
         "You compare the first two keys only.",

@@ -394,6 +394,22 @@ def attention_from(scores, values):
     return torch.softmax(scores, dim=-1) @ values
 
 
+def query_without_the_last(keys, weights):
+    return torch.linalg.pinv(keys[:-1]) @ torch.log(weights[:-1])
+
+
+def query_of_merged_keys(keys, weights):
+    different, place = torch.unique(keys, dim=0, return_inverse=True)
+    merged = torch.zeros(len(different), dtype=weights.dtype).index_add(0, place, weights)
+    scores = merged.log()
+    return torch.linalg.pinv(different - different.mean(dim=0)) @ (scores - scores.mean())
+
+
+def query_with_tolerance(keys, weights):
+    target = torch.log(weights[1:]) - torch.log(weights[:1])
+    return torch.linalg.pinv(keys[1:] - keys[:1], rtol=1e-2) @ target
+
+
 RIGHT = {
     "01-softmax": {
         "amax": softmax,
@@ -721,6 +737,9 @@ WRONG = {
         "whole numbers": lambda keys, weights: query_for(keys, weights).round().long(),
         "rounded": lambda keys, weights: query_for(keys, weights).round(decimals=2),
         "changes keys": lambda keys, weights: query_for(keys.sub_(keys[0].clone()), weights),
+        "the last key left out": query_without_the_last,
+        "equal keys merged": query_of_merged_keys,
+        "a tolerance of 0.01": query_with_tolerance,
     },
     "01-looking_matrices": {
         "identity": lambda looks_at: (50 * torch.eye(len(looks_at)).double(),) * 2,
