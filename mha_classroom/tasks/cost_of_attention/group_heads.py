@@ -185,6 +185,16 @@ ALONE = {
         "cut the rows into, which one counts the heads of a group?",
         axis=2,
     ),
+    "mean-of-all-heads": known(
+        "Each key head becomes the mean of all heads.",
+        "Each group has a mean of its own.",
+        combine=lambda heads, axis: heads.mean((0, 1)).expand(heads.shape[0], *heads.shape[2:]),
+    ),
+    "groups-reversed": known(
+        "Your key heads stand in reverse order, the last group first.",
+        "The first rows belong to the first heads, and so to key head 0.",
+        join=lambda heads: heads.flip(0).flatten(0, 1),
+    ),
     "groups-averaged": known(
         "You average over the groups, not over the heads of a group.",
         "The groups have to remain. Of the axes that you cut the rows into, which one counts the "

@@ -147,6 +147,21 @@ def _outputs_by_tile(times):
     )
 
 
+def _queries_by_tile(outputs_too):
+    return _changed(
+        lambda right, b, L, S, d_k, d_v, tile: (
+            right + b * L * (d_k + outputs_too * d_v) * (ceil(S / tile) - 1)
+        )
+    )
+
+
+def _half_of_the_keys(num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
+    sizes = (num_queries, num_keys, d_k, d_v, tile, fast_bytes, bytes_per_number)
+    queries = bytes_per_number * num_queries * (d_k + d_v)
+    again = (moved_bytes(*sizes) - queries) // (bytes_per_number * (d_k + d_v))
+    return queries + again // 2 * (d_k + d_v) * bytes_per_number
+
+
 def _as_many_as_keys(kept=True, scores=True):
     """Room for no more keys than there are, in the tile of keys, of scores, or both."""
 
@@ -192,13 +207,44 @@ MISTAKES = {
     "two-bytes-always": known(
         "A number takes 2 bytes in your count, whatever bytes_per_number is.",
         "2 is half precision. The argument may say something else.",
-        numbers=lambda fast_bytes, size: fast_bytes // 2,
-        size=lambda b: 2,
+        **any_of(
+            build_traffic,
+            {"numbers": lambda fast_bytes, size: fast_bytes // 2, "size": lambda b: 2},
+            {"size": lambda b: 2},
+            {"numbers": lambda fast_bytes, size: fast_bytes // 2},
+            run=by_name,
+        ),
     ),
     "block-of-a-power-of-2": known(
         "Your block is rounded down to a power of 2.",
         "Programs often do that. Here a block is as large as fits.",
         per=lambda room, each: 1 << max((room // each).bit_length() - 1, 0),
+    ),
+    "queries-again-for-each-tile": known(
+        "You move queries, or outputs too, for each tile of keys.",
+        "A block of queries is read once, and stays while the tiles of keys come by. Which of the "
+        "two is read again and again?",
+        wrong=_queries_by_tile(True),
+        shows=like(_queries_by_tile(True), _queries_by_tile(False), run=by_name),
+    ),
+    "values-as-wide-as-keys": known(
+        "You count the values as if they were as wide as the keys.",
+        "A key has d_k numbers, and a value d_v.",
+        **any_of(
+            build_traffic,
+            {"again": lambda d_k, d_v: 2 * d_k},
+            {"fixed": lambda tile, d_k, d_v: 2 * tile * d_k},
+            {
+                "again": lambda d_k, d_v: 2 * d_k,
+                "fixed": lambda tile, d_k, d_v: 2 * tile * d_k,
+            },
+            run=by_name,
+        ),
+    ),
+    "half-of-the-keys": known(
+        "You move half of the keys, as if there were a causal mask.",
+        "Nothing is said of a mask here: each block of queries meets all keys and values.",
+        wrong=_half_of_the_keys,
     ),
     "room-for-all-scores": known(
         "You keep room for a query's scores of all keys.",
