@@ -2684,6 +2684,10 @@ NAMED = [
     ("01-query_for", "the last key left out", "last-key-left-out"),
     ("01-query_for", "equal keys merged", "equal-keys-merged"),
     ("01-query_for", "a tolerance of 0.01", "small-differences-ignored"),
+    ("10-greedy", "filled up by argmax", "rows-without-end-erased"),
+    ("10-greedy", "END at the limit", "end-put-last"),
+    ("10-beam_step", "numbered through", "numbered-through-the-batch"),
+    ("10-shift_positions", "d speeds", "speed-for-each-feature"),
 ]
 
 

@@ -408,6 +408,15 @@ ALONE = {
         choose=_in_order_of_beams,
         shows=_in_another_order,
     ),
+    "numbered-through-the-batch": known(
+        "Your beams are numbered through the whole batch: text 1 begins with beam K.",
+        "Each text counts its own beams, from 0 to K − 1.",
+        give=lambda found: (
+            found[0],
+            found[1] + torch.arange(len(found[1]))[:, None] * found[1].shape[1],
+            found[2],
+        ),
+    ),
     "texts-compete": known(
         "The candidates of all texts compete with each other.",
         "Each text has K beams of its own, and its K best candidates are asked for. Which axis do "

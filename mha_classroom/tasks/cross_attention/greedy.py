@@ -132,6 +132,28 @@ def _stops_early(score_next, batch_size, longest, start, end, pad):
     return written
 
 
+def _filled_from_the_first_end(score_next, batch_size, longest, start, end, pad):
+    """Padding is put behind the first END when all is written, wherever argmax says that it is."""
+    written = build_greedy(close=lambda best, ended, pad, end: best)(
+        score_next, batch_size, longest, start, end, pad
+    )
+    first = (written == end).long().argmax(1)
+    return written.masked_fill(torch.arange(written.shape[1]) > first[:, None], pad)
+
+
+def _end_put_last(score_next, batch_size, longest, start, end, pad):
+    written = greedy(score_next, batch_size, longest, start, end, pad)
+    open_rows = ~(written[:, 1:] == end).any(1)
+    if written.shape[1] == longest + 1:
+        written[open_rows, -1] = end
+    return written
+
+
+def _columns_of_padding_cut(score_next, batch_size, longest, start, end, pad):
+    written = greedy(score_next, batch_size, longest, start, end, pad)
+    return written[:, (written != pad).any(0)]
+
+
 GREEDY = {
     "goes-on-after-the-end": known(
         "A row that has ended goes on: behind its END there is more than padding.",
@@ -209,6 +231,23 @@ ALONE = {
         "You take the token with the lowest score.",
         "The highest score belongs to the token that the model finds most likely.",
         choose=lambda scores: scores.argmin(1),
+    ),
+    "rows-without-end-erased": known(
+        "A row in which no END was written becomes padding, from START on.",
+        "argmax of what is False everywhere is 0: the first place. A row without an END has no "
+        "place from which it is to be filled up.",
+        wrong=_filled_from_the_first_end,
+    ),
+    "end-put-last": known(
+        "Where the limit is reached you put END in the place of the last token.",
+        "Such a row has not ended. What the model chose stays, and nothing is added.",
+        wrong=_end_put_last,
+    ),
+    "columns-of-padding-cut": known(
+        "You cut off columns that hold only padding, also where rows were still going on.",
+        "A model may write padding before the END. The loop ends when every row has its END, or at "
+        "the limit: until then each step leaves a column.",
+        wrong=_columns_of_padding_cut,
     ),
     "argmax-of-all": known(
         "Your argmax has no axis: it is the place of the highest score of all rows together.",

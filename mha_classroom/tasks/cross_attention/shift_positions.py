@@ -197,6 +197,25 @@ OTHER_SPEEDS = (
 )
 
 
+def _with_two_speeds(speeds):
+    """speeds: one for each of d features. The sines turn by those at their places, the cosines by
+    those at theirs."""
+
+    def shift_positions(P, shift):
+        (s, c), angles = _pairs(P), shift * speeds(P.shape[-1])
+        a, b = angles[0::2], angles[1::2]
+        return _interleave(s * a.cos() + c * a.sin(), c * b.cos() - s * b.sin())
+
+    return shift_positions
+
+
+SPEEDS_OF_FEATURES = (
+    lambda d: _powers(torch.arange(d).double() / d),
+    lambda d: _powers(2 * torch.arange(d).double() / d),
+)
+_speed_for_each_feature = _with_two_speeds(SPEEDS_OF_FEATURES[0])
+
+
 def _counts_from_0(inputs, value):
     """Of a longer table it is known only where the shift is a row number."""
     fits = isinstance(inputs["shift"], int) and inputs["shift"] >= 0 and inputs["P"].dim() == 2
@@ -326,6 +345,14 @@ ALONE = {
         "In the formula the speed of pair i is 10000 to the power of −2i / d, where i counts pairs "
         "from 0 and d counts all features.",
         **any_of(build_shift, omega=OTHER_SPEEDS),
+    ),
+    "speed-for-each-feature": known(
+        "Each feature has a speed of its own: the cosine of a pair turns by another angle than its "
+        "sine.",
+        "A pair is one point on a circle, and both of its numbers turn by one angle. How many "
+        "speeds are there for d features?",
+        wrong=_speed_for_each_feature,
+        shows=like(*(_with_two_speeds(speeds) for speeds in SPEEDS_OF_FEATURES)),
     ),
     "not-turned": known(
         "You return P as it is.",

@@ -610,6 +610,13 @@ SOFTMAX = {
         section=NOTHING,
         see=lambda scores, lens: right_mask(scores, lens if lens.dim() == 1 else lens[:, 0]),
     ),
+    "longest-for-all-queries": known(
+        "With one length a query, you use the longest for the whole sequence.",
+        "Lengths of shape (B, L) are there so that queries of one sequence may see different "
+        "numbers of keys, as in causal attention.",
+        section=NOTHING,
+        see=lambda scores, lens: right_mask(scores, lens if lens.dim() == 1 else lens.amax(1)),
+    ),
     "keys-counted-from-the-end": known(
         "You keep the last keys of each row and hide the first.",
         "Padding stands at the end of a sequence: a length of 2 means that keys 0 and 1 are real.",

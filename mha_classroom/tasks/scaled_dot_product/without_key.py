@@ -298,6 +298,12 @@ PADDING = "Hiding padding"
 NOTHING = "Nothing to attend to"
 TOGETHER = "Put together"
 
+
+def _in_the_first_sequence(output, weights, values, key):
+    new = without_key(output, weights, values, key)
+    return tuple(torch.cat([X[:1], old[1:]]) for X, old in zip(new, (output, weights), strict=True))
+
+
 WITHOUT = {
     "query-hidden": known(
         "You hide the query with the number of the key: its row is 0, and the key's column is not.",
@@ -518,6 +524,24 @@ WITHOUT = {
         "You always remove key 0.",
         "The argument key says which one is to go.",
         wrong=_by_weights(_always_the_first),
+    ),
+    "always-the-last-key": known(
+        "You always remove the last key.",
+        "The argument key says which one is to go.",
+        wrong=lambda output, weights, values, key: without_key(
+            output, weights, values, weights.shape[-1] - 1
+        ),
+    ),
+    "old-weights": known(
+        "Your output is right, and the weights that you return are the old ones.",
+        "The second result is the table of the new weights, with 0 for the hidden key.",
+        section=TOGETHER,
+        wrong=lambda *given: (without_key(*given)[0], given[1].clone()),
+    ),
+    "first-sequence-alone": known(
+        "You hide the key in the first sequence alone.",
+        "With a batch of one nobody notices. The key goes in every sequence.",
+        wrong=_in_the_first_sequence,
     ),
     "first-query-for-all": known(
         "You divide all rows by the same number, that of the first query.",

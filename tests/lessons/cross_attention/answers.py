@@ -388,6 +388,42 @@ def shifted_rising(P, shift):
     return torch.stack(turned, -1).flatten(1)
 
 
+def greedy_filled_by_argmax(score_next, batch_size, longest, start, end, pad):
+    written = torch.full((batch_size, 1), start)
+    for _ in range(longest):
+        written = torch.cat([written, score_next(written).argmax(1)[:, None]], 1)
+        if (written == end).any(1).all():
+            break
+    first = (written == end).long().argmax(1)
+    return written.masked_fill(torch.arange(written.shape[1]) > first[:, None], pad)
+
+
+def greedy_closed(score_next, batch_size, longest, start, end, pad):
+    written = torch.full((batch_size, 1), start)
+    ended = torch.zeros(batch_size, dtype=torch.bool)
+    for t in range(longest):
+        best = score_next(written).argmax(1) if t < longest - 1 else torch.full((batch_size,), end)
+        written = torch.cat([written, best.masked_fill(ended, pad)[:, None]], 1)
+        ended = ended | (best == end)
+        if ended.all():
+            break
+    return written
+
+
+def beams_numbered_through(totals, scores, ended, pad):
+    values, beams, tokens = beam_by_logsumexp(totals, scores, ended, pad)
+    return values, beams + torch.arange(len(beams))[:, None] * beams.shape[1], tokens
+
+
+def shifted_with_d_speeds(P, shift):
+    angle = shift * 10000 ** (-torch.arange(P.shape[1]).double() / P.shape[1])
+    s, c = P[:, 0::2], P[:, 1::2]
+    out = torch.empty_like(P)
+    out[:, 0::2] = s * angle[0::2].cos() + c * angle[0::2].sin()
+    out[:, 1::2] = c * angle[1::2].cos() - s * angle[1::2].sin()
+    return out
+
+
 RIGHT = {
     "10-bahdanau_step": {
         "loop": step_by_loop,
@@ -578,6 +614,8 @@ WRONG = {
             ],
             1,
         ),
+        "filled up by argmax": greedy_filled_by_argmax,
+        "END at the limit": greedy_closed,
     },
     "10-beam_step": {
         "two of each beam": beam_of_two_each,
@@ -606,6 +644,7 @@ WRONG = {
         "counted from 1": beam_with(lambda best, beams, tokens: (best, beams + 1, tokens)),
         "the best last": beams_unsorted,
         "totals added late": beams_totals_late,
+        "numbered through": beams_numbered_through,
     },
     "10-shift_positions": {
         "by 1": lambda P, shift: shift_by_pairs(P, 1),
@@ -630,5 +669,6 @@ WRONG = {
         "rounded": lambda P, shift: shift_by_pairs(P, shift).round(decimals=3),
         "halves, put back in pairs": shifted_halves_only_read,
         "speeds that rise": shifted_rising,
+        "d speeds": shifted_with_d_speeds,
     },
 }
