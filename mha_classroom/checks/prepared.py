@@ -1,5 +1,7 @@
 """What is the same for every answer to a task: its cases, and what known answers do with them."""
 
+import torch
+
 from mha_classroom.checks.outcome import observe_known
 from mha_classroom.checks.running import changed_inputs, quiet_state, reversed_inputs
 from mha_classroom.checks.task import Case, Draw
@@ -51,9 +53,44 @@ class Prepared:
 
 
 def reversed_case(task, case):
-    """A case with all its numbers in reverse order; None if nothing changes or none is allowed."""
+    """A case with all its numbers in reverse order.
+
+    None if nothing changes, if that is not allowed, or if rounding decides what comes out there:
+    a task may promise that no two numbers are alike, and in reverse order two of them may be.
+    """
     turned = reversed_inputs(case.inputs)
-    other = Case(f"{case.name}, with all numbers in reverse order", turned)
     if not changed_inputs(turned, case.inputs):
         return None
-    return None if observe_known(task, task.reference, other).error is not None else other
+    other = Case(f"{case.name}, with all numbers in reverse order", turned)
+    outcome = observe_known(task, task.reference, other)
+    if outcome.error is not None:
+        return None
+    nudged = (
+        observe_known(task, task.reference, Case(other.name, _nudged(turned, sign))).value
+        for sign in (1, -1)  # of two that are alike one is larger each time
+    )
+    return other if all(_chosen(value) == _chosen(outcome.value) for value in nudged) else None
+
+
+def _nudged(inputs, sign):
+    """The same with floats that differ in their last digits."""
+    generator = torch.Generator().manual_seed(0)
+
+    def nudge(X):
+        if not torch.is_tensor(X) or not X.is_floating_point():
+            return X
+        step = 16 * sign * torch.finfo(X.dtype).eps
+        return X * (1 + step * (torch.rand(X.shape, generator=generator).to(X.dtype) - 0.5))
+
+    return {name: nudge(X) for name, X in inputs.items()}
+
+
+def _chosen(value):
+    """What a result holds besides floats: places, words, whether there is anything."""
+    if torch.is_tensor(value):
+        return value.shape if value.is_floating_point() else value.tolist()
+    if isinstance(value, dict):
+        return {name: _chosen(part) for name, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_chosen(part) for part in value]
+    return float if isinstance(value, float) else value

@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from mha_classroom.checks import CheckFailed, check, diagnose, find, tasks
 from mha_classroom.checks.compare import compare
 from mha_classroom.checks.diagnosis import diagnose_task
+from mha_classroom.checks.prepared import reversed_case
 from mha_classroom.checks.registry import forget, register
 from mha_classroom.checks.running import changed_inputs
 from mha_classroom.checks.task import Case, Task
@@ -524,3 +525,14 @@ def test_a_task_that_is_registered_anew_is_judged_anew():
             assert [diagnose("own-times", times(m)).passed for m in (2, 3)] == [k == 2, k == 3]
     finally:
         forget("own")
+
+
+def test_no_case_is_turned_round_if_two_numbers_are_alike_then():
+    """A task may promise that no two are, and which of them is meant is then up to rounding."""
+    case = Case("3 rows", {"X": torch.tensor([[1.0, 3.0], [2.0, 2.0], [3.0, 1.5]])})
+    largest = Task("00-largest", lambda X: X[0].argmax(), lambda draw: [case])
+    assert reversed_case(largest, case).inputs["X"][0].tolist() == [1.5, 3.0]
+    alike = Case("a row of twins at the end", {"X": torch.tensor([[1.0, 3.0], [2.0, 2.0]])})
+    assert reversed_case(largest, alike) is None
+    means = Task("00-means", lambda X: X.mean(1), lambda draw: [alike])
+    assert reversed_case(means, alike) is not None

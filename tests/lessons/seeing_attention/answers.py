@@ -661,6 +661,19 @@ def shares_as_cosines(weights, values, W_o):
     return (c * o).sum(-1) / (c.norm(dim=-1) * o.norm(dim=-1))
 
 
+def steady_by_dropping_out(weights, lens, offset, at_least):
+    """Candidates that fail drop out, and sums are taken in NumPy, in another order of rounding."""
+    left = {(a, h) for a in range(weights.shape[1]) for h in range(weights.shape[2])}
+    total, texts = 0.0, 0
+    for table, n in zip(weights.numpy(), lens.tolist(), strict=True):
+        queries = np.arange(max(0, -offset), min(n, n - offset))
+        if queries.size:
+            score = table[:, :, queries, queries + offset].mean(axis=-1)
+            left &= {(int(a), int(h)) for a, h in np.argwhere(score >= at_least)}
+            total, texts = total + score, texts + 1
+    return max(left, key=lambda place: total[place], default=None) if texts else None
+
+
 RIGHT = {
     "07-most_attended": {
         "stable argsort": attended,
@@ -716,6 +729,7 @@ RIGHT = {
         ),
         "tables cut out": steady_from(),
         "padding set to 0 in a copy": lambda w, *rest: steady_and_zeroes(w.clone(), *rest),
+        "candidates drop out, in NumPy": steady_by_dropping_out,
     },
     "07-beyond_offset": {
         "masks": beyond_offset,
