@@ -2688,6 +2688,7 @@ NAMED = [
     ("10-greedy", "END at the limit", "end-put-last"),
     ("10-beam_step", "numbered through", "numbered-through-the-batch"),
     ("10-shift_positions", "d speeds", "speed-for-each-feature"),
+    ("07-beyond_offset", "a dict of the pairs", "one-pair-of-each-query"),
 ]
 
 

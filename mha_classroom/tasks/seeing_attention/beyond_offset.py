@@ -197,6 +197,13 @@ def _mean_of_both_sides(weights, query, key, pairs):
     return _habit(weights + weights.mT, query, key, pairs) / 2
 
 
+def _every_query_with_every_key(weights, pairs):
+    queries, keys = [query for query, _ in pairs], [key for _, key in pairs]
+    habits = [_habit(weights, query, key, [tuple(pair) for pair in pairs]) for query, key in pairs]
+    inside = weights[..., queries, :][..., keys].mean(dim=(-2, -1))
+    return inside - torch.stack(habits).mean(dim=0)
+
+
 def _everywhere(weights, query, key, pairs):
     places = range(weights.shape[-1])
     free = [weights[..., i, j] for i in places for j in places if (i, j) not in pairs]
@@ -443,6 +450,17 @@ BEYOND = {
         "(2, 3) the places to compare with are (0, 1), (1, 2) and so on.",
         section="The token before",
         **any_of(build_beyond, baseline=(_both_sides, _mean_of_both_sides)),
+    ),
+    "one-pair-of-each-query": known(
+        "Of several pairs with the same query only one counts.",
+        "A dict has one key for each query. Its last pair replaces the one before.",
+        wrong=lambda weights, pairs: beyond_offset(weights, list(dict(map(tuple, pairs)).items())),
+    ),
+    "every-query-with-every-key": known(
+        "You take every tagged query with every tagged key, not pair by pair.",
+        "What is tagged is a pair. weights[..., queries, keys] with two lists picks one number for "
+        "each of their pairs of entries; one index after the other picks a whole table.",
+        wrong=_every_query_with_every_key,
     ),
     "tagged-the-other-way-round": known(
         "You leave out a place (i, j) if (j, i) is one of the pairs.",

@@ -494,6 +494,15 @@ def _last_that_passes(scores, passed):
     return tuple(passed.nonzero()[-1].tolist())
 
 
+def _over_those_that_are_not_0(weights, lens, offset):
+    rows = []
+    for text, used in zip(weights, lens.tolist(), strict=True):
+        if abs(offset) < used:
+            picked = text[..., :used, :used].diagonal(offset, -2, -1)
+            rows.append(picked.sum(dim=-1) / (picked != 0).sum(dim=-1).clamp(min=1))
+    return torch.stack(rows) if rows else weights.new_zeros(0, *weights.shape[1:3])
+
+
 def _divided_by_layers(scores, passed):
     layer, head = _choose(scores, passed)
     return divmod(layer * scores.shape[2] + head, scores.shape[1])
@@ -791,6 +800,12 @@ STEADY = {
         "The sum runs over words only. How many of them are there in this text?",
         score=_divided_by(lambda used, offset, length: length - abs(offset)),
     ),
+    "zeros-not-counted": known(
+        "You divide by the number of weights that are not 0.",
+        "A weight of 0 says that this query does not look there at all. It is one of those that "
+        "the mean is taken of.",
+        score=_over_those_that_are_not_0,
+    ),
     "short-counts-as-0": known(
         "A text that is too short counts with a score of 0.",
         "In such a text no query has a key at this offset. It says nothing about any head, neither "
@@ -903,6 +918,7 @@ TASK = Task(
         "nothing-as-a-place-among-texts",
         "nothing-as-minus-1",
         "divided-by-padded-count",
+        "zeros-not-counted",
         "cut-to-the-longest",
         "cut-to-the-first",
         "made-1-again",

@@ -674,6 +674,15 @@ def steady_by_dropping_out(weights, lens, offset, at_least):
     return max(left, key=lambda place: total[place], default=None) if texts else None
 
 
+def beyond_by_dict(weights, pairs):
+    noun_of, found = dict(pairs), []
+    for query, key in noun_of.items():
+        d, length = key - query, weights.shape[-1]
+        free = [i for i in range(length) if 0 <= i + d < length and noun_of.get(i) != i + d]
+        found.append(weights[..., query, key] - weights[..., free, [i + d for i in free]].mean(-1))
+    return torch.stack(found).mean(0)
+
+
 RIGHT = {
     "07-most_attended": {
         "stable argsort": attended,
@@ -885,6 +894,7 @@ WRONG = {
         "a list": lambda w, pairs: beyond_offset(w, pairs).tolist(),
         "float16": lambda w, pairs: beyond_by_nan(w.half(), pairs).double(),
         "the mean of both sides": beyond_of_both_sides,
+        "a dict of the pairs": beyond_by_dict,
     },
     "07-shares_along": {
         "heads averaged": shares_with(lambda shares, w, *_: shares.mean(1, keepdim=True)),
