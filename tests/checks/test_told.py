@@ -2689,6 +2689,8 @@ NAMED = [
     ("10-beam_step", "numbered through", "numbered-through-the-batch"),
     ("10-shift_positions", "d speeds", "speed-for-each-feature"),
     ("07-beyond_offset", "a dict of the pairs", "one-pair-of-each-query"),
+    ("05-count_attention", "the third power", "width-cubed"),
+    ("05-attention_flops", "d squared for the pairs", "width-squared-in-the-pairs"),
 ]
 
 

@@ -257,6 +257,16 @@ FLOPS = {
         "Asked for is the whole sequence.",
         tokens=lambda n: n,
     ),
+    "width-squared-in-the-pairs": known(
+        "In the products of pairs you square the width.",
+        "(L, d) @ (d, L): the width is the axis that is summed over, and it counts once.",
+        wrong=lambda n, d: 8 * n * d * d + 4 * n * n * d * d,
+    ),
+    "tokens-squared-in-the-projections": known(
+        "In the projections you square the number of tokens.",
+        "(L, d) @ (d, d): each token is projected by itself, so the tokens count once.",
+        wrong=lambda n, d: 8 * n * n * d * d + 4 * n * n * d,
+    ),
 }
 
 TASK = Task(

@@ -218,6 +218,16 @@ ATTENTION = {
         factor=4,
     ),
     **in_float32(build_attention()),
+    "width-cubed": known(
+        "You take the third power of the width.",
+        "A matrix has as many numbers as rows times columns. Two widths meet in it, not three.",
+        wrong=lambda d, bias=True: 4 * d**3 + (4 * d if bias else 0),
+    ),
+    "biases-as-a-matrix": known(
+        "You count the biases as one more matrix.",
+        "A bias has one number for each output: it is as long as one side of its matrix.",
+        wrong=lambda d, bias=True: 4 * d * d + (d * d if bias else 0),
+    ),
 }
 
 FORBIDDEN = ("mha_course.counting",)

@@ -400,6 +400,13 @@ BERT = {
         wrong=lambda V, d, n, f, max_len=512, s=1: build_bert()(V, d, n, f, max_len, s),
         shows=_other_default("num_segments", 2),
     ),
+    "tables-in-each-layer": known(
+        "You count the tables once for each block.",
+        "They are looked up once, before the first block.",
+        wrong=lambda V, d, n, f, max_len=512, s=2: (
+            build_bert()(V, d, n, f, max_len, s) + (n - 1) * (V + max_len + s) * d
+        ),
+    ),
     "always-BERT-base": known(
         "You return the number of BERT-base, whatever the arguments are.",
         "The function is asked for other BERTs as well. Which of its parts depend on which "

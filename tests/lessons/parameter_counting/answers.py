@@ -436,6 +436,7 @@ WRONG = {
         "megabytes": lambda d, bias=True: 4 * attention(d, bias),
         "a string": lambda d, bias=True: f"{attention(d, bias):,}",
         "borrowed": borrowed("count_attention"),
+        "the third power": lambda d, bias=True: 4 * d**3 + (4 * d if bias else 0),
     },
     "05-count_block": {
         "in float32": lambda d, f: int(np.float32(block(d, f))),
@@ -508,6 +509,7 @@ WRONG = {
         "exactly 2k - 1 a sum": lambda n, d: flops(n, d) - 4 * n * d - n * n - n * d,
         "per token": lambda n, d: flops(n, d) // n,
         "borrowed": borrowed("attention_flops"),
+        "d squared for the pairs": lambda n, d: 8 * n * d**2 + 4 * n**2 * d**2,
     },
     "05-cache_bytes": {
         "keys + values * bytes": lambda n, m, h, w, b=2, batch=1: n * m * h * w * batch * (1 + b),
