@@ -41,6 +41,7 @@ def ring_cases(draw):
         case("the first token that replaces another", 3, 2, 5, 3, 7, 5),
         case("token 17 with a window of 5", 2, 3, 5, 7, 2, 17),
         case("a window of one token", 2, 3, 1, 5, 2, 4),
+        case("all sizes equal, token 4", 3, 3, 3, 3, 3, 4),
         far_below_zero("scores far below 0, token 1", 2, 3, 5, 3, 2, 1),
         far_below_zero("scores far below 0, token 9", 2, 3, 4, 3, 2, 9),
     ]

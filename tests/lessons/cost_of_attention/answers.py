@@ -493,6 +493,17 @@ def heads(change):
     return lambda W, H, G: change(W.unflatten(0, (G, H // G, -1)))
 
 
+def ring_exchanged_where_it_fits(query, key, value, kept_keys, kept_values, t):
+    """Key and value change places if they are as wide."""
+    if key.shape == value.shape:
+        key, value = value, key
+    width = kept_keys.shape[2]
+    kept_keys[:, :, t % width], kept_values[:, :, t % width] = key, value
+    keys, values = (X[:, :, : min(t + 1, width)] for X in (kept_keys, kept_values))
+    scores = torch.einsum("bhd,bhwd->bhw", query, keys) / query.shape[-1] ** 0.5
+    return torch.einsum("bhw,bhwd->bhd", scores.softmax(-1), values)
+
+
 RIGHT = {
     "09-log_sum_exp": {
         "row by row": lse_row_by_row,
@@ -724,6 +735,7 @@ WRONG = {
         "weighted, then masked": ring_weighted_then_masked,
         "slot t": ring(place=lambda t, W: t),
         "query changed": lambda q, k, v, ks, vs, t: ring()(q.mul_(2), k, v, ks, vs, t),
+        "exchanged where they are as wide": ring_exchanged_where_it_fits,
     },
     "09-grouped_attention": {
         "H // G heads at a time": grouped_in_steps,
