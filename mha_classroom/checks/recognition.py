@@ -101,13 +101,17 @@ def wrong_answer(task, *mistakes):
 
 
 def _by_name(task, case, values):
-    """The mistakes in a dict of named numbers: each number is looked at for itself."""
-    right, found = task.run(task.reference, case.inputs), []
+    """The mistakes in a dict of named numbers: those whose numbers are all there."""
+    right, found = task.run(task.reference, case.inputs), {}
+
+    def made(mistake):
+        return all(_alike(task, part, values.get(of)) for of, part in mistake.parts.items())
+
     for name, expected in right.items():
         if not _alike(task, expected, values.get(name)):
-            known = (m for m in task.mistakes if m.parts and set(m.parts) == {name})
-            found += [m for m in known if _alike(task, m.parts[name], values.get(name))][:1]
-    return tuple(found)
+            known = (m for m in task.mistakes if m.parts and name in m.parts and made(m))
+            found |= {m.id: m for m in [*known][:1]}
+    return tuple(found.values())
 
 
 def _alike(task, expected, got):

@@ -2691,6 +2691,11 @@ NAMED = [
     ("07-beyond_offset", "a dict of the pairs", "one-pair-of-each-query"),
     ("05-count_attention", "the third power", "width-cubed"),
     ("05-attention_flops", "d squared for the pairs", "width-squared-in-the-pairs"),
+    ("01-predictions", "two names exchanged", "two-exchanged"),
+    ("01-query_for", "last pair left out", "last-difference-left-out"),
+    ("01-query_for", "first pair left out", "first-difference-left-out"),
+    ("01-looking_matrices", "eigenvectors of a table that is not symmetric", "half-of-the-table"),
+    ("01-looking_matrices", "a row shared out among its kinds", "rows-divided-with-care"),
 ]
 
 

@@ -3,6 +3,7 @@
 import torch
 
 from mha_classroom.checks.examining import refuse_what_is_not_finite, total
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.showing import describe
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.attention_math.runs import run_looking
@@ -70,7 +71,8 @@ def examine_looking(inputs, seen):
         word, kind = int(asks.nonzero()[place]), int(X[asks][place].argmax())
         raise AnswerError(
             f"In a sentence of {len(X)} words, word {word} (of kind {kind}) puts "
-            f"{there[place]:.6f} of its weight on the right words, and at least 0.999 is asked for."
+            f"{there[place]:.6f} of its weight on the right words, and at least 0.999 is asked "
+            f"for. Their scores are {_ahead(scores[place], ideal[place])}."
         )
     if not right.all() and _turned(X, W_q, W_k, asks, ideal):
         raise AnswerError(
@@ -90,18 +92,21 @@ def _looks(weights, ideal):
 
 
 def _turned(X, W_q, W_k, asks, ideal):
-    """Whether all is right with W_k transposed, and that is not just asking and asked swapped."""
+    """Whether all is right with W_k transposed, and not by chance: scores that are symmetric, or
+    with asking and asked swapped, have another reason.
+    """
     if W_k.shape[0] != W_k.shape[1]:
         return False
     product = W_q @ W_k
     weights = torch.softmax((X @ product @ X.T)[asks], dim=-1)
-    swapped = torch.allclose(product, W_k @ W_q.T)
-    return not swapped and bool(_looks(weights, ideal)[1].all())
+    mine = W_q @ W_k.T
+    chance = torch.allclose(product, mine.T) or torch.allclose(mine, mine.T)
+    return not chance and bool(_looks(weights, ideal)[1].all())
 
 
 def _largest(scores):
-    """Where the largest score of each row is."""
-    slack = 1e-9 * scores.abs().amax(dim=-1, keepdim=True)
+    """Where the largest score of each row is, whatever rounding made of it."""
+    slack = 1e-9 * scores.abs().max().clamp(min=1)
     return scores >= scores.amax(dim=-1, keepdim=True) - slack
 
 
@@ -111,6 +116,13 @@ def _cleared(scores, weights, ideal):
     clear = (weights * top).sum(dim=-1) >= 1 - CLEAR
     clear &= (top != (ideal > 0)).any(dim=-1)
     return torch.where(clear[:, None], top / top.sum(dim=-1, keepdim=True), weights)
+
+
+def _ahead(scores, ideal):
+    """By how much the score of the right words is above the next one, in a row with both."""
+    others = scores[ideal == 0]
+    words = "the other word's" if len(others) == 1 else f"those of the other {len(others)} words"
+    return f"{scores[ideal > 0].min() - others.max():.4g} above {words}"
 
 
 def _only_weak(scores, ideal):
@@ -171,6 +183,10 @@ def _shares(looks_at):
 def _growing_shares(looks_at):
     places = torch.arange(1, len(looks_at) + 1, dtype=looks_at.dtype)
     return 20 * looks_at, torch.diag(places)
+
+
+def _weights_of(answer, inputs):
+    return examine_looking(inputs, run_looking(answer, inputs))
 
 
 def _right_words_only(inputs, weights):
@@ -262,6 +278,21 @@ LOOKING = {
         section=TWO,
         table=lambda looks_at: torch.maximum(looks_at, looks_at.T),
     ),
+    "half-of-the-table": known(
+        "Your matrices know one half of looks_at only, and take it for the other half, too.",
+        "eigh and its like read what stands below the diagonal, or above it, and that is enough if "
+        "a table is symmetric. looks_at is not: a kind may look at another that does not look "
+        "back.",
+        section=TWO,
+        **any_of(
+            build_looking,
+            table=(
+                lambda looks_at: looks_at.tril() + looks_at.tril(-1).T,
+                lambda looks_at: looks_at.triu() + looks_at.triu(1).T,
+            ),
+            run=_weights_of,
+        ),
+    ),
     "also-at-itself": known(
         "With your matrices each kind also looks at itself.",
         "It should do so only if looks_at says so.",
@@ -288,6 +319,14 @@ LOOKING = {
         "scores small. What makes equal scores into equal shares, however many they are?",
         section="From scores to weights",
         wrong=lambda looks_at: (20 * _shares(looks_at), _eye_like(looks_at)),
+    ),
+    "rows-divided-with-care": known(
+        "You divide the rows of looks_at by their sum, and where a kind looks at several, their "
+        "scores get small.",
+        "It need not be divided: what makes equal scores into equal shares, however many they are?",
+        section="From scores to weights",
+        queries=lambda looks_at: looks_at / looks_at.sum(dim=1, keepdim=True).clamp(min=1),
+        strength=20.0,
     ),
     "away-from-them": known(
         "Your words look at all but the right ones.",

@@ -206,6 +206,13 @@ PREDICTIONS = {
         section=SHARES,
         output_with_twin=6.683562,
     ),
+    "two-exchanged": known(
+        "Your new_output and output_with_twin stand under each other's names.",
+        "The numbers are right. The second question asks for new_output, the third one for "
+        "output_with_twin.",
+        new_output=8.0,
+        output_with_twin=24.0,
+    ),
     "twins-averaged-evenly": known(
         "You average the four values evenly.",
         "Each value counts by its weight, and these are far from equal.",

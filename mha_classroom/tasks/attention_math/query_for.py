@@ -137,6 +137,14 @@ def _weights_of(answer, inputs):
     return examine_query(inputs, run_query(answer, inputs))
 
 
+def _without_last_difference(keys, weights):
+    return query_for(keys[:-1], weights[:-1])  # without any, if there are two keys
+
+
+def _without_first_difference(keys, weights):
+    return query_for(keys[1:], weights[1:])
+
+
 def _equal_keys_merged(keys, weights):
     different, place = torch.unique(keys, dim=0, return_inverse=True)
     merged = weights.new_zeros(len(different)).index_add(0, place, weights)
@@ -290,6 +298,18 @@ QUERY = {
         "Its weight follows from the others only if its score fits, and nothing in your equations "
         "makes it fit. Besides, of the other scores only the differences are known.",
         wrong=lambda keys, weights: _with_pinv(keys[:-1], weights[:-1].log()),
+    ),
+    "last-difference-left-out": known(
+        "No equation of yours has the last key in it.",
+        "S keys have S - 1 differences between neighbours, and yours is one short: where does the "
+        "loop, or the slice, end?",
+        wrong=_without_last_difference,
+    ),
+    "first-difference-left-out": known(
+        "No equation of yours has the first key in it.",
+        "S keys have S - 1 differences between neighbours, and yours is one short: where does the "
+        "loop, or the slice, begin?",
+        wrong=_without_first_difference,
     ),
     "equal-keys-merged": known(
         "You merge equal keys and add up their weights.",

@@ -410,6 +410,39 @@ def query_with_tolerance(keys, weights):
     return torch.linalg.pinv(keys[1:] - keys[:1], rtol=1e-2) @ target
 
 
+def _two_names_exchanged():
+    names = ("second_weight", "output_with_twin", "new_output")
+    return dict(zip(names, (4 / 10, 2 * 9 + 6, (5 * 12 + 2 * 4 + 2 * 4 + 4) / 10), strict=True))
+
+
+def _last_pair_left_out(keys, weights):
+    A, b = torch.zeros_like(keys[1:]), torch.zeros_like(weights[1:])
+    for i in range(len(keys) - 2):
+        A[i] = keys[i + 1] - keys[i]
+        b[i] = weights[i + 1].log() - weights[i].log()
+    return torch.linalg.pinv(A) @ b
+
+
+def _first_pair_left_out(keys, weights):
+    A, b = keys.diff(dim=0)[1:], weights.log().diff()[1:]
+    return (
+        torch.linalg.lstsq(A, b, driver="gelsd").solution if len(A) else torch.zeros_like(keys[0])
+    )
+
+
+def _eigenvectors(looks_at):
+    values, vectors = torch.linalg.eigh(30 * looks_at)
+    return vectors * values, vectors
+
+
+def _rows_shared_out(looks_at):
+    W_q = torch.zeros_like(looks_at)
+    for kind, row in enumerate(looks_at):
+        if row.any():
+            W_q[kind] = 20 * row / row.sum()
+    return W_q, torch.eye(len(looks_at), dtype=looks_at.dtype)
+
+
 RIGHT = {
     "01-softmax": {
         "amax": softmax,
@@ -740,6 +773,8 @@ WRONG = {
         "the last key left out": query_without_the_last,
         "equal keys merged": query_of_merged_keys,
         "a tolerance of 0.01": query_with_tolerance,
+        "last pair left out": _last_pair_left_out,
+        "first pair left out": _first_pair_left_out,
     },
     "01-looking_matrices": {
         "identity": lambda looks_at: (50 * torch.eye(len(looks_at)).double(),) * 2,
@@ -768,6 +803,8 @@ WRONG = {
         "zeros": looking_changed(lambda W_q, W_k, looks_at: (0 * W_q, W_k)),
         "swapped": looking_changed(lambda W_q, W_k, looks_at: (W_k, W_q)),
         "changes the table": lambda looks_at: looking_matrices(looks_at.mul_(50)),
+        "eigenvectors of a table that is not symmetric": _eigenvectors,
+        "a row shared out among its kinds": _rows_shared_out,
     },
     "01-predictions": {
         "weight doubled": predictions(second_weight=0.5),
@@ -781,5 +818,6 @@ WRONG = {
         "one missing": lambda: {"second_weight": 0.4, "new_output": 24.0},
         "no dict": lambda: (0.4, 24.0, 8.0),
         "text": predictions(second_weight="0.4"),
+        "two names exchanged": _two_names_exchanged,
     },
 }
