@@ -2696,6 +2696,8 @@ NAMED = [
     ("01-query_for", "first pair left out", "first-difference-left-out"),
     ("01-looking_matrices", "eigenvectors of a table that is not symmetric", "half-of-the-table"),
     ("01-looking_matrices", "a row shared out among its kinds", "rows-divided-with-care"),
+    ("06-additive_mask", "hidden from the first padding on", "hidden-from-the-first-padding-on"),
+    ("06-BertSelfAttention", "X dropped", "dropout-on-X"),
 ]
 
 

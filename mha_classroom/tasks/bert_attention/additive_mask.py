@@ -132,6 +132,12 @@ MASK = {
             (attention_mask.cumsum(1) == 0) | (attention_mask.flip(1).cumsum(1).flip(1) == 0)
         ),
     ),
+    "hidden-from-the-first-padding-on": known(
+        "You hide the first padding and all that comes after it.",
+        "Padding may stand in front of words and between them. attention_mask says of each place "
+        "by itself whether there is a word.",
+        hide=lambda attention_mask: attention_mask.cumprod(1) == 0,
+    ),
     "padding-alone-seen": known(
         "Where a sequence holds nothing but padding, you hide none of it.",
         "Its places are padding like any others. The lowest finite number does no harm there: it "

@@ -272,6 +272,20 @@ def build_attention(
     return BertSelfAttention
 
 
+def _dropped_before(*matrices):
+    """An answer that drops numbers of what goes through these matrices, and no weights."""
+
+    class BertSelfAttention(build_attention(drop=lambda self, weights: weights)):
+        def __init__(self, config):
+            super().__init__(config)
+            for name in matrices:
+                getattr(self, name).register_forward_pre_hook(
+                    lambda linear, given: nn.functional.dropout(*given, self.rate, self.training)
+                )
+
+    return BertSelfAttention
+
+
 class _OneForAll(build_attention()):
     def __init__(self, config):
         super().__init__(config)
@@ -663,6 +677,18 @@ ATTENTION = {
         "query's average. Where in your computation do the weights stand?",
         drop=lambda self, weights: weights,
         finish=lambda self, output: drop(self, output),
+    ),
+    "dropout-on-X": known(
+        "You drop numbers of X, before it is projected.",
+        "Then words lack features everywhere. Attention weights are dropped, and nothing else: "
+        "after the softmax, before the weighted sum.",
+        wrong=_dropped_before("W_q", "W_k", "W_v"),
+    ),
+    "dropout-before-W_q": known(
+        "You drop numbers on the way into W_q.",
+        "Attention weights are dropped, and nothing else: after the softmax, before the weighted "
+        "sum.",
+        wrong=_dropped_before("W_q"),
     ),
     "not-scaled-up": known(
         "Weights are dropped in training, and the others stay as they were.",

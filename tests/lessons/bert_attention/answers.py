@@ -784,6 +784,24 @@ def names_in_place(state_dict):
 
 ROW = [(f"{old}.", f"{new}.") for old, new in TABLE.items()]
 
+
+def _hidden_from_the_first_padding_on(attention_mask, dtype=torch.float64):
+    mask = torch.zeros(attention_mask.shape, dtype=dtype)
+    for row, there in zip(mask, attention_mask.tolist(), strict=True):
+        if 0 in there:
+            row[there.index(0) :] = torch.finfo(dtype).min
+    return mask[:, None, None]
+
+
+class _DropsItsInput(Attention):
+    def __init__(self, config):
+        super().__init__(config)
+        self.dropout.p, self.p = 0.0, config.attention_probs_dropout_prob
+
+    def forward(self, X, mask=None, need_weights=False):
+        return super().forward(nn.functional.dropout(X, self.p, self.training), mask, need_weights)
+
+
 RIGHT = {
     "06-additive_mask": {
         "masked_fill": mask,
@@ -877,6 +895,7 @@ WRONG = {
         "changes attention_mask": lambda M, dtype=torch.float64: mask(
             1 - M.mul_(-1).add_(1), dtype
         ),
+        "hidden from the first padding on": _hidden_from_the_first_padding_on,
     },
     "06-BertSelfAttention": {
         "no gradients with weights": NoGradientsWithWeights,
@@ -918,6 +937,7 @@ WRONG = {
         ),
         "a function": lambda config: Attention(config),
         "no module": type("BertSelfAttention", (), {"__init__": lambda self, config: None}),
+        "X dropped": _DropsItsInput,
     },
     "06-BertSelfOutput": {
         "no residual": output(lambda self, X, residual: self.norm(self.dropout(self.W_o(X)))),
