@@ -126,6 +126,8 @@ ONLY_BY_ITS_OWN_CASE = {
     "06-BertLayer: found-dropped",
     "06-BertLayer: found-dropped-too",
     "06-BertSelfAttention: mask-clamped",
+    "06-BertSelfAttention: mask-clamped-far-below",
+    "06-BertSelfAttention: scores-clamped",
     "06-BertSelfOutput: variance-by-difference",
     "06-PreNormLayer: dropout-elsewhere-too",
     "06-PreNormLayer: dropout-twice",

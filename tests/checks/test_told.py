@@ -2530,7 +2530,7 @@ NAMED = [
     ("12-BertEmbeddings", "positions by ids, clamped", "positions-by-word-and-clamped"),
     ("05-count_bert", "in float32", "float32"),
     ("06-BertSelfAttention", "one dropout for all keys", "whole-rows-dropped"),
-    ("06-BertSelfAttention", "no lower than -1e9", "mask-clamped"),
+    ("06-BertSelfAttention", "no lower than -1e9", "mask-clamped-far-below"),
     ("06-BertSelfOutput", "variance by difference", "variance-by-difference"),
     ("06-BertFeedForward", "variance by difference", "variance-by-difference"),
     ("06-map_weights", "the first name decides", "names-with-prefix-missed-behind-others"),
@@ -2698,6 +2698,7 @@ NAMED = [
     ("01-looking_matrices", "a row shared out among its kinds", "rows-divided-with-care"),
     ("06-additive_mask", "hidden from the first padding on", "hidden-from-the-first-padding-on"),
     ("06-BertSelfAttention", "X dropped", "dropout-on-X"),
+    ("06-BertSelfAttention", "scores no lower than -1e4", "scores-clamped"),
 ]
 
 

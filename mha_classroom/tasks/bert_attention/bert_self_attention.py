@@ -19,6 +19,7 @@ def attention_cases(draw):
     added = case("a mask of all kinds of numbers", (6, 3), (2, 5))
     added.inputs["mask"] = 3 * draw.normal(2, 1, 1, 5)
     added.inputs["mask"][0, 0, 0, :2] = torch.tensor([2.0, -2.0])  # of both signs in any draw
+    added.inputs["mask"][1] -= 30000.0  # the same for all words, so of no effect
     even = case(
         "attention_probs_dropout_prob=0.25", (10, 2), (7, 3), attention_probs_dropout_prob=0.25
     )
@@ -458,11 +459,21 @@ SCORE_MASKS = {
         "for padding.",
         hide=lambda scores, mask, scale: torch.where(mask, scores * scale, -torch.inf),
     ),
-    "mask-clamped": known(
-        "You let no number of the mask be lower than one of your own, -10000 for instance.",
-        "The task says that the mask is added, whatever its numbers. In a row of nothing but "
-        "padding the scores vanish beside the lowest number, and beside a higher one they do not.",
-        hide=lambda scores, mask, scale: scores * scale + mask.clamp(min=-1e4),
+    **{
+        f"mask-clamped{end}": known(
+            "You let no number of the mask be lower than one of your own, -10000 for instance.",
+            "The task says that the mask is added, whatever its numbers. In a row of nothing but "
+            "padding the scores vanish beside the lowest number, and beside a higher one they do "
+            "not.",
+            hide=lambda scores, mask, scale, low=low: scores * scale + mask.clamp(min=low),
+        )
+        for end, low in {"": -1e4, "-far-below": -1e9}.items()
+    },
+    "scores-clamped": known(
+        "You let no score be lower than a number of your own, -10000 for instance.",
+        "The task says that the mask is added, whatever its numbers. Where all of a row are as low "
+        "as that, they still differ.",
+        hide=lambda scores, mask, scale: (scores * scale + mask).clamp(min=-1e4),
     ),
     "mask-of-the-first-sequence": known(
         "Every sequence gets the mask of the first one.",

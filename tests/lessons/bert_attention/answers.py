@@ -938,6 +938,11 @@ WRONG = {
         "a function": lambda config: Attention(config),
         "no module": type("BertSelfAttention", (), {"__init__": lambda self, config: None}),
         "X dropped": _DropsItsInput,
+        "scores no lower than -1e4": attention(
+            masked=lambda self, scores, mask: (
+                scores if mask is None else (scores + mask).clamp(min=-1e4)
+            )
+        ),
     },
     "06-BertSelfOutput": {
         "no residual": output(lambda self, X, residual: self.norm(self.dropout(self.W_o(X)))),
