@@ -1,15 +1,12 @@
 """Where two values first differ. Runs no learner's code, only reads what it returned."""
 
-import functools
 import numbers
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import torch
 
-from mha_classroom.checks.patterns import pattern_of
 from mha_classroom.checks.showing import describe, listed, plain_number, show_both, tell_apart
 
 __all__ = ["FLOAT32_TOLERANCE", "Difference", "compare"]
@@ -30,8 +27,8 @@ class Difference:
     yours: str = ""
     expected: str = ""
     name: str = ""  # of the part that differs, where there are several
-    # Says how the numbers differ, if that can be seen; only asked where it is shown.
-    pattern: Callable[[], str] = field(default=str, repr=False, compare=False)
+    # What is expected and yours, of one shape, if that is what differs.
+    tensors: tuple = field(default=(), repr=False, compare=False)
 
 
 def compare(expected, got, names, tolerance):
@@ -188,8 +185,7 @@ def _difference(name, want, have, close):
             f"{len(wrong)} of {want.numel()} {kind} {'is' if len(wrong) == 1 else 'are'} wrong"
         )
         message = f"{name}: {numbers}{_first(place)}: it is {wanted}"
-    pattern = functools.partial(pattern_of, want, have)
-    return Difference("value", message, *show_both(have, want), pattern=pattern)
+    return Difference("value", message, *show_both(have, want), tensors=(want, have))
 
 
 def _have(name):

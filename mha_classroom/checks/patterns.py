@@ -21,12 +21,16 @@ def common_pattern(differences, failing):
     Another number in its place is no other pattern. What most of the others do not show is chance.
     """
     here = differences.get(failing)
-    said = here.pattern() if here else ""
-    if not said:
+    if not here or not here.tensors:
         return ""
-    others = [d.pattern() for i, d in differences.items() if d and i != failing]
-    alike = [other for other in others if NUMBERS.sub("", other) == NUMBERS.sub("", said)]
-    return said if 2 * len(alike) >= len(others) else ""
+    others = [d for i, d in differences.items() if d and i != failing]
+    said, *elsewhere = (pattern_of(*d.tensors) if d.tensors else "" for d in (here, *others))
+    alike = [other for other in elsewhere if NUMBERS.sub("", other) == NUMBERS.sub("", said)]
+    said = said if 2 * len(alike) >= len(others) else ""
+    if said and not said.endswith("too many."):
+        return said
+    of_one_kind = [d.tensors for d in (here, *others) if d.tensors and d.name == here.name]
+    return f"{said} {_parts_of_masks(of_one_kind)}".strip()
 
 
 def pattern_of(want, have):
@@ -127,6 +131,46 @@ def _of_mask(want, have):
     ]
     where = _where(more | less)
     return f"Yours is {' and '.join(parts)}. {where}".strip()
+
+
+def _parts_of_masks(pairs):
+    """In which part of all these masks what is wrong stands, if that is said in a few words.
+
+    pairs: what is expected and yours, for each mask.
+    """
+    if any(want.dtype != torch.bool or want.dim() < 2 for want, _ in pairs):
+        return ""
+    said = []
+    for value in (True, False):
+        wrong = [(have if value else want) & (have != want) for want, have in pairs]
+        if sum(int(places.sum()) for places in wrong) > 1:
+            parts = [_parts(*pair) for pair in pairs]
+            inside = (
+                words
+                for words in parts[0]
+                if not any((w & ~part[words]).any() for w, part in zip(wrong, parts, strict=True))
+            )
+            part = next(inside, "")
+            said += [f"All that is {value} and should be {not value} stands {part}."] * bool(part)
+    return " ".join(said)
+
+
+def _parts(want, have):
+    """Parts of a mask (..., rows, columns) by their names, those first that say most."""
+    rows, columns = torch.arange(want.shape[-2])[:, None], torch.arange(want.shape[-1])
+    return {
+        "on the diagonal": rows == columns,
+        "above the diagonal": columns > rows,
+        "in rows that should be all False": ~want.any(-1, keepdim=True),
+        "in columns that should be all False": ~want.any(-2, keepdim=True),
+        "in rows that you leave all False": ~have.any(-1, keepdim=True),
+        "in columns that you leave all False": ~have.any(-2, keepdim=True),
+        "in the first column": columns == 0,
+        "in the first row": rows == 0,
+        "in the last row": rows == len(rows) - 1,
+        "in the last column": columns == len(columns) - 1,
+        "below the diagonal": columns < rows,
+    }
 
 
 def _where(wrong):

@@ -92,3 +92,30 @@ def test_what_one_case_shows_by_chance_is_not_said():
     assert pattern([one, other], [2 * one, 3 * other]) == "Every number is 2 times the right one."
     assert pattern([one, other, third], [2 * one, other + third, third - one]) == ""
     assert pattern([one, other], [2 * one, other]) == "Every number is 2 times the right one."
+
+
+CAUSAL = torch.ones(5, 5, dtype=torch.bool).tril()
+LENGTHS = [torch.arange(5) < length for length in (3, 5, 2)]
+MASKS = [CAUSAL & there & there[:, None] for there in LENGTHS]
+
+
+@pytest.mark.parametrize(
+    ("have", "words"),
+    [
+        (lambda mask: mask | (torch.arange(5) == 0), "Only what has index 0 on the second axis"),
+        (lambda mask: mask | mask.T, "True and should be False stands above the diagonal."),
+        (lambda mask: mask | torch.eye(5, dtype=torch.bool), "stands on the diagonal."),
+        (
+            lambda mask: mask & (torch.arange(5)[:, None] > 1),
+            "False and should be True stands in r",
+        ),
+    ],
+)
+def test_of_masks_it_is_said_where_what_is_wrong_stands(have, words):
+    assert words in pattern(MASKS, [have(mask) for mask in MASKS])
+
+
+def test_a_part_of_one_mask_that_others_do_not_show_is_not_said():
+    wrong = [MASKS[2] | MASKS[2].T | (torch.arange(5) == 3), MASKS[0] | CAUSAL]
+    assert "stands" not in pattern([MASKS[2], MASKS[0]], wrong)
+    assert pattern([torch.zeros(3, dtype=torch.bool)], [torch.tensor([True, False, True])]) != ""
