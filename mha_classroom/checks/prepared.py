@@ -59,7 +59,7 @@ def reversed_case(task, case):
     a task may promise that no two numbers are alike, and in reverse order two of them may be.
     """
     turned = reversed_inputs(case.inputs)
-    if not changed_inputs(turned, case.inputs):
+    if not task.reversible or not changed_inputs(turned, case.inputs):
         return None
     other = Case(f"{case.name}, with all numbers in reverse order", turned)
     outcome = observe_known(task, task.reference, other)

@@ -138,6 +138,8 @@ class Task:
         answer computes, so that the first that is not there can be named.
     quantities: for a case's inputs two dicts {what: number}: what the right number is the sum of,
         and what it is the product of. Looked for where a wrong number is off by one of them.
+    reversible: whether a case with all numbers in reverse order is one that the statement allows.
+        Then an answer is tried on it too, so that nothing kept from another call passes.
     uses: ids of earlier tasks of the exercise set whose functions a good answer calls.
     since: the version of the exercise set since which its statement asks for the same.
     number: its place in the exercise set of a lesson, 2 for task 4.2.
@@ -159,6 +161,7 @@ class Task:
     build: Callable | None = None
     stages: Callable[[dict[str, Any]], dict[str, torch.Tensor]] | None = None
     quantities: Callable[[dict[str, Any]], tuple[dict[str, int], dict[str, int]]] | None = None
+    reversible: bool = True
     uses: tuple[str, ...] = ()
     since: int = 1
     number: int = 0

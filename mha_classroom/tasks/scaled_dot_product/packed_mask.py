@@ -342,6 +342,7 @@ TASK = Task(
         "no-axis-for-the-batch",
         "mask-of-whole-numbers",
     ),
+    reversible=False,  # padding stands at the end of a row
     uses=("02-causal_mask",),
     since=3,
     number=7,

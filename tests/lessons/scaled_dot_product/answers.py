@@ -744,7 +744,16 @@ def packed_by_lengths(sentences):
     return ((first[:, :, None] == first[:, None]) & (sentences >= 0)[:, None]).tril()
 
 
+def packed_mask_by_lengths(sentences):
+    """Padding stands at the end, so a row has a length."""
+    places = torch.arange(sentences.shape[1])
+    real = places < (sentences != -1).sum(1, keepdim=True)
+    allowed = real[:, :, None] & real[:, None] & (places[:, None] >= places)
+    return allowed & (sentences[:, :, None] == sentences[:, None])
+
+
 PACKED_RIGHT = {
+    "padding from a length on": packed_mask_by_lengths,
     "loop": packed_loop,
     "blocks": packed_blocks,
     "one-hot": packed_one_hot,
