@@ -51,6 +51,7 @@ def writing_cases(draw):
         case("one ends, one does not", [[5, 2, 7, 4], [4, 4, 3, 5]], 8, usual),
         case("the model likes to write padding and START", [[0, 1, 5, 2], [1, 0, 0, 1]], 6, usual),
         chain,
+        case("nobody ends, and all write padding last", [[5, 0, 0], [4, 3, 0]], 6, usual),
         case("longest is 1", [[4], [2]], 6, usual),
         close,
         case("nobody ends: longest is 70", [[4, 5] * 35], 6, usual),
@@ -154,6 +155,11 @@ def _columns_of_padding_cut(score_next, batch_size, longest, start, end, pad):
     return written[:, (written != pad).any(0)]
 
 
+def _last_columns_of_padding_cut(score_next, batch_size, longest, start, end, pad):
+    written = greedy(score_next, batch_size, longest, start, end, pad)
+    return written[:, : int((written != pad).any(0).nonzero().max()) + 1]
+
+
 GREEDY = {
     "goes-on-after-the-end": known(
         "A row that has ended goes on: behind its END there is more than padding.",
@@ -248,6 +254,7 @@ ALONE = {
         "A model may write padding before the END. The loop ends when every row has its END, or at "
         "the limit: until then each step leaves a column.",
         wrong=_columns_of_padding_cut,
+        shows=like(_columns_of_padding_cut, _last_columns_of_padding_cut, run=run_greedy),
     ),
     "argmax-of-all": known(
         "Your argmax has no axis: it is the place of the highest score of all rows together.",

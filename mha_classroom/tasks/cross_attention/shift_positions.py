@@ -41,6 +41,7 @@ def shift_cases(draw):
         case("half a position later", [3, 8], 4, 0.5),
         case("no shift", [6, 1, 3], 4, 0),
         case("1,000 later, as many positions as features", [1, 5, 2, 8, 11, 13], 6, 1000),
+        case("so far away that each pair has gone round", [4000, 25000, 900000], 6, 5),
         Case("one vector", {"P": vectors(torch.tensor([12.0]).double(), 8), "shift": 4}),
     ]
 
@@ -157,6 +158,8 @@ FOUND = [
     lambda s, c, omega: _tangent(s, c)[:, :1] * omega,
     lambda s, c, omega: torch.atan2(s, c)[:, :1] * omega,
     lambda s, c, omega: torch.atan2(s, c)[:, :1] % (2 * math.pi) * omega,
+    lambda s, c, omega: torch.atan2(s, c)[:, -1:] / omega[-1] * omega,
+    lambda s, c, omega: s[:, -1:].asin() / omega[-1] * omega,
     lambda s, c, omega: s.asin(),
     lambda s, c, omega: c.acos(),
     lambda s, c, omega: _tangent(s, c),
@@ -237,8 +240,9 @@ SHIFT = {
     "position-not-found": known(
         "You work out a position or an angle from a single number, or from one pair, and that "
         "does not tell it.",
-        "A sine has the same value at several angles, and pair 0 is back at its start after 6.28 "
-        "positions. You need no position: each pair can be turned as it is.",
+        "A sine has the same value at several angles, and each pair comes back to its start: pair "
+        "0 after 6.28 positions, the others later. You need no position: each pair can be turned "
+        "as it is.",
         wrong=_found(FOUND[0]),
         shows=like(*map(_found, FOUND)),
     ),
@@ -369,5 +373,6 @@ TASK = Task(
     mistakes=read_again(WHERE, SHIFT | ALONE),
     build=build_shift,
     alone=tuple(ALONE),
+    reversible=False,  # in reverse order they are not the vectors of positions
     number=7,
 )

@@ -424,6 +424,22 @@ def shifted_with_d_speeds(P, shift):
     return out
 
 
+def _position_from_the_slowest_pair(P, shift):
+    omega = 10000.0 ** (-torch.arange(0, P.shape[1], 2).double() / P.shape[1])
+    angles = (torch.atan2(P[:, -2:-1], P[:, -1:]) / omega[-1] + shift) * omega
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+
+
+def _cut_behind_the_last_word(score_next, batch_size, longest, start, end, pad):
+    written, ended = torch.full((batch_size, 1), start), torch.zeros(batch_size, dtype=torch.bool)
+    for _ in range(longest):
+        best = torch.where(ended, pad, score_next(written).argmax(1))
+        ended, written = ended | (best == end), torch.cat([written, best[:, None]], 1)
+    while (written[:, -1] == pad).all():
+        written = written[:, :-1]
+    return written
+
+
 RIGHT = {
     "10-bahdanau_step": {
         "loop": step_by_loop,
@@ -616,6 +632,7 @@ WRONG = {
         ),
         "filled up by argmax": greedy_filled_by_argmax,
         "END at the limit": greedy_closed,
+        "cut behind the last word": _cut_behind_the_last_word,
     },
     "10-beam_step": {
         "two of each beam": beam_of_two_each,
@@ -670,5 +687,6 @@ WRONG = {
         "halves, put back in pairs": shifted_halves_only_read,
         "speeds that rise": shifted_rising,
         "d speeds": shifted_with_d_speeds,
+        "position from the slowest pair": _position_from_the_slowest_pair,
     },
 }
