@@ -143,6 +143,7 @@ ONLY_BY_ITS_OWN_CASE = {
     "07-steady_head: largest-product",
     "07-steady_head: nearly-enough",
     "07-steady_head: running-mean",
+    "08-choose_heads: nothing-of-none-stays",
     "08-mask_heads: one-mask-if-as-long",
     "08-smallest_enough: rounded",
     "09-causal_tiles: hidden-scores-finite",

@@ -2699,6 +2699,13 @@ NAMED = [
     ("06-additive_mask", "hidden from the first padding on", "hidden-from-the-first-padding-on"),
     ("06-BertSelfAttention", "X dropped", "dropout-on-X"),
     ("06-BertSelfAttention", "scores no lower than -1e4", "scores-clamped"),
+    ("10-shift_positions", "position from the slowest pair", "position-not-found"),
+    ("10-greedy", "cut behind the last word", "columns-of-padding-cut"),
+    ("08-choose_heads", "guarded by 1", "protected-too-low"),
+    ("08-choose_heads", "0 means gone", "nothing-of-none-stays"),
+    ("08-expected_share", "nothing in a tie", "nothing-in-a-tie"),
+    ("08-smallest_enough", "heads sorted alone", "heads-sorted"),
+    ("08-smallest_enough", "bisected", "halved"),
 ]
 
 

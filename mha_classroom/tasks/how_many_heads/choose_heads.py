@@ -22,6 +22,8 @@ def choice_cases(draw):
     weak[2] = torch.tensor([0.4, 0.1, 0.3, 0.5, 0.2])
     two_weak = draw.normal(5, 3).abs() + 1
     two_weak[0], two_weak[3] = torch.tensor([0.3, 0.6, 0.2]), torch.tensor([0.5, 0.1, 0.4])
+    lone = draw.normal(3, 1).abs()
+    lone[1] = 0
     return [
         case("2 layers, 3 heads, 2 off", small, 2),
         case("the same importances, 3 off", small, 3),
@@ -33,7 +35,7 @@ def choice_cases(draw):
         case("as many as can be", draw.normal(3, 4).abs(), 9),
         case("all but one of them", draw.normal(4, 3).abs(), 7),
         case("as many layers as heads", draw.normal(4, 4).abs(), 6),
-        case("one head a layer", draw.normal(3, 1).abs(), 0),
+        case("one head a layer, one of importance 0", lone, 0),
         case("one layer", draw.normal(1, 6).abs(), 4),
         case("a weak layer among importances of some thousands", 3000 * weak, 7),
         case("a weak layer among importances of some trillions", _grown(weak, 3e12), 7),
@@ -113,8 +115,10 @@ def _wrong_for_none(inputs, kept):
     """Right, or with num_off = 0 a mask of heads that does not keep all."""
     if inputs["num_off"]:
         return like(choose_heads)(inputs, kept)
-    shape = inputs["importance"].shape
-    return torch.is_tensor(kept) and kept.dtype == torch.bool and kept.shape == shape
+    importance = inputs["importance"]
+    if not torch.is_tensor(kept) or kept.dtype != torch.bool or kept.shape != importance.shape:
+        return False
+    return not importance.all() or not kept.all()  # a 0 may be hidden for a reason of its own
 
 
 def _forms(*wrong):
@@ -131,6 +135,17 @@ def _put_in(protect):
     def choose(importance, num_off):
         kept = torch.ones(importance.numel(), dtype=torch.bool)
         kept[protect(importance).flatten().argsort()[:num_off]] = False
+        return kept.reshape(importance.shape)
+
+    return choose
+
+
+def _kept_by_topk(protect):
+    """The same with the largest taken, where equal ones may be in another order."""
+
+    def choose(importance, num_off):
+        kept = torch.zeros(importance.numel(), dtype=torch.bool)
+        kept[protect(importance).flatten().topk(importance.numel() - num_off).indices] = True
         return kept.reshape(importance.shape)
 
     return choose
@@ -244,6 +259,7 @@ CHOSEN = {
         "Importances may be of any size here. Which number is above all others?",
         **_forms(
             _put_in(lambda X: _protected(X, 1.0)),
+            _kept_by_topk(lambda X: _protected(X, 1.0)),
             _put_in(lambda X: _protected(X, 10.0)),
             _put_in(lambda X: _protected(X, 100.0)),
             _put_in(lambda X: _protected(X, 1e6)),
@@ -316,6 +332,12 @@ CHOSEN = {
             lambda X, n: _ranks_in_layers(X) >= n,
             lambda X, n: _ranks_in_layers(X) >= min(n, X.shape[1] - 1),
         ),
+    ),
+    "nothing-of-none-stays": known(
+        "Heads of importance 0 go, although they are to stay.",
+        "You mark those that go by a 0, and take what is above 0: an importance can be 0 itself. "
+        "Which mark is no importance?",
+        wrong=lambda X, n: choose_heads(X, n) & (X > 0),
     ),
     "num_off-stay": known(
         "num_off heads stay.",

@@ -54,6 +54,11 @@ def build_share(
     return expected_share
 
 
+def _number_of_best(values):
+    """How many values come as often as the most frequent one."""
+    return len({value for value in values if values.count(value) == most_frequent(values)})
+
+
 def repeats_and_one(values):
     return len(values) - len(set(values)) + 1
 
@@ -92,6 +97,11 @@ SHARES = {
         "You put the answers of all heads into one heap.",
         "Two heads arrive side by side: the model knows which of them brought a value.",
         groups_of=lambda groups: (sum(groups),),
+    ),
+    "nothing-in-a-tie": known(
+        "Where two values of a head come equally often, you count no right answer.",
+        "The model may guess either: whichever it is, as many are right as that value comes.",
+        right=lambda values: most_frequent(values) * (_number_of_best(values) == 1),
     ),
     "one-right-for-each-head": known(
         "You count one right answer for each head.",

@@ -119,6 +119,27 @@ def _with_all_larger(num_heads, accuracies, goal, least_runs):
     return found
 
 
+def _by_halving(num_heads, accuracies, goal, least_runs):
+    heads = [n for n in num_heads.unique().tolist() if (num_heads == n).sum() >= least_runs]
+    low, high = 0, len(heads)
+    while low < high:
+        middle = (low + high) // 2
+        enough = accuracies[num_heads == heads[middle]].min() >= goal
+        low, high = (low, middle) if enough else (middle + 1, high)
+    return heads[low] if low < len(heads) else None
+
+
+def _sorted_alone(heads, accuracies):
+    """Numbers of heads and accuracies that no longer belong together."""
+
+    def smallest(num_heads, shares, goal, least_runs):
+        num_heads = num_heads.sort().values if heads else num_heads
+        shares = shares.sort().values if accuracies else shares
+        return smallest_enough(num_heads, shares, goal, least_runs)
+
+    return smallest
+
+
 def _good(num_heads, accuracies, goal, least_runs):
     counts = num_heads.unique().tolist()
     runs = ((count, accuracies[num_heads == count]) for count in counts)
@@ -242,6 +263,30 @@ ENOUGH = {
         "More heads may be worse again. Each number of heads is judged by its own runs.",
         wrong=_with_all_larger,
     ),
+    "halved": known(
+        "You search by halving, which is right only if all larger numbers of heads are enough, "
+        "too.",
+        "More heads may be worse again. Go through the numbers one by one.",
+        wrong=_by_halving,
+    ),
+    **{
+        id: known(
+            f"You sort {which}.",
+            "Number and accuracy of a run belong together. If one list is sorted, the other has to "
+            "come along: argsort gives the order for both.",
+            wrong=_sorted_alone(heads, accuracies),
+        )
+        for id, which, heads, accuracies in (
+            ("heads-sorted", "the numbers of heads and leave the accuracies as they are", 1, 0),
+            (
+                "accuracies-sorted",
+                "the accuracies and leave the numbers of heads as they are",
+                0,
+                1,
+            ),
+            ("each-sorted", "the numbers of heads and the accuracies, each by itself", 1, 1),
+        )
+    },
     "place-not-number": known(
         "You return the place of the number among the different ones.",
         "Asked for is the number of heads itself.",

@@ -1,5 +1,6 @@
 """Answers to the tasks of lesson 08: right ones of unusual kinds, and wrong ones."""
 
+import bisect
 import copy
 import itertools
 import math
@@ -413,6 +414,50 @@ def place_of_the_first_run(num_heads, accuracies, goal, least_runs):
     return None
 
 
+def _guarded_by_one(importance, num_off):
+    guarded = importance.clone()
+    guarded[torch.arange(len(importance)), importance.argmax(dim=-1)] = 1.0
+    stays = torch.zeros(importance.numel(), dtype=torch.bool)
+    stays[guarded.flatten().topk(importance.numel() - num_off).indices] = True
+    return stays.reshape(importance.shape)
+
+
+def _zero_means_gone(importance, num_off):
+    left, alive = importance.clone(), [importance.shape[1]] * len(importance)
+    for place in importance.flatten().argsort().tolist():
+        layer, head = divmod(place, importance.shape[1])
+        if sum(alive) > importance.numel() - num_off and alive[layer] > 1:
+            left[layer, head], alive[layer] = 0, alive[layer] - 1
+    return left > 0
+
+
+def _nothing_in_a_tie(groups, num_values):
+    right = 0
+    for size in groups:
+        for values in itertools.product(range(num_values), repeat=size):
+            first, *others = Counter(values).most_common(2)
+            if not others or others[0][1] < first[1]:
+                right += first[1] / num_values**size
+    return right / sum(groups)
+
+
+def _heads_sorted_alone(num_heads, accuracies, goal, least_runs):
+    heads, counts = num_heads.sort().values.unique_consecutive(return_counts=True)
+    for number, runs in zip(heads.tolist(), accuracies.split(counts.tolist()), strict=True):
+        if len(runs) >= least_runs and (runs >= goal).all():
+            return number
+    return None
+
+
+def _bisected(num_heads, accuracies, goal, least_runs):
+    heads, counts = num_heads.unique(return_counts=True)
+    heads = heads[counts >= least_runs].tolist()
+    place = bisect.bisect_left(
+        heads, True, key=lambda number: bool((accuracies[num_heads == number] >= goal).all())
+    )
+    return heads[place] if place < len(heads) else None
+
+
 RIGHT = {
     "08-mask_heads": {
         "a loop": mask_by_loop,
@@ -657,6 +702,8 @@ WRONG = {
         "best or above": lambda scores, n: (
             (ranks(scores) >= n) | (scores == scores.amax(dim=1, keepdim=True))
         ),
+        "guarded by 1": _guarded_by_one,
+        "0 means gone": _zero_means_gone,
     },
     "08-expected_share": {
         "all or nothing": share_by(lambda case: len(case) * (len(set(case)) == 1)),
@@ -680,6 +727,7 @@ WRONG = {
         "chance for the others": lambda groups, n: (
             sum(1 + (size - 1) / n for size in groups) / sum(groups)
         ),
+        "nothing in a tie": _nothing_in_a_tie,
     },
     "08-smallest_enough": {
         "smallest of all": lambda heads, shares, goal, least: heads.min().item(),
@@ -746,5 +794,7 @@ WRONG = {
             None,
         ),
         "the place of a run": place_of_the_first_run,
+        "heads sorted alone": _heads_sorted_alone,
+        "bisected": _bisected,
     },
 }
