@@ -92,6 +92,7 @@ ONLY_BY_ITS_OWN_CASE = {
     "02-masked_softmax: fill-of-minus-1000-then-zeros",
     "02-masked_softmax: length-0-for-none",
     "02-masked_softmax: lowered-by-1000",
+    "02-masked_softmax: score-of-0-hidden",
     "02-scaled_dot_product_attention: length-0-for-none",
     "02-without_key: divisor-kept-from-getting-small",
     "02-without_key: nearly-alone-for-alone",

@@ -2706,6 +2706,8 @@ NAMED = [
     ("08-expected_share", "nothing in a tie", "nothing-in-a-tie"),
     ("08-smallest_enough", "heads sorted alone", "heads-sorted"),
     ("08-smallest_enough", "bisected", "halved"),
+    ("02-masked_softmax", "scores of 0 hidden", "score-of-0-hidden"),
+    ("02-scaled_dot_product_attention", "lengths of at least 1", "length-0-counts-as-1"),
 ]
 
 

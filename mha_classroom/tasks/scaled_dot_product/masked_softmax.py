@@ -132,6 +132,13 @@ LENGTHS = {
         section=OPPOSITE,
         see=mask_where(torch.ge),
     ),
+    "length-0-counts-as-1": known(
+        "You turn lengths of 0 into 1.",
+        "That keeps NaN away, and makes a query without any real key attend to padding. Its row "
+        "has to be zeros.",
+        section=NOTHING,
+        see=lambda scores, lens: right_mask(scores, lens.clamp(min=1)),
+    ),
     "lengths-ignored": known(
         "valid_lens has no effect: the padding gets its share like any word.",
         "Keys past a length are there only to fill the table up. Attention to them is attention to "
@@ -590,13 +597,6 @@ SOFTMAX = {
         "Each sequence of the batch has a length of its own, and so may each query.",
         see=_first_length,
     ),
-    "length-0-counts-as-1": known(
-        "You turn lengths of 0 into 1.",
-        "That keeps NaN away, and makes a query without any real key attend to padding. Its row "
-        "has to be zeros.",
-        section=NOTHING,
-        see=lambda scores, lens: right_mask(scores, lens.clamp(min=1)),
-    ),
     "longest-for-all": known(
         "Every row gets the length of the longest.",
         "In a batch some sequences are shorter, and their padding is hidden only if each row is "
@@ -737,6 +737,12 @@ SOFTMAX = {
     ),
     **by_id(FILLS),
     **by_id(HAD_A_SAY),
+    "score-of-0-hidden": known(
+        "A real key whose score is exactly 0 is hidden, too.",
+        "Multiplied by the mask, hidden scores become 0, and 0 is a score like any other. Whether "
+        "a key is real does not depend on its score: compare its place with the length.",
+        hide=lambda s, m, axis: (s * m).masked_fill(s * m == 0, -math.inf).softmax(axis),
+    ),
     "zero-times-infinity": known(
         "You multiply a mask of zeros and ones by -inf, and 0 times infinity is NaN.",
         "The 0 was meant to leave a score as it is. Look for another way to put a very low number "
@@ -799,6 +805,7 @@ TASK = Task(
         "sigmoid",
         "fill-not-low-enough-then-zeros",
         "zero-times-infinity",
+        "score-of-0-hidden",
         "logarithm-of-the-weights",
     ),
     forbidden=(

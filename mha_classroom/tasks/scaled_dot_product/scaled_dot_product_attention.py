@@ -384,6 +384,7 @@ TASK = Task(
     alone=(
         *HIDES_OTHERS,
         "queries-hidden-for-keys",
+        "length-0-counts-as-1",
         "lengths-repeated-as-a-whole",
         "one-axis-too-many",
         "naive-exp",

@@ -42,6 +42,25 @@ def scores_in_place_on_queries(queries, keys):
     return queries @ keys.transpose(1, 2)
 
 
+def softmax_with_scores_of_0_hidden(scores, valid_lens=None):
+    if valid_lens is None:
+        return scores.softmax(-1)
+    lens = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
+    real = torch.arange(scores.shape[-1]) < lens[:, :, None]
+    left = scores * real
+    return torch.where(left == 0, -torch.inf, left).softmax(-1).nan_to_num(0.0)
+
+
+def attention_with_lengths_of_at_least_1(queries, keys, values, valid_lens=None):
+    scores = queries @ keys.mT / math.sqrt(queries.shape[-1])
+    if valid_lens is not None:
+        lens = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
+        hidden = torch.arange(keys.shape[1]) >= lens.clamp(min=1)[:, :, None]
+        scores = scores.masked_fill(hidden, -math.inf)
+    weights = scores.softmax(-1)
+    return weights @ values, weights
+
+
 SCORES_RIGHT = {
     "loop": scores_loop,
     "queries first": lambda q, k: (q / math.sqrt(q.shape[-1])) @ k.mT,
@@ -272,6 +291,7 @@ SOFTMAX_WRONG = {
     "lengths squeezed": softmax_lens_squeezed,
     "largest of a sequence": with_mask(lambda s, m: softmax_one_largest(s, m, (1, 2))),
     "largest of all": with_mask(lambda s, m: softmax_one_largest(s, m, (0, 1, 2))),
+    "scores of 0 hidden": softmax_with_scores_of_0_hidden,
 }
 
 
@@ -469,6 +489,7 @@ ATTENTION_WRONG = {
     "dropout": dropout_on,
     "fused kernel": fused,
     "the course's": the_courses,
+    "lengths of at least 1": attention_with_lengths_of_at_least_1,
 }
 
 
