@@ -2708,6 +2708,12 @@ NAMED = [
     ("08-smallest_enough", "bisected", "halved"),
     ("02-masked_softmax", "scores of 0 hidden", "score-of-0-hidden"),
     ("02-scaled_dot_product_attention", "lengths of at least 1", "length-0-counts-as-1"),
+    ("07-most_attended", "number of the first place", "number-of-the-first-place"),
+    ("07-most_attended", "shares of those shown", "shares-of-those-shown"),
+    ("07-entropy", "entropy of the mean row", "rows-averaged-first"),
+    ("07-entropy", "rounded to 4 digits", "rounded"),
+    ("07-offset_score", "median", "median-of-the-pairs"),
+    ("07-offset_score", "one further", "one-further-away"),
 ]
 
 

@@ -282,6 +282,22 @@ ENTROPY = {
         "goes over all keys.",
         wrong=lambda weights: -weights.amax(dim=-1).log(),
     ),
+    "rows-averaged-first": known(
+        "You average the rows of a table first, and take the entropy of that.",
+        "Each query spreads its own attention. A mean of sharp rows is broad, though no query is.",
+        before=lambda weights: weights.mean(dim=-2, keepdim=True).expand_as(weights),
+    ),
+    "rounded": known(
+        "You round your numbers.",
+        "Round what you print, not what you return: whoever goes on with it needs the digits.",
+        **any_of(
+            build_entropy,
+            finish=[
+                lambda entropies, weights, digits=digits: entropies.round(decimals=digits)
+                for digits in (4, 2, 3, 5, 6)
+            ],
+        ),
+    ),
     "squares": known(
         "You subtract the sum of the squares from 1.",
         "That measures spread as well (Gini's index). The task asks for the entropy, with a "

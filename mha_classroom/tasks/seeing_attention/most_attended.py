@@ -273,6 +273,17 @@ def _found_by_number(weights, tokens, k=3):
     return [(tokens[means.index(mean)], mean) for mean in sorted(means, reverse=True)[:k]]
 
 
+def _numbers_of_the_first_place(weights, tokens, k=3):
+    means = weights.mean(dim=0).tolist()
+    pairs = build_attended(number=unchanged, pair=lambda tokens, place, number: place)
+    return [(tokens[p], means[tokens.index(tokens[p])]) for p in pairs(weights, tokens, k)]
+
+
+def _shares_of_those_shown(pairs):
+    whole = sum(number for _, number in pairs)
+    return [(token, number / whole) for token, number in pairs]
+
+
 def _without_special(weights, tokens, k=3):
     kept = [pair for pair in build_attended()(weights, tokens, len(tokens)) if pair[0][0] != "["]
     return kept[:k]
@@ -527,6 +538,18 @@ ATTENDED = {
         "tokens.index(word) always finds the first. The entries are right, and each needs the mean "
         "of its own position.",
         wrong=_by_index,
+    ),
+    "number-of-the-first-place": known(
+        "Of a word that stands there twice you return the number of its first place each time.",
+        "tokens.index finds the first place of a word. Go on with places, and look the word up at "
+        "the end.",
+        wrong=_numbers_of_the_first_place,
+    ),
+    "shares-of-those-shown": known(
+        "You divide your numbers by their sum, so that those of the k tokens add up to 1.",
+        "Asked for is what all queries give to a place, on average. The other places get "
+        "something, too.",
+        finish=_shares_of_those_shown,
     ),
     "special-tokens-left-out": known(
         "You leave [CLS] and [SEP] out.",

@@ -3,6 +3,7 @@
 import torch
 
 from mha_classroom.checks.examining import total
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
@@ -206,6 +207,16 @@ def _every_length_and_one(weights, offset):
     return weights.flatten(-2)[..., first :: length + 1]
 
 
+def _one_further(offset):
+    return offset + (offset > 0) - (offset < 0)
+
+
+def _nearer_too(weights, offset):
+    nearer = range(min(0, offset), max(0, offset) + 1)
+    summed = sum(weights.diagonal(near, dim1=-2, dim2=-1).sum(dim=-1) for near in nearer)
+    return summed / (weights.shape[-1] - abs(offset))
+
+
 def _both_sides(weights, offset):
     ahead, back = (weights.diagonal(o, dim1=-2, dim2=-1).mean(dim=-1) for o in (offset, -offset))
     return (ahead + back) / 2
@@ -330,6 +341,26 @@ PAIRS = read_again(OFFSETS, PAIRS)
 
 OFFSET = {
     **by_id(PAIRS),
+    "median-of-the-pairs": known(
+        "You take the median of the pairs at this offset.",
+        "The task asks for their mean. Of few pairs, or of two kinds of them, the median says "
+        "something else.",
+        average=lambda picked, length, offset: picked.median(dim=-1).values,
+    ),
+    "nearer-ones-too": known(
+        "You count what is nearer than the offset, too.",
+        "Only the pairs at this very offset count: one diagonal.",
+        wrong=_nearer_too,
+    ),
+    "one-further-away": known(
+        "Your offset is one further away from the query than asked for, on either side.",
+        "diagonal counts from the main one, which has offset 0: the token before is -1.",
+        **any_of(
+            build_offset,
+            {"shift": _one_further},
+            {"shift": _one_further, "finish": lambda scores: scores.nan_to_num(0.0)},
+        ),
+    ),
     "always-before-in-a-loop": known(*ALWAYS_BEFORE, wrong=build_offset(pick=_before_one_by_one)),
     "rows-and-columns-swapped": known(
         wrong=lambda weights, offset: build_offset()(weights.mT, offset),

@@ -683,6 +683,29 @@ def beyond_by_dict(weights, pairs):
     return torch.stack(found).mean(0)
 
 
+def _number_of_the_first_place(weights, tokens, k=3):
+    means = weights.mean(0)
+    order = means.argsort(descending=True, stable=True)[:k].tolist()
+    return [(tokens[i], means[tokens.index(tokens[i])].item()) for i in order]
+
+
+def _shares_of_those_shown(weights, tokens, k=3):
+    means = weights.mean(0)
+    order = means.argsort(descending=True, stable=True)[:k].tolist()
+    return [(tokens[i], (means[i] / means[order].sum()).item()) for i in order]
+
+
+def _entropy_of_the_mean_row(weights):
+    mean = weights.mean(-2)
+    entropies = -torch.special.xlogy(mean, mean).sum(-1)
+    return entropies[..., None].expand(weights.shape[:-1])
+
+
+def _one_further(weights, offset):
+    step = (offset > 0) - (offset < 0)
+    return weights.diagonal(offset + step, dim1=-2, dim2=-1).mean(-1)
+
+
 RIGHT = {
     "07-most_attended": {
         "stable argsort": attended,
@@ -974,6 +997,8 @@ WRONG = {
         "float16": lambda w, tokens, k=3: attended(w.half().double(), tokens, k),
         "sorted by 3 digits of it": attended_by_digits(3),
         "over those who look": attended_with(lambda w: w.sum(0) / (w > 0).sum(0).clamp(min=1)),
+        "number of the first place": _number_of_the_first_place,
+        "shares of those shown": _shares_of_those_shown,
     },
     "07-entropy": {
         "NaN": entropy_with(lambda w: w * w.log()),
@@ -1019,6 +1044,10 @@ WRONG = {
             torch.special.entr(w).sum(-1) / math.log(max(w.shape[-1], 2))
         ),
         "yes or no of each key": entropy_of_each_key,
+        "entropy of the mean row": _entropy_of_the_mean_row,
+        "rounded to 4 digits": lambda weights: (
+            torch.special.entr(weights).sum(-1).round(decimals=4)
+        ),
     },
     "07-offset_score": {
         "a corner over the pairs": offset_of_corner,
@@ -1068,6 +1097,7 @@ WRONG = {
             weights.diagonal(offset, dim1=-2, dim2=-1).mean(-1).squeeze()
         ),
         "each (L + 1)th number": offset_by_steps,
+        "one further": _one_further,
     },
     "07-find_head": {
         "scores to 2 digits": found_by_two_digits,
