@@ -145,6 +145,8 @@ ONLY_BY_ITS_OWN_CASE = {
     "07-steady_head: nearly-enough",
     "07-steady_head: running-mean",
     "08-choose_heads: nothing-of-none-stays",
+    "08-head_importance: one-head-of-0",
+    "08-mask_heads: heads-removed",
     "08-mask_heads: one-mask-if-as-long",
     "08-smallest_enough: rounded",
     "09-causal_tiles: hidden-scores-finite",

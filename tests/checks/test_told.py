@@ -2714,6 +2714,14 @@ NAMED = [
     ("07-entropy", "rounded to 4 digits", "rounded"),
     ("07-offset_score", "median", "median-of-the-pairs"),
     ("07-offset_score", "one further", "one-further-away"),
+    ("08-mask_heads", "heads with factor 0 are gone", "heads-removed"),
+    ("08-head_importance", "0 beside a head of 0", "one-head-of-0"),
+    ("08-head_importance", "alike where all are 0", "equal-where-all-are-0"),
+    ("08-head_importance", "standardised, all of them", "standardised"),
+    ("08-head_importance", "added up", "sum-without-norm"),
+    ("08-key_heads_needed", "from the largest", "largest-first"),
+    ("08-key_heads_needed", "first users", "where-each-is-used-first"),
+    ("08-key_heads_needed", "groups of what stays, at least 1", "size-by-what-stays-and-not-0"),
 ]
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 IMPORTANCE = "Importance: which head should go first?"
@@ -24,6 +24,8 @@ def importance_cases(draw):
     uneven = draw.normal(7, 3, 5) * torch.tensor([0.001, 1.0, 30.0])[:, None].double()
     idle = draw.normal(5, 4, 3)
     idle[:, 2] = 0
+    idle_head = draw.normal(6, 2, 3)
+    idle_head[:, 1, 0] = 0
     return [
         case("2 examples, 2 layers, 2 heads", small),
         case("5 examples, 2 layers, 3 heads", draw.normal(5, 2, 3)),
@@ -32,6 +34,7 @@ def importance_cases(draw):
         case("one example", draw.normal(1, 4, 2)),
         case("one layer", draw.normal(6, 1, 5)),
         case("one head a layer", draw.normal(6, 3, 1)),
+        case("all gradients of one head are 0", idle_head),
         case("all gradients of layer 2 are 0", idle),
         case("gradients that are tiny", 1e-17 * draw.normal(5, 2, 3)),
     ]
@@ -83,6 +86,29 @@ def _if_no_norm_is_0(otherwise):
         return otherwise(sizes) if (norms == 0).any() else sizes / norms
 
     return head_importance
+
+
+def _0_if_one_head_is_0(gradients):
+    right = head_importance(gradients)
+    return right.masked_fill((right == 0).any(dim=1, keepdim=True), 0.0)
+
+
+def _other_where_all_are_0(share):
+    def answer(gradients):
+        right = head_importance(gradients)
+        nothing = (right == 0).all(dim=1, keepdim=True)
+        return torch.where(nothing, share(right.shape[1]), right)
+
+    return answer
+
+
+def _standardised(corrected):
+    def answer(gradients):
+        sizes = gradients.abs().mean(dim=0)
+        off = sizes - sizes.mean(dim=1, keepdim=True)
+        return off / sizes.std(dim=1, keepdim=True, correction=int(corrected))
+
+    return answer
 
 
 def _examples_made_1(gradients):
@@ -200,6 +226,29 @@ ALONE = {
             {"before": _examples_made_1, "norm": lambda X: torch.ones_like(X)},
             {"before": _examples_made_1},
         ),
+    ),
+    "one-head-of-0": known(
+        "Where one head of a layer has the importance 0, all heads of the layer get it.",
+        "Only if all gradients of a layer are 0, its norm is 0.",
+        wrong=_0_if_one_head_is_0,
+    ),
+    "equal-where-all-are-0": known(
+        "In a layer whose gradients are all 0 your heads get importances that are not 0.",
+        "Nothing is divided there: its heads have importance 0.",
+        wrong=_other_where_all_are_0(lambda H: H**-0.5),
+        shows=like(*map(_other_where_all_are_0, (lambda H: H**-0.5, lambda H: 1 / H, lambda H: 1))),
+    ),
+    "sum-without-norm": known(
+        "You add the sizes of all examples up, and do not divide by the norm of the layer.",
+        "The lesson's importance is a mean. Then each layer is divided by its norm.",
+        gather=lambda X: X.sum(dim=0),
+        norm=lambda X: torch.ones_like(X),
+    ),
+    "standardised": known(
+        "You subtract the mean of each layer and divide by its standard deviation.",
+        "The task asks for a division by the l2 norm, and nothing is subtracted.",
+        wrong=_standardised(True),
+        shows=like(_standardised(True), _standardised(False)),
     ),
     "divided-by-the-mean": _divided_by("its mean importance", lambda X: X.mean(1, True)),
     "divided-by-the-deviation": _divided_by(

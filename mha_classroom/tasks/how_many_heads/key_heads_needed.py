@@ -96,6 +96,14 @@ def _places_of_all(kept, H, G):
     return used, torch.searchsorted(used, by_group(torch.arange(H), H, G))
 
 
+def _size_by_what_stays(**form):
+    return known(
+        "You get the size of a group from the number of query heads that stay.",
+        "The groups were made when the model was: with num_heads query heads.",
+        **form,
+    )
+
+
 NEEDED = {
     "heads-dealt-in-turn": known(
         "You deal the key heads out in turn: query head h uses key head h modulo their number.",
@@ -226,10 +234,15 @@ ALONE = {
             ),
         ),
     ),
-    "size-by-what-stays": known(
-        "You get the size of a group from the number of query heads that stay.",
-        "The groups were made when the model was: with num_heads query heads.",
-        use=lambda kept, H, G: kept // (len(kept) // G),
+    "size-by-what-stays": _size_by_what_stays(use=lambda kept, H, G: kept // (len(kept) // G)),
+    "size-by-what-stays-and-not-0": _size_by_what_stays(
+        **any_of(
+            build_needed,
+            use=(
+                lambda kept, H, G: kept // max(len(kept) // G, 1),
+                lambda kept, H, G: kept // -(-len(kept) // G),
+            ),
+        )
     ),
     "key-heads-that-go": known(
         "You return the key heads that go.",
@@ -257,6 +270,25 @@ ALONE = {
         "Their numbers are wanted, in increasing order.",
         wrong=_as_mask(torch.long),
         shows=like(*(_as_mask(dtype) for dtype in (torch.long, torch.bool, torch.float64))),
+    ),
+    "largest-first": known(
+        "You list the key heads from the largest number to the smallest.",
+        "They should be in increasing order, and the places count in that order.",
+        needed=lambda used, kv: used.unique().flip(0),
+        place=place_in,
+        shows=like(
+            build_needed(needed=lambda used, kv: used.unique().flip(0), place=place_in),
+            build_needed(needed=lambda used, kv: used.unique().flip(0)),
+            lambda kept, H, G: (
+                by_group(kept, H, G).unique().flip(0),
+                key_heads_needed(kept, H, G)[1],
+            ),
+        ),
+    ),
+    "where-each-is-used-first": known(
+        "For each key head you return the place of the first query head that uses it.",
+        "Asked for is the other way round: for each query head the place of its key head.",
+        place=lambda used, needed: (used == needed[:, None]).long().argmax(dim=1),
     ),
     "swapped": known(
         "The two results have changed places.",

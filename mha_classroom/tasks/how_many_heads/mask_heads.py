@@ -72,6 +72,19 @@ def _filled(size):
     return lambda X, factors: X.masked_fill((factors == 0).expand_as(X), -size)
 
 
+def _shows_heads_removed(inputs, result):
+    """Whether every head is there that has a factor besides 0, and no other one."""
+    X, mask = inputs["outputs"], inputs["head_mask"]
+    right, stay = mask_heads(X, mask), mask != 0
+    if mask.dim() == 1:
+        return _equal(result, right[:, stay])
+    return any(_equal(result, form) for form in (right, right[stay], right[:, stay[0]]))
+
+
+def _equal(one, other):
+    return one.shape == other.shape and torch.allclose(one, other)
+
+
 MASKS = {
     "on-queries": known(
         "Your factors fall on the queries instead of the heads.",
@@ -217,6 +230,14 @@ ALONE = {
         "You join the heads: your result is (B, L, H · d).",
         "Here heads stay apart: (B, H, L, d) goes in and comes out. W_o mixes them later.",
         apply=lambda X, factors: (X * factors).transpose(1, 2).flatten(2),
+    ),
+    "heads-removed": known(
+        "You take the heads with factor 0 out of the result.",
+        "Their outputs become 0, and stay where they are: (B, H, L, d) goes in and comes out.",
+        wrong=lambda X, mask: (
+            (X * on_heads(mask, X))[:, mask != 0] if mask.dim() == 1 else X * on_heads(mask, X)
+        ),
+        shows=_shows_heads_removed,
     ),
     "added": known(
         "You add the factors.",

@@ -458,6 +458,50 @@ def _bisected(num_heads, accuracies, goal, least_runs):
     return heads[place] if place < len(heads) else None
 
 
+def mask_and_drop(outputs, head_mask):
+    if head_mask.dim() == 1:
+        stay = head_mask.nonzero().flatten()
+        return outputs[:, stay] * head_mask[stay, None, None]
+    return outputs * head_mask[:, :, None, None]
+
+
+def importance_0_beside_an_idle_head(gradients):
+    sizes = gradients.abs().mean(0)
+    if_all = sizes.prod(1, keepdim=True) > 0
+    return torch.where(if_all, sizes / sizes.norm(dim=1, keepdim=True), 0.0)
+
+
+def importance_alike_where_idle(gradients):
+    sizes = gradients.abs().mean(0)
+    norms = sizes.norm(dim=1, keepdim=True)
+    return torch.where(norms > 0, sizes / norms, 1 / sizes.shape[1])
+
+
+def importance_standardised(gradients):
+    sizes = gradients.abs().mean(0)
+    return (sizes - sizes.mean(1, keepdim=True)) / sizes.std(1, correction=0, keepdim=True)
+
+
+def importance_added_up(gradients):
+    return gradients.abs().sum(0)
+
+
+def needed_from_the_largest(kept, num_heads, num_kv_heads):
+    used = kept // (num_heads // num_kv_heads)
+    found = sorted(set(used.tolist()), reverse=True)
+    return torch.tensor(found), torch.tensor([found.index(g) for g in used.tolist()])
+
+
+def needed_first_users(kept, num_heads, num_kv_heads):
+    used = (kept // (num_heads // num_kv_heads)).tolist()
+    found = sorted(set(used))
+    return torch.tensor(found), torch.tensor([used.index(g) for g in found])
+
+
+def needed_of_groups_that_shrink(kept, num_heads, num_kv_heads):
+    return (kept // max(len(kept) // num_kv_heads, 1)).unique(return_inverse=True)
+
+
 RIGHT = {
     "08-mask_heads": {
         "a loop": mask_by_loop,
@@ -595,6 +639,7 @@ WRONG = {
         "relu": lambda X, mask: X * mask.relu()[..., None, None],
         "at most 1": lambda X, mask: X * mask.minimum(torch.tensor(1.0))[..., None, None],
         "squeezed": lambda X, mask: (X * mask.reshape(-1, mask.shape[-1], 1, 1)).squeeze(),
+        "heads with factor 0 are gone": mask_and_drop,
     },
     "08-head_importance": {
         "norm with signs": importance_by_signed_norm,
@@ -618,6 +663,10 @@ WRONG = {
         "the median": lambda X: torch.nn.functional.normalize(
             X.abs().median(0).values, dim=1, eps=1e-300
         ),
+        "0 beside a head of 0": importance_0_beside_an_idle_head,
+        "alike where all are 0": importance_alike_where_idle,
+        "standardised, all of them": importance_standardised,
+        "added up": importance_added_up,
     },
     "08-prune_heads": {
         "nothing": lambda attention, heads: None,
@@ -676,6 +725,9 @@ WRONG = {
         ),
         "query heads": lambda kept, H, G: (kept, torch.arange(len(kept))),
         "whole groups, in a tensor without a dtype": needed_by_whole_groups,
+        "from the largest": needed_from_the_largest,
+        "first users": needed_first_users,
+        "groups of what stays, at least 1": needed_of_groups_that_shrink,
     },
     "08-choose_heads": {
         "two stay": choice_that_keeps_two,
