@@ -27,7 +27,7 @@ class Difference:
     yours: str = ""
     expected: str = ""
     name: str = ""  # of the part that differs, where there are several
-    # What is expected and yours, of one shape, if that is what differs.
+    # What is expected and yours, if these are tensors.
     tensors: tuple = field(default=(), repr=False, compare=False)
 
 
@@ -121,7 +121,7 @@ def _compare_tensors(name, want, have, tolerance, remarks):
         return Difference("type", f"{_have(name)} to be a tensor, got {describe(have)}")
     if have.shape != want.shape:
         message = f"{_have(name)} shape {tuple(have.shape)}, expected {tuple(want.shape)}"
-        return Difference("shape", message)
+        return Difference("shape", message, tensors=(want, have))
     have = have.detach().cpu()
     if not _dtype_fits(want.dtype, have.dtype):
         wanted = "a whole-number dtype" if _is_integer(want.dtype) else str(want.dtype)

@@ -1,4 +1,4 @@
-"""What two tensors of one shape have in common where they differ: a sentence for the learner."""
+"""What two tensors have in common where they differ: a sentence for the learner."""
 
 import itertools
 import re
@@ -36,14 +36,22 @@ def common_pattern(differences, failing):
 def pattern_of(want, have):
     """How the numbers of `have` come from those of `want`, "" if nothing is seen.
 
-    Shapes: both alike, any. What holds of a single number, or of numbers that are all the same,
-    says nothing and is not said.
+    Shapes: any. What holds of a single number, or of numbers that are all the same, says nothing
+    and is not said.
     """
-    if want.numel() < 2 or want.dim() > MOST_AXES or torch.equal(want, have):
+    if want.numel() < 2 or max(want.dim(), have.dim()) > MOST_AXES:
+        return ""
+    if have.layout != torch.strided or have.is_meta or have.is_complex():
+        return ""
+    have = have.detach().cpu()
+    if want.shape != have.shape:
+        telling = have.numel() > 1 and (want != want.flatten()[0]).any()
+        return _of_shape(want.double(), have.double()) if telling else ""
+    if torch.equal(want, have):
         return ""
     if want.dtype == torch.bool or have.dtype == torch.bool:
         return _of_mask(want.bool(), have.bool())
-    want, have = want.detach().double(), have.detach().double()
+    want, have = want.double(), have.double()
     if not want.isfinite().all() or not have.isfinite().all():
         return _where(~_close(want, have))
     telling = (want != want.flatten()[0]).any()
@@ -65,10 +73,8 @@ def _reordered(want, have):
     for order in itertools.permutations(range(want.dim())):
         turned = have.permute(order)
         if turned.shape == want.shape and _close(want, turned).all():
-            moved = [AXES[axis] for axis, place in enumerate(order) if axis != place]
-            if not moved:
-                return ""
-            return f"All numbers are there, with {' and '.join(moved)} exchanged."
+            moved = _moved(order)
+            return f"All numbers are there, with {moved} exchanged." if moved else ""
     for axis in range(want.dim()):
         if _close(want, have.flip(axis)).all():
             return f"All numbers are there, in reverse order along {AXES[axis]}."
@@ -76,6 +82,57 @@ def _reordered(want, have):
             if _close(want, have.roll(by, axis)).all():
                 return f"All numbers are there, moved along {AXES[axis]}."
     return "All numbers are there, in other places."
+
+
+def _of_shape(want, have):
+    """What was done to the right numbers, so that they came out in another shape."""
+    if want.numel() == have.numel():
+        if _close(want.flatten(), have.flatten()).all():
+            return _same_order(want, have)
+        for order in itertools.permutations(range(have.dim())):
+            turned = have.permute(order)
+            if turned.shape == want.shape and _close(want, turned).all():
+                return f"All numbers are there, with {_moved(order)} exchanged."
+    for axis in range(want.dim()):
+        for words, gather in GATHERED.items():
+            if _is(gather(want, axis), have) or _is(gather(want, axis).unsqueeze(axis), have):
+                return f"Yours is {words} of the right numbers along {AXES[axis]}."
+        for end, start in (("ends too early", 0), ("begins too late", -1)):
+            if have.dim() == want.dim() and 0 < have.shape[axis] < want.shape[axis]:
+                size = have.shape[axis]
+                part = want.narrow(axis, start and want.shape[axis] - size, size)
+                if _is(part, have):
+                    return f"What is there is right. It {end} along {AXES[axis]}."
+    for axis in range(have.dim()):
+        if have.shape[axis] and _is(want, have.select(axis, 0)):
+            every = have.unbind(axis)
+            if len(every) > 1 and all(_is(want, one) for one in every):
+                return f"Yours is the right result {len(every)} times, along {AXES[axis]}."
+    return ""
+
+
+GATHERED = {
+    "the sum": torch.sum,
+    "the mean": torch.mean,
+    "the largest": torch.amax,
+}
+
+
+def _is(want, have):
+    return want.shape == have.shape and bool(_close(want, have).all())
+
+
+def _same_order(want, have):
+    ones = have.dim() - want.dim()
+    if [n for n in want.shape if n != 1] != [n for n in have.shape if n != 1] or not ones:
+        return "All numbers are there in their order, and the shape is another."
+    which = "too many" if ones > 0 else "missing"
+    axes = "An axis of size 1 is" if abs(ones) == 1 else f"{abs(ones)} axes of size 1 are"
+    return f"All numbers are right. {axes} {which}."
+
+
+def _moved(order):
+    return " and ".join(AXES[axis] for axis, place in enumerate(order) if axis != place)
 
 
 def _scaled(want, have):
@@ -138,7 +195,10 @@ def _parts_of_masks(pairs):
 
     pairs: what is expected and yours, for each mask.
     """
-    if any(want.dtype != torch.bool or want.dim() < 2 for want, _ in pairs):
+    if any(
+        want.dtype != torch.bool or want.dim() < 2 or want.shape != have.shape
+        for want, have in pairs
+    ):
         return ""
     said = []
     for value in (True, False):

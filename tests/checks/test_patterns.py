@@ -45,6 +45,18 @@ def changed(X, place, by):
         (CAUSAL, CAUSAL.T, "first axis and the second axis exchanged"),
         (CAUSAL, CAUSAL.tril(-1), "False in 4 places too many. Wrong is exactly what stands on"),
         (CAUSAL, CAUSAL | (torch.arange(4) == 3), "Yours is True in 3 places too many."),
+        (X, X[:, :, None], "All numbers are right. An axis of size 1 is too many."),
+        (X[:1], X[0], "All numbers are right. An axis of size 1 is missing."),
+        (X[:1, :, :1], X[0, :, 0], "2 axes of size 1 are missing."),
+        (X, X.flatten(1), "All numbers are there in their order, and the shape is another."),
+        (X, X.movedim(0, 2), "with the first axis and the second axis and the third axis exch"),
+        (numbers(2, 5), numbers(2, 5).T, "with the first axis and the second axis exchanged"),
+        (X, X.sum(1), "Yours is the sum of the right numbers along the second axis."),
+        (X, X.mean(0, keepdim=True), "the mean of the right numbers along the first axis."),
+        (X, X.amax(2), "the largest of the right numbers along the third axis."),
+        (X, X[:, :2], "What is there is right. It ends too early along the second axis."),
+        (X, X[1:], "What is there is right. It begins too late along the first axis."),
+        (X[0], X[:1].expand(4, 3, 3), "Yours is the right result 4 times, along the first axis."),
     ],
 )
 def test_a_pattern_is_said(want, have, words):
@@ -60,6 +72,11 @@ def test_a_pattern_is_said(want, have, words):
         (torch.ones(1), torch.zeros(1)),
         (torch.tensor(2.0), torch.tensor(1.0)),
         (X, X),
+        (X, numbers(2, 3, 4)),
+        (X, X[0, 0, 0]),
+        (X, X.to("meta")),
+        (X, X[0].to_sparse()),
+        (X, X.to(torch.complex128)[0]),
     ],
 )
 def test_where_nothing_is_seen_nothing_is_said(want, have):
@@ -75,9 +92,13 @@ def test_nan_is_no_number_to_compare_with():
     )
 
 
-@given(st.lists(st.integers(1, 4), max_size=4), st.booleans(), st.integers(0, 99))
-def test_it_has_something_to_say_of_any_tensors_or_nothing(shape, boolean, seed):
-    want, have = numbers(*shape, seed=seed), numbers(*shape, seed=seed + 1)
+SHAPES = st.lists(st.integers(0, 4), max_size=5)
+
+
+@given(SHAPES, st.none() | SHAPES, st.booleans(), st.integers(0, 99))
+def test_it_has_something_to_say_of_any_tensors_or_nothing(shape, other, boolean, seed):
+    want = numbers(*shape, seed=seed)
+    have = numbers(*(shape if other is None else other), seed=seed + 1)
     if boolean:
         want, have = want > 0, have > 0
     assert isinstance(pattern_of(want, have), str)
