@@ -4,6 +4,7 @@ import contextlib
 import functools
 
 from mha_classroom.checks import explanation
+from mha_classroom.checks.as_if import say_as_if
 from mha_classroom.checks.compare import compare
 from mha_classroom.checks.earlier_tasks import blame_earlier
 from mha_classroom.checks.feedback import Feedback
@@ -137,8 +138,9 @@ def _explained(task, does, tried, index, failed, seed):
         return explanation.of_mistakes(task, failed, known, other)
     if failed.kind == "changed inputs":  # in whatever case: its numbers say nothing more
         return failed
+    as_if = say_as_if(task, cases, outcomes, index)
     differences = _differences(task, does, outcomes, cases, index)
-    failed = explanation.with_remark(failed, common_pattern(differences, index))
+    failed = explanation.with_remark(failed, as_if or common_pattern(differences, index))
     if failed.kind in ("value", "nan", "shape", "raises") and not any(
         word in failed.message for word in ("dtype", "TypeError", "ends Python")
     ):
@@ -148,7 +150,7 @@ def _explained(task, does, tried, index, failed, seed):
             stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
             name = getattr(differences.get(index), "name", "")
             failed = explanation.of_stage(failed, stage, name)
-    if len(differences) < len(cases):
+    if as_if or len(differences) < len(cases):
         return failed
     is_right = [differences[i] is None for i in range(len(cases))]
     return explanation.with_remark(failed, say_where(cases, is_right))

@@ -34,7 +34,8 @@ def changed_inputs(given, inputs, allowed=()):
 
 def _is_still(given, X):
     if isinstance(X, list):
-        return len(given) == len(X) and all(map(_is_still, given, X))
+        alike = isinstance(given, list) and len(given) == len(X)
+        return alike and all(map(_is_still, given, X))
     if isinstance(X, (int, float, str)):
         return type(given) is type(X) and (given == X or (given != given and X != X))  # in a list
     if not torch.is_tensor(X):

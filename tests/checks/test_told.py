@@ -2785,7 +2785,8 @@ def test_a_stage_counts_though_one_of_its_pieces_equals_an_input():
         heads = [one_head(X, W_q[h], W_k[-1 - h], W_v[h]) for h in range(len(W_q))]
         return torch.cat(heads, -1) @ W_o
 
-    remark, _ = told("03-loop_of_heads", keys_in_reverse).remarks
+    as_if, remark = told("03-loop_of_heads", keys_in_reverse).remarks
+    assert as_if.endswith("right if `W_k` were in reverse order along the first axis.")
     assert "The first step whose numbers do not appear" in remark
     assert "do not appear in your computation: the values of every head" not in remark
 
@@ -2816,9 +2817,10 @@ def test_the_steps_inside_the_fused_function_are_seen():
         return F.scaled_dot_product_attention(queries, keys, values.flip(2), allowed)
 
     feedback = told("11-mended_step", with_the_values_turned_round)
-    assert feedback.remarks[0] == (
+    assert feedback.remarks == (
+        "What you return would be right if `values` were in reverse order along the third axis.",
         "Right up to here: the weights. The first step whose numbers do not appear in your "
-        "computation: the output."
+        "computation: the output.",
     )
 
 
