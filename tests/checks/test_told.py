@@ -2722,6 +2722,12 @@ NAMED = [
     ("08-key_heads_needed", "from the largest", "largest-first"),
     ("08-key_heads_needed", "first users", "where-each-is-used-first"),
     ("08-key_heads_needed", "groups of what stays, at least 1", "size-by-what-stays-and-not-0"),
+    ("03-remove_heads", "the first ones", "first-ones-removed"),
+    ("03-remove_heads", "every H-th column", "heads-take-turns-one-by-one"),
+    ("03-remove_heads", "d_k columns of W_v", "d_k-for-the-columns-of-W_v"),
+    ("07-offset_score", "root of the mean square", "root-mean-square"),
+    ("07-offset_score", "geometric mean", "mean-of-the-logarithms"),
+    ("07-offset_score", "without the first pair", "first-pair-dropped"),
 ]
 
 

@@ -347,6 +347,27 @@ OFFSET = {
         "something else.",
         average=lambda picked, length, offset: picked.median(dim=-1).values,
     ),
+    "root-mean-square": known(
+        "You take the root of the mean square of the pairs.",
+        "The task asks for their mean. Squares give the large weights more say.",
+        average=lambda picked, length, offset: picked.square().mean(dim=-1).sqrt(),
+    ),
+    "mean-of-the-logarithms": known(
+        "You take the mean of the logarithms and undo the logarithm: a geometric mean.",
+        "The task asks for the mean of the weights. One small weight pulls a geometric mean down.",
+        average=lambda picked, length, offset: picked.log().mean(dim=-1).exp(),
+    ),
+    "first-pair-dropped": known(
+        "You leave out the first query that has a key at this offset.",
+        "All of them count: at offset -1 the queries from 1 on.",
+        **any_of(
+            build_offset,
+            average=(
+                lambda picked, length, offset: picked[..., 1:].mean(dim=-1),
+                lambda picked, length, offset: picked[..., 1:].mean(dim=-1).nan_to_num(0.0),
+            ),
+        ),
+    ),
     "nearer-ones-too": known(
         "You count what is nearer than the offset, too.",
         "Only the pairs at this very offset count: one diagonal.",

@@ -424,6 +424,24 @@ REMOVE = {
         )
         for more, parts in (("", {}), ("-and-joined", JOINED))
     },
+    "first-ones-removed": known(
+        "You remove as many heads as asked for, always the first ones.",
+        "How many go is not enough: `removed` says which.",
+        stay=lambda num_heads, removed: list(range(len(removed), num_heads)),
+    ),
+    "heads-take-turns-one-by-one": known(
+        "You take columns h, h + H, h + 2H and so on for the columns of head h.",
+        "Narrow matrices stand side by side in the wide one: all columns of head 0 come first.",
+        wrong=build_remove(columns=lambda W, H, stay: _in_turn_head_by_head(W, H, stay, 1)),
+    ),
+    "d_k-for-the-columns-of-W_v": known(
+        *D_K_FOR_D_V,
+        wrong=lambda *given: (
+            *remove_heads(*given)[:2],
+            _by_d_k(*given)[2],
+            remove_heads(*given)[3],
+        ),
+    ),
     "heads-start-early": known(
         "The columns of head h start at h · (d − 1), where d is the width of a head.",
         "Each head before it owns d columns, not one less.",
@@ -489,6 +507,7 @@ TASK = Task(
     since=2,
     alone=(
         "all-between-removed",
+        "first-ones-removed",
         "all-between-removed-and-joined",
         "heads-on-an-axis",
         "W_k-not-cut",

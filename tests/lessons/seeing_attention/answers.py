@@ -1098,6 +1098,9 @@ WRONG = {
         ),
         "each (L + 1)th number": offset_by_steps,
         "one further": _one_further,
+        "root of the mean square": lambda w, o: w.diagonal(o, -2, -1).pow(2).mean(-1) ** 0.5,
+        "geometric mean": lambda w, o: w.diagonal(o, -2, -1).log().mean(-1).exp(),
+        "without the first pair": lambda w, o: w.diagonal(o, -2, -1)[..., 1:].mean(-1),
     },
     "07-find_head": {
         "scores to 2 digits": found_by_two_digits,

@@ -640,6 +640,23 @@ def neighbours_of_all_features(num_features, num_positions):
     return W_q, torch.eye(d_model).repeat(2, 1, 1), W_v
 
 
+def removes_the_first(W_q, W_k, W_v, W_o, num_heads, removed):
+    return remove_by_mask(W_q, W_k, W_v, W_o, num_heads, list(range(len(removed))))
+
+
+def removes_every_Hth(W_q, W_k, W_v, W_o, num_heads, removed):
+    stay = [h for h in range(num_heads) if h not in removed]
+    wide = (torch.cat([W[:, h::num_heads] for h in stay], 1) for W in (W_q, W_k, W_v))
+    return *wide, remove_by_mask(W_q, W_k, W_v, W_o, num_heads, removed)[3]
+
+
+def removes_d_k_of_W_v(W_q, W_k, W_v, W_o, num_heads, removed):
+    q, k, _, o = remove_by_mask(W_q, W_k, W_v, W_o, num_heads, removed)
+    heads = torch.arange(W_q.shape[1]) // (W_q.shape[1] // num_heads)
+    stay = [i for i, h in enumerate(heads.tolist()) if h not in removed and i < W_v.shape[1]]
+    return q, k, W_v[:, stay], o
+
+
 RIGHT = {
     "03-one_head": {
         "lesson 2": head_with_lesson_2,
@@ -1008,5 +1025,8 @@ WRONG = {
         "numbers moved back, by slices": removal_one_by_one,
         "the last head into the gap": removal_that_fills_gaps,
         "rows of zeros go too": removal_of_zero_rows,
+        "the first ones": removes_the_first,
+        "every H-th column": removes_every_Hth,
+        "d_k columns of W_v": removes_d_k_of_W_v,
     },
 }
