@@ -94,6 +94,9 @@ def steady_cases(draw):
         case("at least 0", (5, 8), 5, 2, -1, 0.0, (3, 1, 0.5, None)),
         _ahead("exactly as much as is asked", 0.5, [0.375, 0.375, 0.75], [0.25, 0.75, 0.5]),
         _ahead("the last token decides", 0.51, [0.375, 0.375, 0.875], [0.25, 0.875, 0.5]),
+        _ahead(
+            "the last query decides", 0.51, [0.375, 0.375, 0.875], [0.25, 0.875, 0.5], offset=-1
+        ),
         _of_scores("the largest mean, not the largest median", 0.1, [0.5] * 3, [0.4, 0.4, 0.9]),
         _of_scores("means that are almost equal", 0.1, [0.5] * 3, [0.500003] * 3, [0.5] * 3),
         _ahead("a little less than is asked", 0.5, [0.375, 0.375, 0.74988], [0.25, 0.75, 0.5]),
@@ -194,13 +197,17 @@ def _small():
     return Case("2 texts of 3 and 2 tokens", {**inputs, "at_least": 0.65})
 
 
-def _ahead(name, at_least, *numbers):
-    """Texts of 4 and 3 tokens; head 1 gives these numbers, exact in binary, to the token after."""
+def _ahead(name, at_least, *numbers, offset=1):
+    """Texts of 4 and 3 tokens; head 1 gives these numbers, exact in binary, to the token after.
+
+    offset: -1 for the token before.
+    """
     weights = torch.full((2, 1, 3, 4, 4), 0.25, dtype=torch.float64)
-    for text, ahead in enumerate(torch.tensor(numbers).double()):
-        weights[text, 0, 1].diagonal(1).copy_(ahead)
-        weights[text, 0, 1, range(3), range(3)] = 0.75 - ahead
-    inputs = {"weights": weights, "lens": torch.tensor([4, 3]), "offset": 1}
+    for text, beside in enumerate(torch.tensor(numbers).double()):
+        weights[text, 0, 1].diagonal(offset).copy_(beside)
+        queries = torch.arange(3) + int(offset < 0)
+        weights[text, 0, 1, queries, queries] = 0.75 - beside
+    inputs = {"weights": weights, "lens": torch.tensor([4, 3]), "offset": offset}
     return Case(name, {**inputs, "at_least": at_least})
 
 

@@ -706,6 +706,10 @@ def _one_further(weights, offset):
     return weights.diagonal(offset + step, dim1=-2, dim2=-1).mean(-1)
 
 
+def steady_without_the_last_query(weights, lens, offset, at_least):
+    return steady_head(weights[..., :-1, :], lens, offset, at_least)
+
+
 RIGHT = {
     "07-most_attended": {
         "stable argsort": attended,
@@ -891,6 +895,7 @@ WRONG = {
         "None if one text is too short": lambda w, n, o, a: (
             None if (n <= abs(o)).any() else steady_head(w, n, o, a)
         ),
+        "without the last query of the batch": steady_without_the_last_query,
     },
     "07-beyond_offset": {
         "sorts the caller's pairs": beyond_and_sorts,
