@@ -31,6 +31,7 @@ def mask_cases(draw):
         case("as many sequences as words", 3, 3, dtype=torch.float32),
         fixed("a sequence of padding alone", [[1, 1], [0, 0]], dtype=torch.float32),
         case("1 sequence of 1 word", 1, 1, low=1, dtype=torch.float32),
+        fixed("no padding", [[1, 1, 1], [1, 1, 1]], dtype=torch.float32),
     ]
 
 

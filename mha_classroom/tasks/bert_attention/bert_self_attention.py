@@ -42,6 +42,7 @@ def attention_cases(draw):
         ),
         case("hidden_dropout_prob=1, which is for 6.3", (6, 2), (2, 5), hidden_dropout_prob=1.0),
         even,
+        case("one head", (5, 1), (2, 3), [3, 2]),
     ]
 
 

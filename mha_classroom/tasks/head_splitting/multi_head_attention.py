@@ -64,6 +64,7 @@ def module_cases(draw):
             case("dropout=0.25, two keys", six, 4, (7, 2), valid_lens=[2, 1, 2, 0], dropout=0.25)
         ),
         _low_case(case("scores of about −400", six, 2, (2, 5), valid_lens=[2, 4], bias=True)),
+        case("one head", (5, 5, 5, 5, 1), 2, (3, 4), valid_lens=[4, 2]),
     ]
 
 

@@ -56,6 +56,7 @@ def enough_cases(draw):
         case("one run each", [(8, 0.9), (2, 0.3), (4, 0.92), (1, 0.95)], 0.9, 1),
         case("144 heads are enough", [(144, 0.98), (96, 0.8), (96, 0.97), (144, 0.99)], 0.9, 2),
         case("as many runs as asked for, and more", [*two, (4, 0.99), (2, 0.99)], 0.9, 3),
+        case("a single run", [(4, 0.9)], 0.9, 1),
     ]
 
 

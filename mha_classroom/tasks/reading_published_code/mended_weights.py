@@ -36,6 +36,7 @@ def weighing_cases(draw):
         in_float32(case("numbers in float32", 3, 2, 4, [[0, 1, 0], [0, 0, 0], [0, 0, 1]])),
         widest_case(),
         case("one place in all", 2, 3, 1, [[1], [0]]),
+        case("no padding", 2, 3, 2, [[1, 1, 1], [1, 1, 1]]),
     ]
 
 

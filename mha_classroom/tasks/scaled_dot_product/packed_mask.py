@@ -33,6 +33,7 @@ def packed_cases(draw):
         case("one word", [0], [-1]),
         case("large numbers", [300, 300, 44, 44, 44, 1000, -1]),
         Case("4 rows of 13 words, in int32", {"sentences": torch.stack(random).int()}),
+        case("one sentence, no padding", [4, 4, 4]),
     ]
 
 

@@ -58,6 +58,7 @@ def classify_cases(draw):
         case("many of one label", 41, 23, 5, ["few"] + ["many"] * 21 + ["few"]),
         in_float32(case("numbers in float32", 7, 5, 3, ["c", "a", "c"])),
         case("labels are negative numbers and fractions", 37, 13, 2, [-1, 2.5, -1, -0.5]),
+        case("one example", 3, 1, 2, ["only"]),
     ]
 
 

@@ -876,6 +876,7 @@ WRONG = {
             (M.cumsum(1) > 0) & (M.flip(1).cumsum(1).flip(1) > 0), dtype
         ),
         "-inf": lambda M, dtype=torch.float64: mask(M, dtype).clamp(max=0) * torch.inf,
+        "None without padding": lambda M, dtype=torch.float32: None if M.all() else mask(M, dtype),
         "inverted": lambda M, dtype=torch.float64: mask(1 - M, dtype),
         "0 and 1": lambda M, dtype=torch.float64: M[:, None, None].to(dtype),
         "-1e9": lambda M, dtype=torch.float64: (1 - M[:, None, None].to(dtype)) * -1e9,

@@ -502,6 +502,10 @@ def needed_of_groups_that_shrink(kept, num_heads, num_kv_heads):
     return (kept // max(len(kept) // num_kv_heads, 1)).unique(return_inverse=True)
 
 
+def enough_of_squeezed_runs(num_heads, accuracies, goal, least_runs):
+    return enough_by_dict(num_heads.squeeze(), accuracies, goal, least_runs)
+
+
 RIGHT = {
     "08-mask_heads": {
         "a loop": mask_by_loop,
@@ -848,5 +852,6 @@ WRONG = {
         "the place of a run": place_of_the_first_run,
         "heads sorted alone": _heads_sorted_alone,
         "bisected": _bisected,
+        "squeezed runs": enough_of_squeezed_runs,
     },
 }

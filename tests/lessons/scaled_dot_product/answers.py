@@ -782,6 +782,9 @@ PACKED_RIGHT = {
     "view": lambda s: packed_loop(s).permute(2, 0, 1).contiguous().permute(1, 2, 0),
 }
 PACKED_WRONG = {
+    "of one sentence all is seen": lambda s: (
+        packed_loop(s) if s.numel() == 1 or len(s.unique()) > 1 else torch.ones_like(packed_loop(s))
+    ),
     "padding sees padding": lambda s: (s[:, :, None] == s[:, None]).tril(),
     "padding sees itself": packed_with(lambda m, s: m | torch.eye(s.shape[1], dtype=torch.bool)),
     "not causal": packed_with(lambda m, s: m | m.mT),

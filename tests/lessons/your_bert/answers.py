@@ -385,6 +385,10 @@ def load_prefix(model, state_dict):
         raise ValueError(str(error).replace("layers.11.", "layers.1.")) from None
 
 
+def classify_by_squeezed_examples(vectors, examples, labels):
+    return classify_by_loop(vectors, examples.squeeze(0), labels)
+
+
 RIGHT = {
     "12-BertEmbeddings": {
         "plain": Embeddings,
@@ -776,6 +780,7 @@ WRONG = {
         "nearest example": lambda vectors, examples, labels: [
             labels[int(i)] for i in (F.normalize(vectors) @ F.normalize(examples).T).argmax(1)
         ],
+        "examples squeezed": classify_by_squeezed_examples,
     },
     "12-neighbours": NEIGHBOURS_WRONG,
     "12-training_step": STEP_WRONG,
