@@ -2538,6 +2538,8 @@ NAMED = [
     ("05-length_for_share", "percent / (100 - percent)", "one-too-many-where-exact"),
     ("05-length_for_share", "with a small tolerance", "near-misses-let-through"),
     ("02-without_key", "the query hidden", "query-hidden"),
+    ("02-without_key", "in equal parts to those seen", "evenly-among-those-seen"),
+    ("02-without_key", "softmax of the weights above 0", "softmax-of-weights-above-0"),
     ("02-without_key", "kept if alone", "as-it-was-if-alone"),
     ("02-without_key", "the rest of the first sequence", "divided-as-the-first-sequence"),
     ("08-mask_heads", "long", "cut-to-whole-numbers"),
@@ -2728,6 +2730,7 @@ NAMED = [
     ("07-offset_score", "root of the mean square", "root-mean-square"),
     ("07-offset_score", "geometric mean", "mean-of-the-logarithms"),
     ("07-offset_score", "without the first pair", "first-pair-dropped"),
+    ("03-fold_W_o", "two letters for the heads", "rows-of-all-heads-added"),
 ]
 
 

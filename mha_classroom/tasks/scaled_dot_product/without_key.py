@@ -271,6 +271,17 @@ def _hidden_softmax(weights, key):
     return weights.index_fill(-1, torch.tensor(key), -math.inf).softmax(-1)
 
 
+def _evenly_among_those_seen(weights, key):
+    others = right_remove(weights, key)
+    seen = others > 0
+    return others + seen * weights[..., key : key + 1] / seen.sum(-1, keepdim=True).clamp(min=1)
+
+
+def _softmax_of_those_seen(weights, key):
+    others = right_remove(weights, key)
+    return others.masked_fill(others == 0, -math.inf).softmax(-1).nan_to_num(0.0)
+
+
 OF_WEIGHTS = (
     "You hide the key with -inf and take a softmax of the weights.",
     "A softmax takes scores. Of weights, which all lie between 0 and 1, it makes nearly equal "
@@ -464,6 +475,13 @@ WITHOUT = {
         "shares, and a weight of 0 comes out above 0.",
         wrong=_by_weights(lambda weights, key: right_remove(weights, key).softmax(-1)),
     ),
+    "evenly-among-those-seen": known(
+        "You give the weight of the key in equal parts to the other keys that the query sees.",
+        "A softmax keeps the ratio between two keys, whoever else is there. A key with twice the "
+        "weight of another one must have twice its weight afterwards.",
+        wrong=_by_weights(_evenly_among_those_seen),
+    ),
+    "softmax-of-weights-above-0": known(*OF_WEIGHTS, wrong=_by_weights(_softmax_of_those_seen)),
     "softmax-of-weights-hidden": known(*OF_WEIGHTS, wrong=_by_weights(_hidden_softmax)),
     "softmax-of-weights-hidden-but-for-rows-of-0": known(
         *OF_WEIGHTS, share=lambda others, weights, key: _hidden_softmax(weights, key)

@@ -213,6 +213,12 @@ FOLD = {
         "Each head before it owns d_v rows, not one less.",
         wrong=build_fold(rows=_starting_early),
     ),
+    "rows-of-all-heads-added": known(
+        "Every head gets the sum of all heads' rows of W_o.",
+        "In an einsum with different letters for the heads of W_v and of W_o, each head of one "
+        "meets each of the other. Head h has d_v rows of its own.",
+        rows=lambda W_o, H, d_v: W_o.reshape(H, d_v, -1).sum(0).expand(H, -1, -1),
+    ),
     "only-head-0-filled": known(
         "Only the matrix of head 0 is filled, the others are zeros.",
         "Does a `return` stand inside the loop? It ends it in the first round.",

@@ -905,7 +905,20 @@ def key_by_first_sequence(output, weights, values, key):
     return new @ values, new
 
 
+def among_those_seen(weights, key):
+    others = zeroed(weights, key)
+    seen = (others > 0).sum(-1, keepdim=True)
+    return torch.where(others > 0, others + weights[..., [key]] / seen, 0.0)
+
+
+def softmax_of_those_seen(weights, key):
+    others = zeroed(weights, key)
+    return others.masked_fill(others == 0, -torch.inf).softmax(-1).nan_to_num(0.0)
+
+
 KEY_WRONG = {
+    "in equal parts to those seen": without(among_those_seen),
+    "softmax of the weights above 0": without(softmax_of_those_seen),
     "the query hidden": key_as_query,
     "kept if alone": key_kept_if_alone,
     "the rest of the first sequence": key_by_first_sequence,

@@ -657,6 +657,11 @@ def removes_d_k_of_W_v(W_q, W_k, W_v, W_o, num_heads, removed):
     return q, k, W_v[:, stay], o
 
 
+def folded_by_two_letters(W_v, W_o):
+    H, _, d_v = W_v.shape
+    return torch.einsum("hdv,gvo->hdo", W_v, W_o.reshape(H, d_v, -1))
+
+
 RIGHT = {
     "03-one_head": {
         "lesson 2": head_with_lesson_2,
@@ -947,6 +952,7 @@ WRONG = {
             W_v @ torch.stack(W_o.split(len(W_v))[: len(W_v)])
         ),
         "W_v made wide by a reshape": fold_of_wide_values,
+        "two letters for the heads": folded_by_two_letters,
     },
     "03-strongest_head": {
         "largest or smallest": changed_strongest(
