@@ -6,7 +6,7 @@ from mha_classroom.checks.showing import plain_number
 
 __all__ = ["FILLS", "alike", "any_of", "like", "near"]
 
-NEAR, NEAR_FLOAT32 = 1e-5, 1e-4
+NEAR, NEAR_FLOAT32 = 1e-9, 1e-4
 FAILED = object()
 # In place of -inf: low among scores around 0, and not below all that scores can be.
 FILLS = (-1.0, -5.0, -9.0, -10.0, -20.0, -50.0, -99.0, -100.0, -500.0, -999.0, -1e3, -9999.0, -1e4)

@@ -3,6 +3,7 @@
 import functools
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -40,6 +41,28 @@ BY_CHANCE = [("04-MultiHeadAttention", "dropout-before-the-softmax", 20443)]
 def test_it_is_named_whatever_is_drawn(task_id, mistake_id, seed):
     (mistake,) = (m for m in find(task_id).mistakes if m.id == mistake_id)
     assert diagnose(task_id, wrong_answer(find(task_id), mistake), seed).mistake == mistake_id
+
+
+# A mistake as one that nobody knows, and a known one that it was once taken for.
+TAKEN_FOR = [
+    ("01-attend", "naive-exp", "scores-cut-off"),
+    ("02-causal_mask", "mask-of-floats", "cut-from-a-table"),
+    ("02-without_key", "nearly-alone-for-alone", "divisor-kept-from-getting-small"),
+    ("07-entropy", "added-more-or-less", "rounded"),
+    ("07-entropy", "weights-cut-off", "rounded"),
+    ("08-head_importance", "one-norm-for-all", "small-number"),
+    ("08-prune_heads", "nothing-changed", "masked-not-removed"),
+    ("09-causal_tiles", "corrected-the-wrong-way", "divided-in-each-tile"),
+]
+
+
+@pytest.mark.parametrize(("task_id", "mistake_id", "other"), TAKEN_FOR)
+def test_an_unknown_mistake_is_not_taken_for_a_known_one(task_id, mistake_id, other):
+    task = find(task_id)
+    (mistake,) = (m for m in task.mistakes if m.id == mistake_id)
+    left = tuple(m for m in task.mistakes if mistake_id not in (m.id, m.twin))
+    feedback = diagnose_task(replace(task, mistakes=left), wrong_answer(task, mistake))
+    assert not feedback.passed and feedback.mistake != other
 
 
 @functools.cache

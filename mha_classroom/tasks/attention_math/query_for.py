@@ -394,9 +394,10 @@ QUERY = {
         wrong=lambda keys, weights: weights.log(),
     ),
     "only-nearly": known(
-        "Your query comes near in every case, and not all the way.",
-        "Steps towards it have stopped too early, or a small number added to the equations pulls "
-        "the query towards 0. The equations have an exact solution.",
+        "Your query is right, or nearly so, in the easy cases, and not where keys are alike or "
+        "weights far apart.",
+        "That comes of steps that stop too early, of a small number added to the equations, and "
+        "of directions that are left out. The equations have an exact solution.",
         solve=_with_ridge,
         shows=_nearly,
     ),

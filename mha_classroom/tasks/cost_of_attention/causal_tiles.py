@@ -196,8 +196,9 @@ def _each_tile_for_itself(queries, keys, values, tile):
 
 
 def _not_nan(inputs, value):
-    """Where a result is a number: a query that sees nothing has many."""
-    return value.isfinite()
+    """Where a result is a number, if any is: of a query that sees nothing many things come."""
+    finite = value.isfinite()
+    return finite if finite.any() else torch.ones_like(finite)
 
 
 def _ends_early(*stops):

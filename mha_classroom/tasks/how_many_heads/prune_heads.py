@@ -158,7 +158,8 @@ def _shows_zeros(inputs, seen):
     if not isinstance(seen, dict) or seen["num_heads"] != inputs["num_heads"]:
         return False
     pairs = [(X, seen[name]) for name, X in inputs.items() if name.startswith("W_")]
-    return all(Y.shape == X.shape and ((Y == X) | (Y == 0)).all() for X, Y in pairs)
+    zeros = all(Y.shape == X.shape and ((Y == X) | (Y == 0)).all() for X, Y in pairs)
+    return zeros and (not inputs["heads"] or any((Y != X).any() for X, Y in pairs))
 
 
 def _zeroed(attention, heads):

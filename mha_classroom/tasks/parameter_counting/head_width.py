@@ -241,7 +241,7 @@ WIDTH = {
         refused=lambda d, h: d % 2 != 0,
     ),
     "refused-sometimes": known(
-        "Some widths that the heads cannot share you refuse, and others you do not.",
+        "You do not refuse every width that the heads cannot share.",
         "Sharing works out or it does not: what is left over says which, whatever the two numbers "
         "are otherwise.",
         wrong=build_width(refused=lambda d, h: d % h % 2 != 0),

@@ -284,8 +284,9 @@ TEXT = {
     ),
     "floats": known(
         "Where a length works out exactly, or nearly so, you return one token too many or too few.",
-        "Floats such as 3456 / 196 or 1 / 196 are rounded, and in float32 numbers have seven "
-        "digits. The smallest difference costs a whole token. Python's whole numbers are exact.",
+        "A text that fills the card to the last byte fits. If you mean that: floats such as "
+        "3456 / 196 or 1 / 196 are rounded, and in float32 numbers have seven digits. The "
+        "smallest difference costs a whole token. Python's whole numbers are exact.",
         wrong=lambda card, P, m, h, w, b=2, B=1: max(
             floor(card / (2 * m * h * w * b * B) - P * b / (2 * m * h * w * b * B)), 0
         ),

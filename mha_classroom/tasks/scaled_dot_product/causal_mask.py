@@ -43,7 +43,8 @@ def own_place_hidden(mask):
 
 
 def _causal_of_any_size(inputs, mask):
-    return torch.is_tensor(mask) and mask.dim() == 2 and mask.equal(build_mask()(len(mask)))
+    table = torch.is_tensor(mask) and mask.dim() == 2 and mask.dtype == torch.bool
+    return table and mask.equal(build_mask()(len(mask)))
 
 
 def _cut_from_a_table(inputs, mask):

@@ -125,7 +125,10 @@ def _some_too_small(inputs, results):
     if new is None:
         return False
     little = _left(inputs["weights"], inputs["key"])[..., 0] < LITTLE
-    scaled = new.sum(-1, keepdim=True) * right
+    sums = new.sum(-1, keepdim=True)
+    if (~new.any(-1) & right.any(-1)).any():  # dividing by a larger number leaves no zeros
+        return False
+    scaled = sums * right
     return bool((_alike(new, right) | little & _alike(new, scaled)).all())
 
 
