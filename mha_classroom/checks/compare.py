@@ -9,7 +9,7 @@ import torch
 
 from mha_classroom.checks.showing import describe, listed, plain_number, show_both, tell_apart
 
-__all__ = ["FLOAT32_TOLERANCE", "Difference", "compare"]
+__all__ = ["FLOAT32_TOLERANCE", "Difference", "compare", "is_plural", "pairs_of"]
 
 FLOAT32_TOLERANCE = 1e-4
 EXACT = 1e-9  # what is further off than this, and let through, gets a remark
@@ -39,7 +39,7 @@ def compare(expected, got, names, tolerance):
     tolerance: the largest |yours - expected| / max(1, |expected|) that is right.
     """
     remarks = []
-    for name, want, have in _pairs(expected, got, names):
+    for name, want, have in pairs_of(expected, got, names):
         if isinstance(have, Difference):
             return have, ()
         difference = _compare_one(name, want, have, tolerance, remarks)
@@ -49,7 +49,7 @@ def compare(expected, got, names, tolerance):
     return None, tuple(dict.fromkeys(remarks))
 
 
-def _pairs(expected, got, names):
+def pairs_of(expected, got, names):
     """Yield (name, expected, yours) for each part; a Difference in place of what is not there."""
     if isinstance(expected, (tuple, list)):
         if not isinstance(got, (tuple, list)) or len(got) != len(expected):
@@ -190,9 +190,13 @@ def _difference(name, want, have, close):
 
 def _have(name):
     """The name and the right one of "has" and "have"."""
+    return f"{name} {'have' if is_plural(name) else 'has'}"
+
+
+def is_plural(name):
+    """Whether a part is called by a plural: "the totals", "the beams of each text"."""
     subject = name.partition(" of ")[0].partition(" in ")[0]
-    plural = re.search(r"[^su]s$", subject) and not re.search(r"\.|bias$", subject)
-    return f"{name} {'have' if plural else 'has'}"
+    return bool(re.search(r"[^su]s$", subject)) and not re.search(r"\.|bias$", subject)
 
 
 def _first(place):

@@ -20,6 +20,7 @@ from mha_classroom.checks.stages import computed_tensors, first_wrong_stage
 from mha_classroom.checks.task import Draw
 from mha_classroom.checks.time_limit import OutOfTime, own_time
 from mha_classroom.checks.where_wrong import say_where
+from mha_classroom.checks.which_part import Parts, instead, right_parts
 
 __all__ = ["WAYS", "Live", "NotRun", "diagnose_task", "not_a", "try_cases"]
 
@@ -140,7 +141,13 @@ def _explained(task, does, tried, index, failed, seed):
         return failed
     as_if = say_as_if(task, cases, outcomes, index)
     differences = _differences(task, does, outcomes, cases, index)
-    failed = explanation.with_remark(failed, as_if or common_pattern(differences, index))
+    if as_if:
+        failed = explanation.with_remark(failed, as_if)
+    else:
+        wrong = Parts.of(task, cases, lambda i: does.expected(WAYS[0], i), outcomes, index)
+        failed = explanation.with_remark(failed, right_parts(wrong))
+        pattern = instead(wrong) or common_pattern(differences, index)
+        failed = explanation.with_remark(failed, pattern)
     if failed.kind in ("value", "nan", "shape", "raises") and not any(
         word in failed.message for word in ("dtype", "TypeError", "ends Python")
     ):

@@ -1,0 +1,95 @@
+"""Which parts of a result are right, and which other tensor a wrong part is."""
+
+import contextlib
+
+import torch
+
+from mha_classroom.checks.compare import compare, is_plural, pairs_of
+from mha_classroom.checks.showing import listed
+
+__all__ = ["Parts", "instead", "right_parts"]
+
+MOST = 4  # parts that are named in a sentence
+SHORT = 5  # words of a name; longer ones are sentences
+
+
+class Parts:
+    """The parts of what an answer returned for one case, by name.
+
+    Raises: Exception if there is no result, or one with other parts.
+    """
+
+    def __init__(self, task, case, expected, outcome):
+        if outcome.error is not None or outcome.changed:
+            raise ValueError("no result")
+        names = (name for name in case.inputs if name.isidentifier() and name not in task.hidden)
+        self.given = {f"`{name}` as it was given": case.inputs[name] for name in names}
+        self.want, self.have, self.wrong = {}, {}, []
+        for name, want, have in pairs_of(expected, outcome.value, task.returns):
+            if want is None or len(name.split()) > SHORT:
+                raise ValueError("other parts")
+            self.want[name], self.have[name] = want, have
+            if compare(want, have, (name,), task.tolerance)[0]:
+                self.wrong.append(name)
+
+    @classmethod
+    def of(cls, task, cases, expected, outcomes, failing):
+        """Those of all cases in which a part is wrong, the failing one first; none if it has none.
+
+        expected: gives the right result of a case, by its index.
+        """
+        found = []
+        for index in [failing, *(i for i in range(len(cases)) if i != failing)]:
+            with contextlib.suppress(Exception):
+                found.append(cls(task, cases[index], expected(index), outcomes[index]))
+            if not found:
+                break
+        return [] if task.secret else [parts for parts in found if parts.wrong]
+
+    def others(self, name):
+        """What a wrong part is, an input or another part of the right result, and whether that
+        says something: numbers that are all the same are found anywhere."""
+        rest = {f"what {other} should be": X for other, X in self.want.items() if other != name}
+        found = {w: X for w, X in (self.given | rest).items() if _is(X, self.have[name])}
+        return {words: bool((X != X.flatten()[0]).any()) for words, X in found.items()}
+
+
+def _is(X, have):
+    """Whether these are the same tensor, of several numbers."""
+    if not torch.is_tensor(X) or not torch.is_tensor(have) or X.shape != have.shape:
+        return False
+    return X.numel() > 1 and torch.allclose(X.double(), have.detach().double(), 1e-9, 1e-9)
+
+
+def is_or_are(name):
+    return "are" if is_plural(name) else "is"
+
+
+def instead(wrong):
+    """What the wrong parts are in all cases where they are wrong: inputs, or what another part
+    should be. "" if none is either.
+
+    wrong: the Parts of these cases.
+    """
+    said = []
+    for name in wrong[0].wrong if wrong else ():
+        others = [parts.others(name) for parts in wrong if name in parts.wrong]
+        every = (w for w in others[0] if all(w in o for o in others) and any(o[w] for o in others))
+        words = next(every, "")
+        said += [f"Your {name.removeprefix('the ')} {is_or_are(name)} {words}."] * bool(words)
+    return " ".join(said[:MOST])
+
+
+def right_parts(wrong):
+    """A sentence on the tensors that are right even in the cases where other parts are wrong."""
+    if len(wrong) < 2:  # one case is chance
+        return ""
+    names = [
+        name
+        for name, X in wrong[0].want.items()
+        if torch.is_tensor(X) and not any(name in parts.wrong for parts in wrong)
+    ]
+    if not names or len(names) > MOST:
+        return ""
+    text, verb = listed(names), "are" if len(names) > 1 else is_or_are(names[0])
+    return f"{text[0].upper() + text[1:] if ' ' in names[0] else text} {verb} right."

@@ -1,0 +1,67 @@
+"""Of several results it is said which are right, and which other tensor a wrong one is."""
+
+import pytest
+import torch
+
+from mha_classroom.checks.diagnosis import diagnose_task
+from mha_classroom.checks.task import Case, Task
+
+
+def split(X, scale):
+    return X * scale, X + 1, X.cos()
+
+
+def cases(draw):
+    zeros = torch.zeros(2, 3, dtype=torch.float64)
+    inputs = [(draw.normal(2, 3), 2.0), (draw.normal(2, 3), 3.0), (zeros, 1.0)]
+    return [Case(f"case {n}", {"X": X, "scale": s}) for n, (X, s) in enumerate(inputs)]
+
+
+NAMES = ("the queries", "the keys", "the table of values")
+TASK = Task("02-split", split, cases, returns=NAMES)
+
+
+def said(answer, task=TASK):
+    return str(diagnose_task(task, answer))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda X, s: (X * s, X + 2, X.cos()), ["The queries and the table of values are right."]),
+        (lambda X, s: (X * s + 1, X + 1, X), ["The keys are right."]),
+        (lambda X, s: (X, X + 2, X.cos()), ["Your queries are `X` as it was given."]),
+        (
+            lambda X, s: (X + 1, X * s, X.cos()),
+            [
+                "The table of values is right.",
+                "Your queries are what the keys should be.",
+                "Your keys are what the queries should be.",
+            ],
+        ),
+        (lambda X, s: (X * s, X + 1, X + 1), ["Your table of values is what the keys should be."]),
+        (lambda X, s: (X[0], X + 1, X.cos()), ["The keys and the table of values are right."]),
+    ],
+)
+def test_it_is_said_which_parts_are_right_and_what_the_others_are(answer, words):
+    feedback = said(answer)
+    assert [word for word in words if word not in feedback] == []
+
+
+def test_what_holds_in_one_case_only_is_not_said():
+    def sometimes(X, scale):
+        return (X if scale == 2 else X * scale + 1), X + 1 + (scale == 3), X.cos() + 1
+
+    assert "as it was given" not in said(sometimes) and "right." not in said(sometimes)
+
+
+def test_a_result_that_is_not_there_or_not_whole_says_nothing():
+    def raises(X, scale):
+        return X * scale, X + 1, X.unknown
+
+    assert "The queries" not in said(lambda X, scale: (X * scale, X + 1)) + said(raises)
+
+
+def test_nothing_is_said_where_the_result_is_secret():
+    task = Task("02-split", split, cases, returns=NAMES, secret=True)
+    assert "right." not in said(lambda X, scale: (X, X + 1, X.cos()), task)
