@@ -148,7 +148,8 @@ def _explained(task, does, tried, index, failed, seed):
         failed = explanation.with_remark(failed, right_parts(wrong))
         pattern = instead(wrong) or common_pattern(differences, index)
         failed = explanation.with_remark(failed, pattern)
-    if failed.kind in ("value", "nan", "shape", "raises") and not any(
+    kinds = ("value", "nan", "shape", "raises", *(["type"] if task.skippable else []))
+    if failed.kind in kinds and not any(
         word in failed.message for word in ("dtype", "TypeError", "ends Python")
     ):
         if task.quantities:
@@ -156,7 +157,7 @@ def _explained(task, does, tried, index, failed, seed):
         else:
             stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
             name = getattr(differences.get(index), "name", "")
-            failed = explanation.of_stage(failed, stage, name)
+            failed = explanation.of_stage(failed, stage, name, task.skippable)
     if as_if or len(differences) < len(cases):
         return failed
     is_right = [differences[i] is None for i in range(len(cases))]

@@ -64,10 +64,11 @@ def of_mistakes(task, failed, mistakes, other=()):
     )
 
 
-def of_stage(failed, stage, name=""):
+def of_stage(failed, stage, name="", skippable=False):
     """The feedback with the first stage that differs named, where it could be found.
 
-    name: of the part of the result that differs, where there are several.
+    name: of the part of the result that differs, where there are several. skippable: whether other
+    stages may be there in another form.
     """
     if stage is None:
         return failed
@@ -76,6 +77,8 @@ def of_stage(failed, stage, name=""):
         return with_remark(
             failed, f"Right up to here: {right}. Then comes the error." if right else ""
         )
+    if skippable:
+        return with_remark(failed, f"Right up to here: {right}. Look at what you make of it.")
     if wrong is None:
         get = f"how you get {name}" if name else "what you make of it and return"
         if name and failed.kind == "shape" and right.endswith(name):

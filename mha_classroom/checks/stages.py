@@ -27,10 +27,11 @@ def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
     order of its axes (heads in front, transposed), or pieces that make it up (a loop over heads or
     words), in the failing case and in others. What happens to equal an input or an earlier stage
     is left out of account. Of a stage that is there in the failing case it is said where it is not.
+    Of a task whose stages are skippable, what is missing is never named.
     computed: gives the tensors that the answer computes on a case, by index and case, or None if
     they are not known. Unless told the answer is run for them.
     """
-    if task.stages is None or not _one_run(task, cases[failing]):
+    if task.stages is None or not (task.skippable or _one_run(task, cases[failing])):
         return None
     computed = computed or (lambda _, case: computed_tensors(task, answer, case))
     chosen = [failing, *_others(task, cases, outcomes, failing)]
@@ -53,6 +54,8 @@ def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
             right, wrong = listed(reached), next(iter(missing), None)
         elif wrong is None:
             wrong = next(iter(missing), None)
+    if task.skippable:
+        return (right, None) if right else None
     if wrong and here[wrong]:
         others = zip(chosen[1:], elsewhere, strict=True)
         where = [cases[index].name for index, stages in others if not stages.get(wrong, True)]
@@ -75,7 +78,8 @@ def _one_run(task, case):
 
 def _others(task, cases, outcomes, failing):
     """Where the largest other cases are, preferably those that the answer comes to the end of."""
-    able = [i for i in range(len(cases)) if i != failing and _one_run(task, cases[i])]
+    able = [i for i in range(len(cases)) if i != failing]
+    able = [i for i in able if task.skippable or _one_run(task, cases[i])]
     sizes = [sum(X.numel() for X in c.inputs.values() if torch.is_tensor(X)) for c in cases]
     largest = sorted(able, key=lambda i: sizes[i], reverse=True)
     ended = (i for i in largest if outcomes[i].error is None)

@@ -136,6 +136,8 @@ class Task:
     stages: for a case's inputs, what a right answer computes on the way, as {what: tensor} in
         order; those made side by side in a dict of their own. Looked for among what the learner's
         answer computes, so that the first that is not there can be named.
+    skippable: whether a good answer may do without some stage, in Python's own numbers or by other
+        steps. Then only what is there is said, and not what is missing.
     quantities: for a case's inputs two dicts {what: number}: what the right number is the sum of,
         and what it is the product of. Looked for where a wrong number is off by one of them.
     reversible: whether a case with all numbers in reverse order is one that the statement allows.
@@ -160,6 +162,7 @@ class Task:
     mistakes: tuple[Mistake, ...] = ()
     build: Callable | None = None
     stages: Callable[[dict[str, Any]], dict[str, torch.Tensor]] | None = None
+    skippable: bool = False
     quantities: Callable[[dict[str, Any]], tuple[dict[str, int], dict[str, int]]] | None = None
     reversible: bool = True
     uses: tuple[str, ...] = ()

@@ -2819,6 +2819,24 @@ def test_the_step_of_a_module_that_differs_is_named():
     )
 
 
+def chosen_by_chance(means):
+    return sorted(range(len(means)), key=lambda place: str(means[place])[::-1])
+
+
+def test_where_other_ways_are_as_good_a_step_that_is_missing_is_not_named():
+    def by_torch(weights, tokens, k=3):
+        means = weights.mean(dim=0).tolist()
+        return [(tokens[place], means[place]) for place in chosen_by_chance(means)[:k]]
+
+    def by_python(weights, tokens, k=3):
+        means = [sum(column) / len(column) for column in zip(*weights.tolist(), strict=True)]
+        return [(tokens[place], means[place]) for place in chosen_by_chance(means)[:k]]
+
+    right = "Right up to here: the mean of what each place gets. Look at what you make of it."
+    assert right in told("07-most_attended", by_torch).remarks
+    assert "do not appear" not in str(told("07-most_attended", by_python))
+
+
 def test_the_steps_inside_the_fused_function_are_seen():
     def with_the_values_turned_round(queries, keys, values):
         L, S = queries.shape[2], keys.shape[2]

@@ -279,12 +279,24 @@ ALONE = {
     ),
 }
 
+
+def importance_stages(inputs):
+    sizes = inputs["gradients"].abs()
+    return {
+        "the absolute values": sizes,
+        "the mean of the absolute values": sizes.mean(dim=0),
+        "the norm of each layer": _layer_norms(inputs["gradients"]),
+    }
+
+
 TASK = Task(
     "08-head_importance",
     head_importance,
     importance_cases,
     mistakes=read_again(IMPORTANCE, NORMALISED | ALONE),
     build=build_importance,
+    stages=importance_stages,
+    skippable=True,
     alone=tuple(ALONE),
     number=2,
 )

@@ -562,6 +562,11 @@ ATTENDED = {
 
 FORBIDDEN = ("mha_course.explorer.heads",)
 
+
+def attended_stages(inputs):
+    return {"the mean of what each place gets": inputs["weights"].mean(dim=0)}
+
+
 TASK = Task(
     "07-most_attended",
     heads.most_attended,
@@ -572,6 +577,8 @@ TASK = Task(
     tolerance=1e-8,  # six digits are not all
     mistakes=read_again("The tokens that a head looks at", ATTENDED),
     build=build_attended,
+    stages=attended_stages,
+    skippable=True,
     alone=(
         "median-of-a-key",
         "softmax-of-the-means",

@@ -283,6 +283,11 @@ def _scores(weights, lens, offset):
     return torch.stack(rows) if rows else weights.new_zeros(0, *weights.shape[1:3])
 
 
+def steady_stages(inputs):
+    scores = _scores(inputs["weights"], inputs["lens"], inputs["offset"])
+    return {"the score of every head in each text": scores} if len(scores) else {}
+
+
 def _every(scores, reaches):
     return reaches(scores).all(dim=0)
 
@@ -913,6 +918,8 @@ TASK = Task(
     returns=("the layer", "the head"),
     mistakes=read_again("The token before", STEADY),
     build=build_steady,
+    stages=steady_stages,
+    skippable=True,
     uses=("07-offset_score",),
     number=5,
     since=2,

@@ -536,6 +536,21 @@ NEAREST = {
     ),
 }
 
+
+def classify_stages(inputs):
+    vectors, examples, labels = inputs.values()
+    divided = examples / examples.norm(dim=1, keepdim=True)
+    of_label = [[each == label for each in labels] for label in _first_seen(labels)]
+    means = torch.stack([divided[torch.tensor(chosen)].mean(dim=0) for chosen in of_label])
+    return {
+        "the divided examples": divided,
+        "the mean of each label": means,
+        "the cosines of vectors and means": torch.cosine_similarity(
+            vectors[:, None], means, dim=-1
+        ),
+    }
+
+
 TASK = Task(
     "12-classify",
     sentences.classify,
@@ -544,6 +559,8 @@ TASK = Task(
     examine=examine_classify,
     mistakes=read_again("A classifier from eight examples a class", NEAREST),
     build=build_nearest,
+    stages=classify_stages,
+    skippable=True,
     alone=("label-numbers", "pairs-returned", "tensor-returned"),
     forbidden=("mha_course.sentences.classify",),
     number=7,
