@@ -150,7 +150,7 @@ def _explained(task, does, tried, index, failed, seed):
         failed = explanation.with_remark(failed, pattern)
     kinds = ("value", "nan", "shape", "raises", *(["type"] if task.skippable else []))
     if failed.kind in kinds and not any(
-        word in failed.message for word in ("dtype", "TypeError", "ends Python")
+        word in failed.message for word in ("dtype", "TypeError", "ends Python", "the caller's")
     ):
         if task.quantities:
             failed = explanation.with_remark(failed, say_off_by(task, does, outcomes, cases))

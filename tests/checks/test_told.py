@@ -2832,7 +2832,11 @@ def test_where_other_ways_are_as_good_a_step_that_is_missing_is_not_named():
         means = [sum(column) / len(column) for column in zip(*weights.tolist(), strict=True)]
         return [(tokens[place], means[place]) for place in chosen_by_chance(means)[:k]]
 
+    def changed(weights, tokens, k=3):
+        return [(tokens.pop(), number) for number in weights.mean(dim=0).tolist()[:k]]
+
     right = "Right up to here: the mean of what each place gets. Look at what you make of it."
+    assert right not in told("07-most_attended", changed).remarks
     assert right in told("07-most_attended", by_torch).remarks
     assert "do not appear" not in str(told("07-most_attended", by_python))
 
