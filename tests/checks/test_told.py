@@ -2731,6 +2731,7 @@ NAMED = [
     ("07-offset_score", "geometric mean", "mean-of-the-logarithms"),
     ("07-offset_score", "without the first pair", "first-pair-dropped"),
     ("03-fold_W_o", "two letters for the heads", "rows-of-all-heads-added"),
+    ("03-neighbour_weights", "contents added up", "contents-added-up"),
 ]
 
 

@@ -230,6 +230,10 @@ def _copy_content(W_v, d):
     W_v[:, :d] = torch.eye(d)
 
 
+def _sums_of_the_content(W_v, d):
+    W_v[:, :d] = 1
+
+
 def build_neighbours(
     looks=((-1,), (1,)),
     strength=lambda L: 100.0,
@@ -581,6 +585,13 @@ NEIGHBOURS = {
         "Your W_v is all ones: each number that a head brings is the sum of a whole word.",
         "Each feature of the content has to arrive in its own place, without the others.",
         fill=lambda W_v, d: W_v.fill_(1),
+    ),
+    "contents-added-up": known(
+        "The rows of W_v that meet the content are all ones: each number that a head brings is the "
+        "sum of all features of the content.",
+        "Each feature has to arrive in its own place, without the others. For one feature this is "
+        "the same.",
+        fill=_sums_of_the_content,
     ),
     "values-of-head-0-only": known(
         "Head 1 brings zeros: its W_v is empty.",

@@ -925,6 +925,9 @@ WRONG = {
         "nothing": lambda num_features, num_positions: None,
         "products of places": neighbours_by_products,
         "all features shifted": neighbours_of_all_features,
+        "contents added up": changed_neighbours(
+            lambda q, k, v, d: (q, k, torch.ones_like(v) * (torch.arange(v.shape[1]) < d)[:, None])
+        ),
     },
     "03-fold_W_o": {
         "W_v in zeros": fold_without_W_o,
