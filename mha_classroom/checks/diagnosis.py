@@ -144,7 +144,7 @@ def _explained(task, does, tried, index, failed, seed):
     if as_if:
         failed = explanation.with_remark(failed, as_if)
     else:
-        wrong = Parts.of(task, cases, lambda i: does.expected(WAYS[0], i), outcomes, index)
+        wrong = Parts.of(task, cases, lambda i: does.expected(WAYS[0], i), outcomes, differences)
         failed = explanation.with_remark(failed, right_parts(wrong))
         pattern = instead(wrong) or common_pattern(differences, index)
         failed = explanation.with_remark(failed, pattern)
