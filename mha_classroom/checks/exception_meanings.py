@@ -248,6 +248,128 @@ MEANINGS = [
         "A boolean mask says of each place along an axis whether it is kept. Yours has the shape "
         "[{0}] and the tensor [{1}]: it needs one entry for each place of axis {2}.",
     ),
+    (
+        r"tensors used as indices must be long|Expected dtype int(?:32/int|32 or int)64 for index|"
+        r"argument #1 'indices' to have one of the following scalar types",
+        "Places are whole numbers, and the dtype of your tensor is a float: `.long()` makes them "
+        "so. An empty list becomes a tensor of floats, too, unless it is made with "
+        "`dtype=torch.long`.",
+    ),
+    (
+        r"list indices must be integers|are valid indices \(got (?:float|numpy)|slice indices must "
+        r"be|'float' object cannot be interpreted as an integer|must be tuple of ints, not float",
+        "A float stands where a whole number is needed: a place, a size or how often. `/` gives "
+        "a float, even where nothing is left over; `//` gives a whole number.",
+    ),
+    (
+        r"only integer tensors of a single element can be converted to an index",
+        "A list takes one place at a time, and you give it a tensor of several. Make the list a "
+        "tensor, or go through the places with a loop.",
+    ),
+    (
+        r"expected Tensor as element \d+ in argument \d+, but got (\w+)",
+        "`stack` and `cat` put tensors together, and among the pieces is a `{0}`. Of a list of "
+        "numbers `torch.tensor` makes one tensor.",
+    ),
+    (
+        r"stack expects a non-empty TensorList|expected a non-empty list of Tensors",
+        "There is nothing to put together: the list is empty. What is it that fills it, and may it "
+        "be that in this case nothing does?",
+    ),
+    (
+        r"zero-dimensional tensor .* cannot be concatenated",
+        "`cat` puts pieces one after another along an axis, and a single number has none. `stack` "
+        "makes the axis.",
+    ),
+    (
+        r"mean\(\): could not infer output dtype|not implemented for '(?:Long|Int|Bool)'",
+        "This is computed of floats, and the tensor holds whole numbers or True and False: "
+        "`.double()` or `.float()` first.",
+    ),
+    (
+        r"(\w+)\(\): argument '\w+' \(position \d+\) must be Tensor, not (int|float|bool)",
+        "`torch.{0}` takes a tensor, and gets a number of Python (`{1}`). Of such numbers "
+        "`math` computes, or `torch.tensor(...)` makes a tensor.",
+    ),
+    (
+        r"'(int|float|bool)' object (?:has no attribute|is not iterable|is not subscriptable)|"
+        r"object of type '(int|float|bool)' has no len",
+        "A single number of Python stands where a tensor or a list was expected. Is it the result "
+        "of `.item()`, `len` or `sum`, or one element where you mean all?",
+    ),
+    (
+        r"(?:iteration over|len\(\) of) a 0-d tensor|invalid index of a 0-dim tensor",
+        "This tensor is a single number without axes. Has a step before added everything up, where "
+        "you mean along one axis?",
+    ),
+    (
+        r"division by zero",
+        "The number that is divided by can be 0: in which case that the task allows?",
+    ),
+    (
+        r"does not require grad and does not have a grad_fn",
+        "What `backward` is called on does not depend on a parameter, or the way there is cut: by "
+        "`no_grad`, `detach`, `.item()`, or a tensor made anew of the numbers.",
+    ),
+    (
+        r"'torch\.return_types\.(\w+)' object",
+        "`{0}` returns two things, the numbers and where they stood: `.values` and `.indices`. "
+        "`amax` and `amin` return numbers only.",
+    ),
+    (
+        r"selected index k out of range",
+        "More are asked for than the axis has entries. Which axis does it look along (the last, "
+        "unless `dim` says another), and can k be larger than it?",
+    ),
+    (
+        r"duplicate dims are not allowed|appears multiple times in the list of dims",
+        "An axis is named twice. Negative numbers count from the end, so two names can mean one "
+        "axis.",
+    ),
+    (
+        r"is an empty sequence|for input\.numel\(\) == 0|pop from empty list",
+        "There is nothing to choose from: it is empty. In which case that the task allows does "
+        "that happen?",
+    ),
+    (
+        r"expected sequence of length (\d+) at dim \d+ \(got (\d+)\)",
+        "The rows of a tensor have one length, and the lists that you make it of have {0} and {1} "
+        "entries.",
+    ),
+    (
+        r"only one dimension can be inferred",
+        "One size may be left open with -1, and two are.",
+    ),
+    (
+        r"indexing tensors could not be broadcast together with shapes (\[.*?\]), (\[.*?\])",
+        "Two lists of places are read side by side, the first of one with the first of the other, "
+        "and yours have the shapes {0} and {1}. For all pairs of them give one an axis more: "
+        "`[:, None]`, or index twice.",
+    ),
+    (
+        r"operator, (?:on a|with two) bool tensors? is not supported|"
+        r"bitwise_\w+. not implemented|only implemented on integer and Boolean",
+        "`~`, `&` and `|` are for True and False, `-` for numbers. A comparison makes a mask of "
+        "numbers, `.double()` numbers of a mask.",
+    ),
+    (
+        r"Tensors must have same number of dimensions: got (\d+) and (\d+)",
+        "The pieces for `cat` have {0} and {1} axes. Has one of them lost an axis, or has it to "
+        "get one?",
+    ),
+    (
+        r"inconsistent tensor size, expected tensor \[(\d+)\] and src \[(\d+)\]",
+        "A dot product needs lists of one length, and these have {0} and {1} numbers.",
+    ),
+    (
+        r"index out of range in self",
+        "An embedding has a row for each id from 0 on, and one of the ids is past its last row. Do "
+        "these ids belong to this table?",
+    ),
+    (
+        r"einsum\(\): output subscript (\w) does not appear",
+        "The letter {0} stands right of the arrow and belongs to none of the tensors.",
+    ),
     (r"maximum recursion depth", "The function calls itself again and again, without an end."),
 ]
 
