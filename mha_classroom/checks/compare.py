@@ -15,6 +15,7 @@ FLOAT32_TOLERANCE = 1e-4
 EXACT = 1e-9  # what is further off than this, and let through, gets a remark
 LOST = ", and digits are lost there"
 FEW, LONG = 3, 40  # names, and letters of each, that are quoted of what nobody asked for
+SHORT = 36  # numbers of a tensor that are shown beside another shape
 PLAIN = (bool, str, type(None))  # what is compared as it is; other objects by their type only
 
 
@@ -121,7 +122,8 @@ def _compare_tensors(name, want, have, tolerance, remarks):
         return Difference("type", f"{_have(name)} to be a tensor, got {describe(have)}")
     if have.shape != want.shape:
         message = f"{_have(name)} shape {tuple(have.shape)}, expected {tuple(want.shape)}"
-        return Difference("shape", message, tensors=(want, have))
+        both = show_both(have.detach(), want) if _is_short(want) and _is_short(have) else ()
+        return Difference("shape", message, *both, tensors=(want, have))
     have = have.detach().cpu()
     if not _dtype_fits(want.dtype, have.dtype):
         wanted = "a whole-number dtype" if _is_integer(want.dtype) else str(want.dtype)
@@ -133,6 +135,12 @@ def _compare_tensors(name, want, have, tolerance, remarks):
         message = f"there is NaN (not a number) in {name}{_first(place)}"
         return Difference("nan", message, *show_both(have, want))
     return _compare_floats(name, want, have, tolerance, remarks)
+
+
+def _is_short(X):
+    """Whether a tensor can be shown as a few numbers."""
+    strange = X.layout != torch.strided or X.is_meta or X.is_complex()
+    return not strange and X.numel() <= SHORT and X.dim() < (3 if X.numel() else 2)
 
 
 def _compare_floats(name, want, have, tolerance, remarks):

@@ -30,7 +30,11 @@ def common_pattern(differences, failing):
     if said and not said.endswith("too many."):
         return said
     of_one_kind = [d.tensors for d in (here, *others) if d.tensors and d.name == here.name]
-    return f"{said} {_parts_of_masks(of_one_kind)}".strip()
+    if len(of_one_kind) > 1 and len({have.shape for _, have in of_one_kind}) == 1:
+        if len({want.shape for want, _ in of_one_kind}) > 1:
+            return f"Wherever it is wrong, it has this shape. {said}".strip()
+    where = _parts_of_masks(of_one_kind) or ("" if said else _always_right(of_one_kind))
+    return f"{said} {where}".strip()
 
 
 def pattern_of(want, have):
@@ -81,6 +85,9 @@ def _reordered(want, have):
         for by in range(1, want.shape[axis]):
             if _close(want, have.roll(by, axis)).all():
                 return f"All numbers are there, moved along {AXES[axis]}."
+    for axis in range(want.dim() if want.dim() > 1 else 0):
+        if _close(want.sort(axis).values, have.sort(axis).values).all():
+            return f"All numbers are there, in other places along {AXES[axis]}."
     return "All numbers are there, in other places."
 
 
@@ -213,6 +220,22 @@ def _parts_of_masks(pairs):
             part = next(inside, "")
             said += [f"All that is {value} and should be {not value} stands {part}."] * bool(part)
     return " ".join(said)
+
+
+def _always_right(pairs):
+    """At which end of an axis all these tensors are right, where others show what is wrong.
+
+    pairs: what is expected and yours, for each case.
+    """
+    if any(want.shape != have.shape or want.dim() != pairs[0][0].dim() for want, have in pairs):
+        return ""
+    for axis in range(min(pairs[0][0].dim(), MOST_AXES)):
+        long = [(want, have) for want, have in pairs if want.shape[axis] > 1]
+        for place, words in ((0, "first"), (-1, "last")):
+            alike = (_is(*(X.double().select(axis, place) for X in pair)) for pair in long)
+            if len(long) > 1 and len(long) == len(pairs) and all(alike):
+                return f"Along {AXES[axis]} the {words} is always right, and others are not."
+    return ""
 
 
 def _parts(want, have):

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_classroom.checks.patterns import pattern_of
+from mha_classroom.checks.compare import Difference, compare
+from mha_classroom.checks.patterns import common_pattern, pattern_of
 
 
 def numbers(*shape, seed=0):
@@ -29,6 +30,7 @@ def changed(X, place, by):
         (X, X.flip(0), "in reverse order along the first axis"),
         (X, X.roll(1, 2), "moved along the third axis"),
         (numbers(5, 4), numbers(5, 4).flatten()[torch.arange(20) * 7 % 20].view(5, 4), "in other"),
+        (X[0], X[0].gather(0, torch.tensor([[0, 1, 2], [2, 0, 0], [1, 2, 1]])), "along the first"),
         (X, 2 * X, "Every number is 2 times the right one."),
         (X, X / 2, "Every number is half the right one."),
         (X, X / 3, "Every number is a third of the right one."),
@@ -90,6 +92,61 @@ def test_nan_is_no_number_to_compare_with():
     assert "index 2 on the first axis" in pattern_of(
         numbers(3, 2), changed(numbers(3, 2), 2, torch.nan)
     )
+
+
+def seen_in_all(*pairs):
+    return common_pattern({i: Difference("value", "", tensors=p) for i, p in enumerate(pairs)}, 0)
+
+
+def with_wrong(n, *places):
+    X = numbers(n, 3, seed=n)
+    have = X.clone()
+    for place in places:
+        have[place] += numbers(1, seed=sum(place))[0]
+    return X, have
+
+
+def test_it_is_said_which_end_is_right_in_every_case():
+    first = (
+        with_wrong(3, (1, 0), (2, 1)),
+        with_wrong(4, (1, 1), (1, 2), (3, 0)),
+        with_wrong(5, (4, 2)),
+    )
+    assert (
+        seen_in_all(*first) == "Along the first axis the first is always right, and others are not."
+    )
+    last = (
+        with_wrong(4, (0, 0), (1, 1)),
+        with_wrong(5, (0, 1), (1, 2), (2, 0)),
+        with_wrong(3, (1, 2)),
+    )
+    assert "Along the first axis the last is always right" in seen_in_all(*last)
+    assert "always right" not in seen_in_all(*first, *last)
+    assert "always right" not in seen_in_all(first[0])
+
+
+def test_a_shape_that_is_always_the_same_is_told():
+    fixed = [(numbers(n, 3, seed=n), numbers(4, 4)) for n in (2, 3, 5)]
+    assert "Wherever it is wrong, it has this shape." in seen_in_all(*fixed)
+    assert "this shape" not in seen_in_all(*fixed[:1] * 3)  # where one shape is right for all
+    moving = [(numbers(n, 3, seed=n), numbers(n, 4)) for n in (2, 3, 5)]
+    assert "this shape" not in seen_in_all(*moving)
+
+
+@pytest.mark.parametrize(
+    ("want", "have", "shown"),
+    [
+        (X[0, 0], X[0, 0, :2], True),
+        (X[0], X[0, 0], True),
+        (X[0, 0], X[0, 0, :0], True),
+        (X[0], X, False),
+        (numbers(40), numbers(3), False),
+        (X[0], X[0].to_sparse()[0], False),
+    ],
+)
+def test_of_another_shape_few_numbers_are_shown(want, have, shown):
+    difference, _ = compare(want, have, ("the result",), 1e-9)
+    assert bool(difference.yours and difference.expected) == shown
 
 
 SHAPES = st.lists(st.integers(0, 4), max_size=5)
