@@ -158,10 +158,19 @@ def _explained(task, does, tried, index, failed, seed):
             stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
             name = getattr(differences.get(index), "name", "")
             failed = explanation.of_stage(failed, stage, name, task.skippable)
+    failed = explanation.with_remark(failed, _pointed_out(task, cases[index], outcomes[index]))
     if as_if or len(differences) < len(cases):
         return failed
     is_right = [differences[i] is None for i in range(len(cases))]
     return explanation.with_remark(failed, say_where(cases, is_right))
+
+
+def _pointed_out(task, case, outcome):
+    """What the task has to say about this wrong result, "" if nothing."""
+    with contextlib.suppress(Exception):  # a result of another type or shape than it looks at
+        if task.point_out and outcome.error is None:
+            return task.point_out(case.inputs, outcome.value)
+    return ""
 
 
 def _differences(task, does, outcomes, cases, failing):

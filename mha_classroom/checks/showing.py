@@ -16,6 +16,7 @@ __all__ = [
     "describe",
     "listed",
     "number_text",
+    "numbers_text",
     "plain_number",
     "rounded",
     "show_both",
@@ -125,6 +126,12 @@ def number_text(x, digits=6):
     if isinstance(x, (int, Fraction)) and abs(x) > LONG:
         return f"about {'-' if x < 0 else ''}10^{math.log10(abs(int(x))):.0f}"
     return f"{x}"
+
+
+def numbers_text(X, most=8):
+    """The numbers of a tensor for a sentence: "0.6, 0.5, 0.4"; of more than `most` the first."""
+    texts = [number_text(x, 4) for x in X.flatten().tolist()]
+    return ", ".join(texts[:most] + ["…"] * (len(texts) > most))
 
 
 def tell_apart(one, other):

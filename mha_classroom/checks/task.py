@@ -142,6 +142,8 @@ class Task:
         and what it is the product of. Looked for where a wrong number is off by one of them.
     reversible: whether a case with all numbers in reverse order is one that the statement allows.
         Then an answer is tried on it too, so that nothing kept from another call passes.
+    point_out: of a wrong result that no known mistake explains, a sentence that leads on: what a
+        right one is made of, for this case. Gets the case's inputs and the result.
     uses: ids of earlier tasks of the exercise set whose functions a good answer calls.
     since: the version of the exercise set since which its statement asks for the same.
     number: its place in the exercise set of a lesson, 2 for task 4.2.
@@ -165,6 +167,7 @@ class Task:
     skippable: bool = False
     quantities: Callable[[dict[str, Any]], tuple[dict[str, int], dict[str, int]]] | None = None
     reversible: bool = True
+    point_out: Callable[[dict[str, Any], Any], str] | None = None
     uses: tuple[str, ...] = ()
     since: int = 1
     number: int = 0

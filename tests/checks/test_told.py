@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from mha_classroom.checks import diagnose, find
+from mha_classroom.tasks.attention_math.predictions import predictions
 from mha_classroom.tasks.reading_published_code.first_test import build_test
 from mha_classroom.tasks.reading_published_code.my_test import build_my_test
 from mha_course.attention import scaled_dot_product_attention
@@ -3064,3 +3065,98 @@ def test_eval_mode_and_frozen_parameters_are_told_together():
     message = told("04-load_torch_weights", load).message
     assert "attention is in eval mode" in message
     assert "requires_grad is False for W_k.weight" in message
+
+
+def offset_of_roots(weights, offset):
+    return weights.diagonal(offset, dim1=-2, dim2=-1).pow(0.9).mean(dim=-1)
+
+
+def attended_by_roots(weights, tokens, k=3):
+    means = weights.pow(0.9).mean(dim=0)
+    order = means.argsort(descending=True, stable=True).tolist()[:k]
+    return [(tokens[i], means[i].item()) for i in order]
+
+
+def without_two_at_most(W_q, W_k, W_v, W_o, num_heads, removed):
+    stay = [h for h in range(num_heads) if h not in removed[:2]]
+    cut = [W.unflatten(1, (num_heads, -1))[:, stay].flatten(1) for W in (W_q, W_k, W_v)]
+    return *cut, W_o.unflatten(0, (num_heads, -1))[stay].flatten(0, 1)
+
+
+def three_too_long(percent, num_hiddens, ffn_num_hiddens):
+    return -(-percent * (2 * num_hiddens + ffn_num_hiddens) // (100 - percent)) + 3
+
+
+def pairs_of_query_heads(kept, num_heads, num_kv_heads):
+    used = kept // (num_heads // num_kv_heads)
+    return torch.unique(used), torch.unique(kept, return_inverse=True)[1] // 2
+
+
+@pytest.mark.parametrize(
+    ("task_id", "answer", "words"),
+    [
+        (
+            "01-predictions",
+            lambda: {**predictions(), "new_output": 3.217},
+            "new_output: Which weights has the second question, and which values?",
+        ),
+        (
+            "01-query_for",
+            lambda keys, weights: 0.3 * keys[0] + keys[-1],
+            "differ from the first of them by 6.3. For these weights they have to differ by 1.386.",
+        ),
+        (
+            "03-remove_heads",
+            without_two_at_most,
+            "Your W_q holds heads 1 and 2. Asked for: head 2.",
+        ),
+        (
+            "05-length_for_share",
+            three_too_long,
+            "With 9 tokens the pairs need 50 %. With 12 tokens the pairs need 57.142857 %.",
+        ),
+        ("07-most_attended", attended_by_roots, "gets these weights from the queries: 0.4, 0.6"),
+        (
+            "07-offset_score",
+            offset_of_roots,
+            "3 queries have a key at offset -1. What they give to it: 0.6, 0.5, 0.4.",
+        ),
+        (
+            "07-find_head",
+            lambda weights, offset: (0, 1),
+            "Layer 1, head 0 has the score 0.8, the head that you return 0.4.",
+        ),
+        (
+            "07-steady_head",
+            lambda weights, lens, offset, at_least: (0, 1),
+            "Layer 0, head 1: scores in the texts 0.2531, 0.1263, 0.2567.",
+        ),
+        (
+            "07-steady_head",
+            lambda *_: None,
+            "Layer 0, head 1: scores in the texts 0.8, 0.7.",
+        ),
+        (
+            "08-key_heads_needed",
+            pairs_of_query_heads,
+            "These query heads use key heads 0, 1, 1, one after another.",
+        ),
+        (
+            "08-choose_heads",
+            lambda importance, num_off: importance > 0.15,
+            "1 of your heads is off, not 2.",
+        ),
+        (
+            "08-smallest_enough",
+            lambda num_heads, accuracies, goal, least_runs=2: 3,
+            "Runs with 4 heads: 0.96, 0.95. There is no run with 3 heads.",
+        ),
+        (
+            "11-broken_promises",
+            lambda *inputs: {"batch"},
+            "For a sequence alone with its length, the output stays as it is.",
+        ),
+    ],
+)
+def test_of_what_is_not_known_it_is_said_what_a_right_one_is_made_of(task_id, answer, words):
+    assert words in str(told(task_id, answer))

@@ -20,6 +20,20 @@ def build_predictions(**parts):
     return lambda: predictions() | parts
 
 
+STEPS = {
+    "second_weight": "Which powers are behind the old weights, and by what is each multiplied?",
+    "new_output": "Which weights has the second question, and which values? Then average.",
+    "output_with_twin": "Write down the four powers, their sum, and the value of each pair.",
+}
+
+
+def point_out_steps(inputs, numbers):
+    """How to begin, for each number that is wrong."""
+    right = predictions()
+    wrong = [name for name in right if not abs(numbers[name] - right[name]) < 1e-3 * right[name]]
+    return " ".join(f"{name}: {STEPS[name]}" for name in wrong)
+
+
 SHARES = "From scores to weights"
 SHIFT = "Only differences between scores count"
 BLIND = "The order of the words does not count"
@@ -230,5 +244,6 @@ TASK = Task(
     secret=True,
     mistakes=read_again("The output is an average of the values", PREDICTIONS),
     build=build_predictions,
+    point_out=point_out_steps,
     number=5,
 )

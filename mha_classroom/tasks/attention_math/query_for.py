@@ -4,7 +4,7 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.forms import any_of
-from mha_classroom.checks.showing import describe
+from mha_classroom.checks.showing import describe, numbers_text
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.attention_math.runs import run_query
 
@@ -73,6 +73,15 @@ def examine_query(inputs, seen):
 
 def _with_pinv(A, b):
     return torch.linalg.pinv(A) @ b
+
+
+def point_out_scores(inputs, weights):
+    """Differences of scores, with the learner's query and as the weights want them."""
+    mine, right = ((X / X[0]).log()[1:] for X in (weights, inputs["weights"]))
+    return (
+        f"Your query's scores differ from the first of them by {numbers_text(mine)}. For these "
+        f"weights they have to differ by {numbers_text(right)}."
+    )
 
 
 def build_query(
@@ -418,6 +427,7 @@ TASK = Task(
     returns=("the weights of your query",),
     mistakes=read_again(SHIFT, QUERY),
     build=build_query,
+    point_out=point_out_scores,
     number=7,
     since=2,
     alone=(

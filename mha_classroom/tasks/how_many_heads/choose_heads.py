@@ -3,8 +3,11 @@
 import torch
 
 from mha_classroom.checks.forms import any_of, like
+from mha_classroom.checks.showing import number_text
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.how_many_heads.head_importance import IMPORTANCE
+
+FEW = 3  # sentences about what a mask does
 
 
 def choose_heads(importance, num_off):
@@ -74,6 +77,27 @@ def build_choice(
         return kept.reshape(importance.shape)
 
     return choose_heads
+
+
+def point_out_heads(inputs, kept):
+    """What the mask does that it must not, seen from its own heads."""
+    importance, num_off = inputs["importance"], inputs["num_off"]
+    best = best_of_each_layer(importance)
+    count, said = int((~kept).sum()), []
+    if count != num_off:
+        said.append(f"{count} of your heads {'is' if count == 1 else 'are'} off, not {num_off}.")
+    said += [f"Layer {layer} keeps no head." for layer, row in enumerate(kept) if not row.any()]
+    lost = (best & ~kept).nonzero().tolist()
+    said += [f"Head {h} of layer {layer}, its most important one, goes." for layer, h in lost]
+    if said:
+        return " ".join(said[:FEW])
+    gone, left = importance[~kept].max(), importance[kept & ~best].min()
+    (layer, h), (other, k) = ((importance == X).nonzero()[0].tolist() for X in (gone, left))
+    return (
+        f"Head {h} of layer {layer} goes, with importance {number_text(gone.item(), 4)}. Head {k} "
+        f"of layer {other} stays, with {number_text(left.item(), 4)}, and is not the most "
+        "important one of its layer."
+    )
 
 
 def _nothing(importance):
@@ -387,6 +411,7 @@ TASK = Task(
     returns=("the mask",),
     mistakes=read_again(IMPORTANCE, CHOSEN | ALONE),
     build=build_choice,
+    point_out=point_out_heads,
     alone=tuple(ALONE),
     number=5,
 )

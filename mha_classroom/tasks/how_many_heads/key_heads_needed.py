@@ -3,6 +3,7 @@
 import torch
 
 from mha_classroom.checks.forms import any_of, like
+from mha_classroom.checks.showing import numbers_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.how_many_heads.prune_heads import REMOVAL
 
@@ -10,6 +11,13 @@ from mha_classroom.tasks.how_many_heads.prune_heads import REMOVAL
 def key_heads_needed(kept, num_heads, num_kv_heads):
     used = kept // (num_heads // num_kv_heads)  # (n,)
     return torch.unique(used, return_inverse=True)
+
+
+def point_out_groups(inputs, seen):
+    """Which key head each of the query heads uses."""
+    kept, num_heads, num_kv_heads = inputs.values()
+    used = kept // (num_heads // num_kv_heads)
+    return f"These query heads use key heads {numbers_text(used, most=12)}, one after another."
 
 
 def needed_cases(draw):
@@ -304,6 +312,7 @@ TASK = Task(
     returns=("the key heads", "the places"),
     mistakes=read_again(REMOVAL, NEEDED | ALONE),
     build=build_needed,
+    point_out=point_out_groups,
     alone=tuple(ALONE),
     number=4,
 )

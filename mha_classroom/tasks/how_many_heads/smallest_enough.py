@@ -6,6 +6,7 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.showing import describe, numbers_text
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 
 STUDY = "Six seeds, four budgets"
@@ -70,9 +71,26 @@ def examine_enough(inputs, seen):
     if seen is None and right is not None:
         raise AnswerError(
             f"smallest_enough returns None, as if no number of heads were enough. Here {right} "
-            "is. (A function that comes to its end without `return` returns None, too.)"
+            "is. (A function that comes to its end without `return` returns None, too.) "
+            + point_out_runs(inputs, seen)
         )
     return seen
+
+
+def point_out_runs(inputs, seen):
+    """The accuracies of the number that is asked for and of the one that was returned."""
+    num_heads, accuracies, goal, least_runs = inputs.values()
+    right = smallest_enough(num_heads, accuracies, goal, least_runs)
+
+    def says(count):
+        runs = accuracies[num_heads == count]
+        if not len(runs):
+            return f"There is no run with {describe(count).removeprefix('the number ')} heads."
+        return f"Runs with {count} head{'s' * (count != 1)}: {numbers_text(runs)}."
+
+    runs = "1 run" if least_runs == 1 else f"{least_runs} runs"
+    asked = f"Asked for: at least {runs}, all of them {goal} or more."
+    return " ".join([asked, *(says(count) for count in (right, seen) if count is not None)])
 
 
 def build_enough(
@@ -416,6 +434,7 @@ TASK = Task(
     returns=("what you return",),
     mistakes=read_again(STUDY, ENOUGH | ALONE),
     build=build_enough,
+    point_out=point_out_runs,
     alone=tuple(ALONE),
     number=7,
 )

@@ -5,6 +5,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from mha_classroom.checks.forms import like
+from mha_classroom.checks.showing import number_text
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 
@@ -63,6 +64,18 @@ def build_share(
         return whole(Fraction(part * rest, pairs * other))
 
     return length_for_share
+
+
+def point_out_shares(inputs, length):
+    """The share of the pairs with the right number of tokens and with the one that was returned."""
+    percent, d, f = inputs.values()
+    right = build_share()(percent, d, f)
+    seen = dict.fromkeys((right - 1, right, int(length)))
+    shares = [(n, 100 * Fraction(n, n + 2 * d + f)) for n in seen if n > 0]
+    return f"{percent} % is asked for. " + " ".join(
+        f"With {n} token{'s' * (n != 1)} the pairs need {number_text(share, 8)} %."
+        for n, share in shares
+    )
 
 
 def _one_too_many_where_exact(inputs, value):
@@ -329,6 +342,7 @@ TASK = Task(
     returns=("the number of tokens",),
     mistakes=read_again(PAIRS, SHARE),
     build=build_share,
+    point_out=point_out_shares,
     alone=("rest-at-half-cost",),  # with half the pairs it would be right
     quantities=lambda inputs: ({}, {"the width": inputs["num_hiddens"]}),
     forbidden=FORBIDDEN,

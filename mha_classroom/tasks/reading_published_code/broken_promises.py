@@ -4,7 +4,7 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.forms import any_of
-from mha_classroom.checks.showing import Text
+from mha_classroom.checks.showing import Text, number_text
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.reading_published_code.runs import SUSPECTS, run_promises
 
@@ -532,6 +532,34 @@ def examine_promises(inputs, said):
     }
 
 
+def point_out_difference(inputs, said):
+    """What becomes of the output of this case, for the first promise that is misjudged."""
+    suspect, *given = inputs.values()
+    right = examine_promises(inputs, run_promises(RIGHT, inputs))
+    (place, *_) = (n for n, name in enumerate(right) if said[name] != right[name])
+    test, what_is_done = DONE[place]
+    apart = []
+    test(SUSPECTS[suspect], *given, differ=lambda *both: apart.append(_largest(*both)))
+    if not apart:  # of another shape
+        return f"{what_is_done}, the output has another shape."
+    change = (
+        f"changes by up to {number_text(max(apart), 2)}" if max(apart) > 1e-9 else "stays as it is"
+    )
+    return f"{what_is_done}, the output {change}."
+
+
+def _largest(one, other):
+    return (one - other).abs().max().item()
+
+
+# In the order of the promises.
+DONE = (
+    (padding_counts, "If 1 is added to everything past the lengths"),
+    (key_order_counts, "If keys and values are turned around, without lengths"),
+    (query_order_counts, "If the queries are turned around and the rows of the output back again"),
+    (batch_counts, "For a sequence alone with its length"),
+)
+
 TASK = Task(
     "11-broken_promises",
     RIGHT,
@@ -540,6 +568,7 @@ TASK = Task(
     examine=examine_promises,
     mistakes=read_again(TESTS, PROMISES | ALONE),
     build=build_promises,
+    point_out=point_out_difference,
     alone=tuple(ALONE),
     hidden=("suspect",),
     number=5,

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.showing import describe
+from mha_classroom.checks.showing import describe, tell_apart
 from mha_classroom.checks.task import AnswerError, Case, Task, by_id, known, read_again, without
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_classroom.tasks.seeing_attention.offset_score import HEADS, OFFSET, PAIRS, build_offset
@@ -171,6 +171,18 @@ def build_find(choose=_place, finish=lambda layer, head, scores: (layer, head), 
 def find_stages(inputs):
     weights, offset = inputs.values()
     return {"the score of every head": weights.diagonal(offset, dim1=-2, dim2=-1).mean(dim=-1)}
+
+
+def point_out_scores(inputs, place):
+    """The scores of the best head and of the one that was returned."""
+    scores = find_stages(inputs)["the score of every head"]
+    best, (layer, head) = _place(scores, None), place
+    if not 0 <= layer < len(scores) or not 0 <= head < scores.shape[1]:
+        return f"There are {len(scores)} layers of {scores.shape[1]} heads, counted from 0."
+    most, yours = tell_apart(scores[best].item(), scores[layer, head].item())
+    return (
+        f"Layer {best[0]}, head {best[1]} has the score {most}, the head that you return {yours}."
+    )
 
 
 def _best_by(score):
@@ -430,6 +442,7 @@ TASK = Task(
     mistakes=read_again(HEADS, FIND),
     build=build_find,
     stages=find_stages,
+    point_out=point_out_scores,
     uses=("07-offset_score",),
     forbidden=FORBIDDEN,
     number=4,

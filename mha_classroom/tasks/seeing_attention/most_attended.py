@@ -7,7 +7,7 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.forms import any_of
-from mha_classroom.checks.showing import describe
+from mha_classroom.checks.showing import describe, number_text, numbers_text
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.runs import run_attended
 from mha_course.explorer import heads
@@ -127,6 +127,24 @@ def floats_of(numbers):
     narrow = any(getattr(x, "dtype", None) in (torch.float32, np.float32) for x in numbers)
     found = torch.tensor([float(x) for x in numbers], dtype=torch.float64)
     return found.float() if narrow else found
+
+
+def point_out_column(inputs, seen):
+    """What the queries give to the first key that is missing or has another number."""
+    weights, tokens = inputs["weights"], inputs["tokens"]
+    text, numbers = seen
+    asked = min(inputs.get("k", 3), len(tokens))
+    if len(numbers) != asked:
+        return f"You return {len(numbers)} pairs, and {asked} are asked for."
+    means = weights.mean(dim=0)
+    for place, key in enumerate(means.argsort(descending=True, stable=True).tolist()):
+        same_token = text.split()[place : place + 1] == [tokens[key]]
+        if not same_token or not abs(numbers[place] - means[key]) < 1e-9:
+            break
+    return (
+        f"Key {key}, {tokens[key]!r}, gets these weights from the queries: "
+        f"{numbers_text(weights[:, key])}. Their mean is {number_text(means[key].item(), 4)}."
+    )
 
 
 def build_attended(
@@ -578,6 +596,7 @@ TASK = Task(
     mistakes=read_again("The tokens that a head looks at", ATTENDED),
     build=build_attended,
     stages=attended_stages,
+    point_out=point_out_column,
     skippable=True,
     alone=(
         "median-of-a-key",

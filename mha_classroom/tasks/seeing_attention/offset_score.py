@@ -4,6 +4,7 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.showing import numbers_text
 from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
@@ -48,6 +49,18 @@ def examine_offset(inputs, score):
     if inputs["weights"].dim() == 2 and isinstance(score, float):
         return torch.tensor(score, dtype=torch.float64)
     return score
+
+
+def point_out_pairs(inputs, score):
+    """The weights that the first wrong score should be the mean of."""
+    weights, offset = inputs.values()
+    pairs = weights.diagonal(offset, dim1=-2, dim2=-1)
+    off = (score - pairs.mean(dim=-1)).abs()
+    place = tuple((~(off < 1e-9)).nonzero()[0].tolist())
+    queries = "1 query has" if pairs.shape[-1] == 1 else f"{pairs.shape[-1]} queries have"
+    where = f", at {list(place)}" if place else ""
+    given = numbers_text(pairs[place])
+    return f"{queries} a key at offset {offset}. What they give to it{where}: {given}."
 
 
 def build_offset(
@@ -569,6 +582,7 @@ TASK = Task(
     examine=examine_offset,
     mistakes=read_again(OFFSETS, OFFSET),
     build=build_offset,
+    point_out=point_out_pairs,
     forbidden=FORBIDDEN,
     number=3,
 )

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.showing import describe
+from mha_classroom.checks.showing import describe, numbers_text
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.find_head import whole_numbers
 from mha_classroom.tasks.seeing_attention.most_attended import random_weights
@@ -263,14 +263,14 @@ def examine_steady(inputs, place):
             f"steady_head has to return None or a pair (layer, head), got {describe(place)}."
         )
     whole_numbers("steady_head", place)
-    one_passes = steady_head(*inputs.values()) is not None
-    if place is None and one_passes:
-        raise AnswerError("You return None, but here a head passes in every text that counts.")
-    if place is not None and not one_passes:
+    best = steady_head(*inputs.values())
+    if place is None and best:
+        text = "You return None, but here a head passes in every text that counts."
+        raise AnswerError(f"{text} {_scores_of(inputs, best)}")
+    if place is not None and not best:
         pair = ", ".join(describe(part).removeprefix("the number ") for part in place)
-        raise AnswerError(
-            f"You return ({pair}), but here no head passes in every text that counts."
-        )
+        text = f"You return ({pair}), but here no head passes in every text that counts."
+        raise AnswerError(f"{text} {_scores_of(inputs, place)}".rstrip())
     return place
 
 
@@ -281,6 +281,22 @@ def _scores(weights, lens, offset):
         if abs(offset) < used:
             rows.append(text[..., :used, :used].diagonal(offset, -2, -1).mean(dim=-1))
     return torch.stack(rows) if rows else weights.new_zeros(0, *weights.shape[1:3])
+
+
+def _scores_of(inputs, place):
+    """A sentence with the scores of a head in the texts that count, "" if there is none."""
+    scores = _scores(inputs["weights"], inputs["lens"], inputs["offset"])
+    layer, head = map(int, place)
+    if not len(scores) or not 0 <= layer < scores.shape[1] or not 0 <= head < scores.shape[2]:
+        return ""
+    kind = "score in the text" if len(scores) == 1 else "scores in the texts"
+    return f"Layer {layer}, head {head}: {kind} {numbers_text(scores[:, layer, head])}."
+
+
+def point_out_texts(inputs, place):
+    """The scores of the head that is asked for and of the one that was returned."""
+    best = steady_head(*inputs.values())
+    return " ".join(filter(None, (_scores_of(inputs, each) for each in (best, place))))
 
 
 def steady_stages(inputs):
@@ -919,6 +935,7 @@ TASK = Task(
     mistakes=read_again("The token before", STEADY),
     build=build_steady,
     stages=steady_stages,
+    point_out=point_out_texts,
     skippable=True,
     uses=("07-offset_score",),
     number=5,

@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_classroom.checks.showing import listed
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 
@@ -15,7 +16,7 @@ def remove_cases(draw):
     """H divides d_model and d_out: columns cut for rows give the same however they are cut."""
     columns = torch.arange(6.0, dtype=torch.float64).expand(3, -1)  # the number of the column
     small = {"W_q": columns + 10, "W_k": columns + 20, "W_v": columns[:, :3] + 30}
-    small["W_o"] = torch.arange(3.0, dtype=torch.float64)[:, None].expand(-1, 3).contiguous()
+    small["W_o"] = 40 + torch.arange(3.0, dtype=torch.float64)[:, None].expand(-1, 3)
 
     def case(name, d_model, H, d_k, d_v, d_out, removed):
         inputs = {
@@ -37,6 +38,25 @@ def remove_cases(draw):
         case("no head goes", 9, 3, 2, 7, 3, []),
         turned,
     ]
+
+
+def point_out_heads(inputs, left):
+    """Of which heads the first wrong matrix is; "" if that is unclear."""
+    H = inputs["num_heads"]
+    stay = [h for h in range(H) if h not in inputs["removed"]]
+    for name, W, axis in zip(("W_q", "W_k", "W_v", "W_o"), left, (1, 1, 1, 0), strict=True):
+        whole = inputs[name].chunk(H, axis)
+        parts = W.split(whole[0].shape[axis], axis)
+        found = [next((h for h in range(H) if torch.equal(X, whole[h])), None) for X in parts]
+        if None in found:
+            return ""
+        if found != stay:
+            return f"Your {name} holds {_heads(found)}. Asked for: {_heads(stay)}."
+    return ""
+
+
+def _heads(numbers):
+    return f"head{'s' * (len(numbers) != 1)} {listed([*map(str, numbers)])}"
 
 
 def build_remove(
@@ -503,6 +523,7 @@ TASK = Task(
     returns=("W_q", "W_k", "W_v", "W_o"),
     mistakes=read_again(WIDE, REMOVE),
     build=build_remove,
+    point_out=point_out_heads,
     number=7,
     since=2,
     alone=(
