@@ -3152,6 +3152,21 @@ def pairs_of_query_heads(kept, num_heads, num_kv_heads):
             "Runs with 4 heads: 0.96, 0.95. There is no run with 3 heads.",
         ),
         (
+            "07-entropy",
+            lambda weights: -(weights * weights.pow(0.9).clamp(1e-300).log()).sum(dim=-1),
+            "The query at [0] has the weights 0.25, 0.25, 0.25, 0.25. They add 0.3466, 0.3466",
+        ),
+        (
+            "08-expected_share",
+            lambda groups, num_values: 0.5,
+            "on average so many answers of a group are right: 1 of 1 and 1.5 of 2.",
+        ),
+        (
+            "09-moved_bytes",
+            lambda *_, **__: 115,
+            "Here a block has 2 queries, and there are 3 blocks. Queries and outputs have 70 bytes",
+        ),
+        (
             "11-broken_promises",
             lambda *inputs: {"batch"},
             "For a sequence alone with its length, the output stays as it is.",

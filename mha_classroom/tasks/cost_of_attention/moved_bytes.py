@@ -57,6 +57,20 @@ def traffic_cases(draw):
     ]
 
 
+def point_out_blocks(inputs, num_bytes):
+    """How large a block is here, and what is moved."""
+    L, S, d_k, d_v, tile, fast_bytes, *_ = inputs.values()
+    size = inputs.get("bytes_per_number", 2)
+    block = min(L, (fast_bytes // size - tile * (d_k + d_v)) // (d_k + d_v + tile))
+    blocks = ceil(L / block)
+    once, again = (n * (d_k + d_v) * size for n in (L, S))
+    return (
+        f"Here a block has {'1 query' if block == 1 else f'{block} queries'}, and there "
+        f"{'is 1 block' if blocks == 1 else f'are {blocks} blocks'}. Queries and outputs have "
+        f"{once} bytes, keys and values {again}."
+    )
+
+
 def build_traffic(
     fixed=lambda tile, d_k, d_v: tile * (d_k + d_v),
     each=lambda tile, d_k, d_v: d_k + d_v + tile,
@@ -447,6 +461,7 @@ TASK = Task(
     traffic_cases,
     mistakes=read_again(SAVED, MISTAKES | ALONE),
     build=build_traffic,
+    point_out=point_out_blocks,
     alone=tuple(ALONE),
     number=4,
 )

@@ -3,6 +3,7 @@
 import itertools
 
 from mha_classroom.checks.forms import any_of, like
+from mha_classroom.checks.showing import listed, number_text
 from mha_classroom.checks.task import Case, Task, known, read_again
 
 TASK_OF_LESSON = "A task for several heads"
@@ -31,6 +32,20 @@ def share_cases(draw):
 
 def most_frequent(values):
     return max(values.count(value) for value in values)
+
+
+def point_out_groups(inputs, share):
+    """How many answers of a group are right, for the groups of each size."""
+    num_values = inputs["num_values"]
+    sizes = sorted(set(inputs["groups"]))
+    rights = listed([f"{_mean_right(size, num_values)} of {size}" for size in sizes])
+    values = "1 value" if num_values == 1 else f"{num_values} values"
+    return f"With {values}, on average so many answers of a group are right: {rights}."
+
+
+def _mean_right(size, num_values):
+    counts = [most_frequent(values) for values in itertools.product(range(num_values), repeat=size)]
+    return number_text(sum(counts) / len(counts), 4)
 
 
 def build_share(
@@ -295,6 +310,7 @@ TASK = Task(
     returns=("the share",),
     mistakes=read_again(TASK_OF_LESSON, SHARES | ALONE),
     build=build_share,
+    point_out=point_out_groups,
     alone=tuple(ALONE),
     number=6,
 )

@@ -5,6 +5,7 @@ import math
 import torch
 
 from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.showing import numbers_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
@@ -50,6 +51,16 @@ def _causal(draw, *shape):
 def _logs(weights):
     """The logarithm, 0 where the weight is 0: there it does not count."""
     return torch.where(weights > 0, weights, 1.0).log()
+
+
+def point_out_terms(inputs, entropies):
+    """The weights of the first query whose entropy is wrong, and what each adds."""
+    weights = inputs["weights"]
+    off = (entropies - heads.entropy(weights)).abs()
+    place = tuple((~(off < 1e-9)).nonzero()[0].tolist())
+    row = weights[place]
+    terms = numbers_text(-row * _logs(row))
+    return f"The query at {list(place)} has the weights {numbers_text(row)}. They add {terms}."
 
 
 def build_entropy(
@@ -313,6 +324,7 @@ TASK = Task(
     tolerance=5e-12,  # a small number that is added to every weight shows
     mistakes=read_again("How widely a head looks", ENTROPY),
     build=build_entropy,
+    point_out=point_out_terms,
     forbidden=FORBIDDEN,
     number=2,
 )
