@@ -8,9 +8,17 @@ import functools
 
 import torch
 
+from mha_classroom.checks.showing import listed
 from mha_classroom.checks.task import AnswerError
 
-__all__ = ["equal", "is_floats", "is_nonzero", "refuse_what_is_not_finite", "total"]
+__all__ = [
+    "equal",
+    "is_floats",
+    "is_nonzero",
+    "refuse_what_is_not_finite",
+    "say_which_heads",
+    "total",
+]
 
 
 def total(examine):
@@ -61,3 +69,20 @@ def refuse_what_is_not_finite(name, X):
         raise AnswerError(f"{name} holds inf or -inf, and inf · 0 is not a number.")
     if X.isnan().any():
         raise AnswerError(f"{name} holds NaN: 0 / 0 is not a number, and neither is inf · 0.")
+
+
+def say_which_heads(name, X, before, num_heads, axis, wanted):
+    """Of which heads a cut matrix is made, if these are not the `wanted` ones; "" if it is unclear.
+
+    before: the matrix of all heads, whose `axis` holds them side by side.
+    """
+    whole = before.chunk(num_heads, axis)
+    parts = X.split(whole[0].shape[axis], axis)
+    found = [next((h for h, W in enumerate(whole) if torch.equal(part, W)), None) for part in parts]
+    if None in found or found == list(wanted):
+        return ""
+    return f"Your {name} holds {_heads(found)}. Asked for: {_heads(wanted)}."
+
+
+def _heads(numbers):
+    return f"head{'s' * (len(numbers) != 1)} {listed([*map(str, numbers)])}"

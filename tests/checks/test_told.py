@@ -1148,6 +1148,24 @@ def heads_cut_out(attention, heads, limit=lambda h, H: h):
         attention.num_heads -= 1
 
 
+def heads_left(attention, heads, num_heads):
+    """Cut by unflatten, which refuses a number of heads that does not divide the rows."""
+    H = attention.num_heads
+    stay = [h for h in range(H) if h not in heads]
+    for linear in (attention.W_q, attention.W_k, attention.W_v):
+        for name, X in list(linear.named_parameters()):
+            cut = X.detach().unflatten(0, (H, -1))[stay].flatten(0, 1)
+            setattr(linear, name, nn.Parameter(cut))
+    W = attention.W_o.weight.detach().unflatten(1, (H, -1))[:, stay].flatten(1)
+    attention.W_o.weight = nn.Parameter(W)
+    attention.num_heads = num_heads
+
+
+def heads_counted_down(attention, heads):
+    for h in heads:
+        heads_left(attention, [h], attention.num_heads - 1)
+
+
 def the_last_head_instead(attention, heads):
     heads_cut_out(attention, heads, lambda h, H: min(h, H - 1))
 
@@ -2130,6 +2148,12 @@ def softmax_of_weights_again(output, weights, values, key):
         ),
         ("08-prune_heads", heads_cut_out, "one-by-one"),
         ("08-prune_heads", the_last_head_instead, "one-by-one"),
+        ("08-prune_heads", heads_counted_down, "one-by-one-until-it-fails"),
+        (
+            "08-prune_heads",
+            lambda attention, heads: heads_left(attention, heads, attention.num_heads - 1),
+            "one-head-less",
+        ),
         ("08-prune_heads", heads_kept(in_turn), "features-interleaved"),
         (
             "08-prune_heads",
@@ -3135,6 +3159,11 @@ def pairs_of_query_heads(kept, num_heads, num_kv_heads):
             "07-steady_head",
             lambda *_: None,
             "Layer 0, head 1: scores in the texts 0.8, 0.7.",
+        ),
+        (
+            "08-prune_heads",
+            lambda attention, heads: heads_left(attention, heads[:1], attention.num_heads - 1),
+            "Your W_q.weight holds heads 1, 2, 3 and 4. Asked for: heads 1, 2 and 4.",
         ),
         (
             "08-key_heads_needed",

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from mha_classroom.checks.examining import total
+from mha_classroom.checks.examining import say_which_heads, total
 from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.how_many_heads.runs import made, run_removal
@@ -82,6 +82,20 @@ def examine_removal(inputs, seen):
             "keeps its numbers. A new nn.Linear begins with random ones, until they are copied."
         )
     return {"num_heads": seen["num_heads"]} | numbers | {"the output": seen["output"]}
+
+
+def point_out_heads(inputs, left):
+    """Of which heads the first wrong weight is; "" if that is unclear."""
+    H = inputs["num_heads"]
+    stay = list(range(H))
+    for heads in (inputs["heads"], inputs.get("later", ())):
+        stay = [h for place, h in enumerate(stay) if place not in heads]
+    said = (
+        say_which_heads(f"W_{letter}.weight", left[name], inputs[name], H, int(letter == "o"), stay)
+        for letter in "qkvo"
+        if (name := f"W_{letter}.weight") in left
+    )
+    return next(filter(None, said), "")
 
 
 def _is_new(X, before):
@@ -209,6 +223,11 @@ def _one_less(kept, attention):
     return attention.num_heads - 1
 
 
+def _exact_width(attention):
+    """The width of a head, where the heads that are there share the rows evenly."""
+    return attention.W_q.weight.unflatten(0, (attention.num_heads, -1)).shape[1]
+
+
 ONE_BY_ONE = [
     *(_one_by_one(order, last_instead=last) for order in (list, sorted) for last in (False, True)),
     _one_by_one(list, count=_one_less),
@@ -255,6 +274,9 @@ REMOVED = {
         wrong=lambda attention, heads: None,
     ),
     "one-by-one": known(*SHIFTED, wrong=ONE_BY_ONE[0], shows=like(*ONE_BY_ONE, run=_left)),
+    "one-by-one-until-it-fails": known(
+        *SHIFTED, wrong=_one_by_one(list, count=_one_less, width=_exact_width)
+    ),
     "stale-num_heads": known(
         "num_heads is still the number of before.",
         "The layer then cuts what is left into too many heads, each too narrow. If the numbers "
@@ -397,6 +419,7 @@ TASK = Task(
     returns=("what is left",),
     mistakes=read_again(REMOVAL, REMOVED | ALONE),
     build=build_removal,
+    point_out=point_out_heads,
     alone=tuple(ALONE),
     number=3,
 )

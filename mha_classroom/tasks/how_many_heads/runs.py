@@ -9,14 +9,13 @@ def run_removal(answer, inputs):
     """Give the learner's function a layer with the case's weights; return what it is afterwards.
 
     Where the case names heads to be removed `later`, the function is called a second time, unless
-    the first call has left num_heads as it was: what comes of that differs from one learner to the
+    num_heads is wrong after the first call: what comes of that differs from one learner to the
     next. If the layer cannot run any more, its output is the text of the error.
     """
     attention = made(inputs)
     before = attention.num_heads
     answer(attention, list(inputs["heads"]))
-    stale = inputs["heads"] and attention.num_heads is before
-    if "later" in inputs and not stale:
+    if "later" in inputs and attention.num_heads == before - len(inputs["heads"]):
         answer(attention, list(inputs["later"]))
     parameters = dict(attention.named_parameters())
     seen = {

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.showing import listed
+from mha_classroom.checks.examining import say_which_heads
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 
@@ -30,6 +30,8 @@ def remove_cases(draw):
     turned = case("the matrices are transposed tensors, head 0 of 2 goes", 8, 2, 3, 5, 14, [0])
     for name in ("W_q", "W_k", "W_v", "W_o"):
         turned.inputs[name] = turned.inputs[name].T.contiguous().T
+    zeros = case("4 heads, the last goes, the rows of head 1 in W_o are 0", 8, 4, 2, 3, 5, [3])
+    zeros.inputs["W_o"][3:6] = 0
     return [
         Case("3 heads, d_k = 2, d_v = 1, head 1 goes", small | {"num_heads": 3, "removed": [1]}),
         case("5 heads, d_k = 3, d_v = 2, heads 1 and 3 go", 20, 5, 3, 2, 5, [1, 3]),
@@ -37,6 +39,7 @@ def remove_cases(draw):
         case("3 heads of width 3, the last goes", 9, 3, 3, 3, 9, [2]),
         case("no head goes", 9, 3, 2, 7, 3, []),
         turned,
+        zeros,
     ]
 
 
@@ -44,19 +47,9 @@ def point_out_heads(inputs, left):
     """Of which heads the first wrong matrix is; "" if that is unclear."""
     H = inputs["num_heads"]
     stay = [h for h in range(H) if h not in inputs["removed"]]
-    for name, W, axis in zip(("W_q", "W_k", "W_v", "W_o"), left, (1, 1, 1, 0), strict=True):
-        whole = inputs[name].chunk(H, axis)
-        parts = W.split(whole[0].shape[axis], axis)
-        found = [next((h for h in range(H) if torch.equal(X, whole[h])), None) for X in parts]
-        if None in found:
-            return ""
-        if found != stay:
-            return f"Your {name} holds {_heads(found)}. Asked for: {_heads(stay)}."
-    return ""
-
-
-def _heads(numbers):
-    return f"head{'s' * (len(numbers) != 1)} {listed([*map(str, numbers)])}"
+    matrices = zip(("W_q", "W_k", "W_v", "W_o"), left, (1, 1, 1, 0), strict=True)
+    said = (say_which_heads(name, W, inputs[name], H, axis, stay) for name, W, axis in matrices)
+    return next(filter(None, said), "")
 
 
 def build_remove(
