@@ -2757,6 +2757,9 @@ NAMED = [
     ("07-offset_score", "without the first pair", "first-pair-dropped"),
     ("03-fold_W_o", "two letters for the heads", "rows-of-all-heads-added"),
     ("03-neighbour_weights", "contents added up", "contents-added-up"),
+    ("09-group_heads", "root mean square", "root-mean-square"),
+    ("09-group_heads", "groups that overlap", "groups-overlap"),
+    ("09-group_heads", "rows repeated", "means-repeated"),
 ]
 
 
@@ -3194,6 +3197,11 @@ def pairs_of_query_heads(kept, num_heads, num_kv_heads):
             "09-moved_bytes",
             lambda *_, **__: 115,
             "Here a block has 2 queries, and there are 3 blocks. Queries and outputs have 70 bytes",
+        ),
+        (
+            "09-group_heads",
+            WRONG["09-group_heads"]["without the last"],
+            "Key head 0 is made of heads 0 and 1. For [0, 0] of the result they hold 0, 10.",
         ),
         (
             "11-broken_promises",

@@ -3,6 +3,7 @@
 import torch
 
 from mha_classroom.checks.forms import any_of, like
+from mha_classroom.checks.showing import listed, numbers_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cost_of_attention.grouped_attention import SHARED
 
@@ -34,6 +35,20 @@ def weight_cases(draw):
     ]
 
 
+def point_out_group(inputs, means):
+    """The numbers that the first wrong mean is made of, one of each head of its group."""
+    weight, H, G = inputs.values()
+    heads = weight.reshape(G, H // G, -1, *weight.shape[1:])
+    place = (~((means - group_heads(*inputs.values())).abs() < 1e-9)).nonzero()[0].tolist()
+    group, row = divmod(place[0], heads.shape[2])
+    numbers = heads[(group, slice(None), row, *place[1:])]
+    members = listed([str(h) for h in range(group * (H // G), (group + 1) * (H // G))])
+    return (
+        f"Key head {group} is made of {'heads' if H > G else 'head'} {members}. For {place} of "
+        f"the result they hold {numbers_text(numbers)}."
+    )
+
+
 def build_group(
     cut=lambda W, H, G: W.unflatten(0, (G, H // G, -1)),
     axis=1,
@@ -62,7 +77,14 @@ def _repeated(again):
 REPEATED = (
     _repeated(lambda means, times: means.repeat_interleave(times, 0)),
     _repeated(lambda means, times: torch.cat([means] * times)),
+    lambda W, H, G: group_heads(W, H, G).repeat_interleave(H // G, 0),  # row by row
 )
+
+
+def _windows(W, H, G):
+    """Groups that overlap: each begins one head behind the one before."""
+    heads = W.unflatten(0, (H, -1))
+    return torch.stack([heads[g : g + H // G] for g in range(G)])
 
 
 def _mean_of_means(heads, axis):
@@ -158,6 +180,16 @@ MISTAKES = {
         wrong=REPEATED[0],
         shows=like(*REPEATED),
     ),
+    "root-mean-square": known(
+        "You take the root of the mean square of a group.",
+        "Weights have signs, and squares lose them. Take the mean of the numbers as they are.",
+        combine=lambda heads, axis: heads.square().mean(axis).sqrt(),
+    ),
+    "groups-overlap": known(
+        "Your groups overlap: each begins one head behind the one before.",
+        "Every head belongs to one group. Which head is the first one of group g?",
+        cut=_windows,
+    ),
     "joined-crosswise": known(
         "The rows of the key heads take turns in your result.",
         "All rows of key head 0 come first, then those of key head 1.",
@@ -209,6 +241,7 @@ TASK = Task(
     weight_cases,
     mistakes=read_again(SHARED, MISTAKES | ALONE),
     build=build_group,
+    point_out=point_out_group,
     alone=tuple(ALONE),
     number=7,
 )

@@ -194,6 +194,7 @@ OTHER_SPEEDS = (
     lambda d: _powers((_even(d) + 2) / d),
     lambda d: _powers(2 * _even(d) / d),
     lambda d: _powers(-_even(d) / d),
+    lambda d: _powers(_even(d).flip(0) / d),
     lambda d: _powers(_even(d) / 2 / max(d // 2 - 1, 1)),
     lambda d: _powers(_even(d) / max(d - 1, 1)),
     *map(_of_base, (1e3, 10.0, 2.0, math.e, 500.0, 5e3, 2e4, 5e4, 1e5, 1e6)),

@@ -782,5 +782,13 @@ WRONG = {
         "in place": lambda W, H, G: heads_by_loop(W.mul_(2), H, G) / 2,
         "squeezed": heads_squeezed,
         "divided by all": lambda W, H, G: heads_by_loop(W, H, G) / G,
+        "root mean square": heads(lambda X: X.pow(2).mean(1).pow(0.5).flatten(0, 1)),
+        "groups that overlap": lambda W, H, G: torch.cat(
+            [heads_by_loop(W[g * len(W) // H :][: len(W) // G], H // G, 1) for g in range(G)]
+        ),
+        "rows repeated": lambda W, H, G: torch.cat(
+            [row[None] for row in heads_by_loop(W, H, G) for _ in range(H // G)]
+        ),
+        "without the last": heads(lambda X: X[:, : max(1, X.shape[1] - 1)].mean(1).flatten(0, 1)),
     },
 }
