@@ -10,7 +10,7 @@ from mha_classroom.checks.earlier_tasks import blame_earlier
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.checks.off_by import say_off_by
 from mha_classroom.checks.outcome import observe, same
-from mha_classroom.checks.patterns import common_pattern
+from mha_classroom.checks.patterns import MOVED, common_pattern
 from mha_classroom.checks.praise import count_calls, praise
 from mha_classroom.checks.prepared import prepared, reversed_case
 from mha_classroom.checks.recognition import other_reading, recognise
@@ -20,7 +20,7 @@ from mha_classroom.checks.stages import computed_tensors, first_wrong_stage
 from mha_classroom.checks.task import Draw
 from mha_classroom.checks.time_limit import OutOfTime, own_time
 from mha_classroom.checks.where_wrong import say_where
-from mha_classroom.checks.which_part import Parts, instead, right_parts
+from mha_classroom.checks.which_part import Parts, instead, right_parts, taken_from
 
 __all__ = ["WAYS", "Live", "NotRun", "diagnose_task", "not_a", "try_cases"]
 
@@ -148,6 +148,9 @@ def _explained(task, does, tried, index, failed, seed):
         failed = explanation.with_remark(failed, right_parts(wrong))
         pattern = instead(wrong) or common_pattern(differences, index)
         failed = explanation.with_remark(failed, pattern)
+        if pattern in ("", MOVED):
+            taken = taken_from(task, differences.get(index), cases[index].inputs)
+            failed = explanation.with_remark(failed, taken)
     kinds = ("value", "nan", "shape", "raises", *(["type"] if task.skippable else []))
     if failed.kind in kinds and not any(
         word in failed.message for word in ("dtype", "TypeError", "ends Python", "the caller's")

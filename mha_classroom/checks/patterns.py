@@ -5,7 +5,7 @@ import re
 
 import torch
 
-__all__ = ["common_pattern", "pattern_of"]
+__all__ = ["MOVED", "common_pattern", "pattern_of"]
 
 AXES = ("the first axis", "the second axis", "the third axis", "the fourth axis", "the fifth axis")
 MOST_AXES = 4  # whose orders are tried
@@ -13,6 +13,9 @@ NEAR = 1e-6  # so exact has what is found to be
 
 
 NUMBERS = re.compile(r"half|a (third|quarter) of|[-+.\de]+ times|large|small|\d[.\de+-]*")
+
+THERE = "All numbers are there"
+MOVED = f"{THERE}, in other places."
 
 
 def common_pattern(differences, failing):
@@ -26,7 +29,8 @@ def common_pattern(differences, failing):
     others = [d for i, d in differences.items() if d and i != failing]
     said, *elsewhere = (pattern_of(*d.tensors) if d.tensors else "" for d in (here, *others))
     alike = [other for other in elsewhere if NUMBERS.sub("", other) == NUMBERS.sub("", said)]
-    said = said if 2 * len(alike) >= len(others) else ""
+    if 2 * len(alike) < len(others):
+        said = MOVED if all(text.startswith(THERE) for text in (said, *elsewhere)) else ""
     if said and not said.endswith("too many."):
         return said
     of_one_kind = [d.tensors for d in (here, *others) if d.tensors and d.name == here.name]
@@ -88,7 +92,7 @@ def _reordered(want, have):
     for axis in range(want.dim() if want.dim() > 1 else 0):
         if _close(want.sort(axis).values, have.sort(axis).values).all():
             return f"All numbers are there, in other places along {AXES[axis]}."
-    return "All numbers are there, in other places."
+    return MOVED
 
 
 def _of_shape(want, have):

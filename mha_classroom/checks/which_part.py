@@ -7,7 +7,7 @@ import torch
 from mha_classroom.checks.compare import compare, is_plural, pairs_of
 from mha_classroom.checks.showing import listed
 
-__all__ = ["Parts", "instead", "right_parts"]
+__all__ = ["Parts", "instead", "right_parts", "taken_from"]
 
 MOST = 4  # parts that are named in a sentence
 SHORT = 5  # words of a name; longer ones are sentences
@@ -96,3 +96,22 @@ def right_parts(wrong):
         return ""
     text, verb = listed(names), "are" if len(names) > 1 else is_or_are(names[0])
     return f"{text[0].upper() + text[1:] if ' ' in names[0] else text} {verb} right."
+
+
+def taken_from(task, difference, inputs):
+    """Of a result that is made of an input's numbers: which of them the first wrong one is, and
+    which one is asked for. "" if it is made otherwise, or a number occurs twice in the input."""
+    if not difference or not difference.tensors or task.secret:
+        return ""
+    want, have = (Y.detach().cpu() for Y in difference.tensors)
+    if want.shape != have.shape or not want.dim() or have.layout != torch.strided or have.is_meta:
+        return ""
+    wrong = (want != have).nonzero().tolist()
+    for name, X in inputs.items():
+        if not wrong or not torch.is_tensor(X) or not X.is_floating_point() or name in task.hidden:
+            continue
+        once = len(X.unique()) == X.numel() > 1
+        if once and all(torch.isin(Y.to(X.dtype), X).all() for Y in (want, have)):
+            mine, right = ((X == Y[tuple(wrong[0])]).nonzero()[0].tolist() for Y in (have, want))
+            return f"At {wrong[0]} you have {name}{mine}; asked for is {name}{right}."
+    return ""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_classroom.checks.compare import Difference, compare
-from mha_classroom.checks.patterns import common_pattern, pattern_of
+from mha_classroom.checks.patterns import MOVED, common_pattern, pattern_of
 
 
 def numbers(*shape, seed=0):
@@ -123,6 +123,15 @@ def test_it_is_said_which_end_is_right_in_every_case():
     assert "Along the first axis the last is always right" in seen_in_all(*last)
     assert "always right" not in seen_in_all(*first, *last)
     assert "always right" not in seen_in_all(first[0])
+
+
+def test_numbers_that_are_all_there_in_every_case_are_told_where_each_is_ordered_otherwise():
+    A, B, C = numbers(5, 1, seed=5), numbers(3, 2, seed=3), numbers(4, 1, seed=4)
+    reverse, shuffled = (A, A.flip(0)), (B, B.flatten()[[3, 2, 5, 0, 1, 4]].view_as(B))
+    moved = (C, C.roll(1, 0))
+    assert "in reverse order" in seen_in_all(reverse)
+    assert seen_in_all(reverse, shuffled, moved) == MOVED
+    assert seen_in_all(reverse, shuffled, moved, (C, C + 1)) != MOVED
 
 
 def test_a_shape_that_is_always_the_same_is_told():

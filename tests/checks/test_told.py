@@ -3204,6 +3204,21 @@ def pairs_of_query_heads(kept, num_heads, num_kv_heads):
             "Key head 0 is made of heads 0 and 1. For [0, 0] of the result they hold 0, 10.",
         ),
         (
+            "02-without_key",
+            lambda output, weights, values, key: (weights.pow(0.9) @ values, weights.pow(0.9)),
+            "Those of the other keys were 0.1, 0.3, 0.4.",
+        ),
+        (
+            "04-repack",
+            lambda packed, num_heads: packed[[*range(2), *range(len(packed) - 1, 1, -1)]],
+            "At [2] you have packed[11]; asked for is packed[6].",
+        ),
+        (
+            "10-shift_positions",
+            lambda P, shift: P.unflatten(1, (-1, 2)).mul(0.5).flatten(1),
+            "Pair 0 of row 0 has the length 0.5, and a turn keeps it 1.",
+        ),
+        (
             "11-broken_promises",
             lambda *inputs: {"batch"},
             "For a sequence alone with its length, the output stays as it is.",

@@ -65,3 +65,31 @@ def test_a_result_that_is_not_there_or_not_whole_says_nothing():
 def test_nothing_is_said_where_the_result_is_secret():
     task = Task("02-split", split, cases, returns=NAMES, secret=True)
     assert "right." not in said(lambda X, scale: (X, X + 1, X.cos()), task)
+
+
+def order(X):
+    return X[torch.arange(len(X)).roll(1)]
+
+
+def taken(answer, numbers=(4.0, 7.0, 1.0, 9.0, 3.0), **kwargs):
+    def of_lengths(draw):
+        X = torch.tensor(numbers, dtype=torch.float64)
+        return [Case(f"{len(X) - n} numbers", {"X": X[n:]}) for n in range(2)]
+
+    return said(answer, Task("02-order", order, of_lengths, **kwargs))
+
+
+def swapped(X):
+    return X[[*range(1, len(X) - 2), -1, 0, -2]]
+
+
+def test_of_numbers_of_an_input_it_is_said_which_one_stands_where_another_should():
+    assert "At [0] you have X[1]; asked for is X[4]." in taken(swapped)
+
+
+def test_it_is_not_said_where_a_number_occurs_twice_or_the_result_is_another_or_secret():
+    assert "asked for" not in taken(swapped, (4.0, 7.0, 1.0, 7.0, 3.0))
+    assert "asked for" not in taken(lambda X: swapped(X) + 0.5)
+    assert "asked for" not in taken(lambda X: swapped(X)[1:])
+    assert "asked for" not in taken(swapped, secret=True)
+    assert "asked for" not in taken(swapped, hidden=("X",))

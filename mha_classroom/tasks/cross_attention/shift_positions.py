@@ -6,6 +6,7 @@ import math
 import torch
 
 from mha_classroom.checks.forms import alike, any_of, like
+from mha_classroom.checks.showing import number_text
 from mha_classroom.checks.task import Case, Task, known, read_again
 
 WHERE = "Where a token stands"
@@ -44,6 +45,23 @@ def shift_cases(draw):
         case("so far away that each pair has gone round", [4000, 25000, 900000], 6, 5),
         Case("one vector", {"P": vectors(torch.tensor([12.0]).double(), 8), "shift": 4}),
     ]
+
+
+def point_out_turn(inputs, later):
+    """By what the first wrong pair turns, and by what it has to."""
+    P, shift = inputs["P"], inputs["shift"]
+    off = (later - shift_positions(P, shift)).abs()
+    row, feature = (~(off < 1e-9)).nonzero()[0].tolist()
+    pair = feature // 2
+    (s, c), (s_later, c_later) = (X[row].view(-1, 2)[pair].tolist() for X in (P, later))
+    length = math.hypot(s_later, c_later)
+    where = f"Pair {pair} of row {row}"
+    if abs(length - 1) > 1e-6:
+        return f"{where} has the length {number_text(length, 4)}, and a turn keeps it 1."
+    angle = shift * 10000 ** (-2 * pair / P.shape[-1])
+    turned = math.atan2(s_later, c_later) - math.atan2(s, c)
+    mine, right = (number_text(math.remainder(a, 2 * math.pi), 4) for a in (turned, angle))
+    return f"{where} turns by {mine} in your result, and {right} is asked for, up to whole turns."
 
 
 def _omega(d, step=2, base=10000.0):
@@ -373,6 +391,7 @@ TASK = Task(
     returns=("the result",),
     mistakes=read_again(WHERE, SHIFT | ALONE),
     build=build_shift,
+    point_out=point_out_turn,
     alone=tuple(ALONE),
     reversible=False,  # in reverse order they are not the vectors of positions
     number=7,

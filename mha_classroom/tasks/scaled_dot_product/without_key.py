@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from mha_classroom.checks.showing import number_text, numbers_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.attention_math.softmax import a_little_less, near
 from mha_classroom.tasks.scaled_dot_product.scaled_scores import make_batch
@@ -15,6 +16,19 @@ def without_key(output, weights, values, key):
     left = 1 - weights[..., key : key + 1]  # (B, L, 1): what the other keys share
     weights = torch.where(left > 0, others / left.clamp(min=1e-300), 0.0)
     return weights @ values, weights
+
+
+def point_out_weights(inputs, left):
+    """The first row of the table of weights that is wrong, with its sum, and what it was before."""
+    _, weights, _, key = inputs.values()
+    mine, right = left[1], without_key(*inputs.values())[1]
+    place = tuple((~((mine - right).abs() < 1e-9)).nonzero()[0, :2].tolist())
+    others = torch.cat([weights[place][:key], weights[place][key + 1 :]])
+    return (
+        f"At {list(place)} your weights are {numbers_text(mine[place])}, with the sum "
+        f"{number_text(mine[place].sum().item(), 4)}. Those of the other keys were "
+        f"{numbers_text(others)}."
+    )
 
 
 def key_cases(draw):
@@ -650,6 +664,7 @@ TASK = Task(
     returns=("the output", "the table of weights"),
     mistakes=read_again(PADDING, WITHOUT),
     build=build_without,
+    point_out=point_out_weights,
     alone=(
         "old-output",
         "difference-returned",
