@@ -93,3 +93,14 @@ def test_it_is_not_said_where_a_number_occurs_twice_or_the_result_is_another_or_
     assert "asked for" not in taken(lambda X: swapped(X)[1:])
     assert "asked for" not in taken(swapped, secret=True)
     assert "asked for" not in taken(swapped, hidden=("X",))
+
+
+def test_it_is_said_of_transposed_tensors_too():
+    """Of these torch.isin raises."""
+
+    def transposed(draw):
+        return [Case(f"{n} rows", {"X": draw.normal(n, 3)}) for n in (2, 4)]
+
+    task = Task("02-order", lambda X: X[[1, 0, *range(2, len(X))]].mT, transposed)
+    feedback = said(lambda X: X.flatten()[torch.arange(X.numel()).roll(2)].view_as(X).mT, task)
+    assert "At [0, 0] you have X[1, 1]; asked for is X[1, 0]." in feedback
