@@ -13,6 +13,7 @@ from mha_classroom.checks.task import AnswerError
 
 __all__ = [
     "equal",
+    "first_wrong",
     "is_floats",
     "is_nonzero",
     "refuse_what_is_not_finite",
@@ -51,6 +52,17 @@ def equal(one, other):
     if not torch.is_tensor(one) or not torch.is_tensor(other):
         return False
     return is_floats(one, other.shape) and other.is_floating_point() and torch.equal(one, other)
+
+
+def first_wrong(mine, right):
+    """Where the first number is that is wrong: a tuple. What a rounding of float32 may explain
+    comes last.
+
+    Raises: IndexError if there is none; RuntimeError for shapes that do not fit together.
+    """
+    off = (mine.detach().double() - right.double()).abs() / right.abs().clamp(min=1)
+    wrong = next((~(off < near) for near in (1e-6, 1e-9) if not (off < near).all()), off < 0)
+    return tuple(wrong.nonzero()[0].tolist())
 
 
 def is_floats(X, shape):

@@ -3114,6 +3114,29 @@ def three_too_long(percent, num_hiddens, ffn_num_hiddens):
     return -(-percent * (2 * num_hiddens + ffn_num_hiddens) // (100 - percent)) + 3
 
 
+def seen(scores, valid_lens):
+    """The scores, minus infinity past the length."""
+    lens = torch.tensor([scores.shape[-1]]) if valid_lens is None else valid_lens
+    lens = lens[:, None] if lens.dim() == 1 else lens
+    return scores.masked_fill(torch.arange(scores.shape[-1]) >= lens[..., None], -torch.inf)
+
+
+def key_heads(X, num_heads, num_kv_heads):
+    heads = X.unflatten(-1, (num_kv_heads, -1)).transpose(1, 2)
+    return heads.repeat_interleave(num_heads // num_kv_heads, 1).flatten(0, 1)
+
+
+def wider_by_2(num_hiddens, num_heads):
+    if num_hiddens % num_heads:
+        raise ValueError(f"{num_hiddens} {num_heads}")
+    return num_hiddens // num_heads + 2
+
+
+def three_heads_counted_too_many(attention, heads):
+    find("08-prune_heads").build()(attention, heads)
+    attention.num_heads += 3
+
+
 def pairs_of_query_heads(kept, num_heads, num_kv_heads):
     used = kept // (num_heads // num_kv_heads)
     return torch.unique(used), torch.unique(kept, return_inverse=True)[1] // 2
@@ -3217,6 +3240,100 @@ def pairs_of_query_heads(kept, num_heads, num_kv_heads):
             "10-shift_positions",
             lambda P, shift: P.unflatten(1, (-1, 2)).mul(0.5).flatten(1),
             "Pair 0 of row 0 has the length 0.5, and a turn keeps it 1.",
+        ),
+        (
+            "02-masked_softmax",
+            lambda scores, valid_lens=None: seen(scores, valid_lens).softmax(-1).pow(2),
+            "Row [0, 0] has the length 2. Its first 2 keys get 0.1111, 0.4444 from you; asked for "
+            "is 0.3333, 0.6667. What is past it gets 0; asked for is 0.",
+        ),
+        (
+            "03-fold_W_o",
+            lambda W_v, W_o: W_v @ W_o.reshape(len(W_v), W_v.shape[-1], -1).abs().sqrt(),
+            "Head 0 has 1, 0 in row 0 of its W_v, and 2, 1 in column 1 of its rows of W_o. "
+            "[0, 0, 1] of the result depends on these alone.",
+        ),
+        (
+            "03-fold_W_o",
+            lambda W_v, W_o: W_v[:, 1:] @ W_o.reshape(len(W_v), W_v.shape[-1], -1),
+            "Asked for is one matrix (3, 2) for each head.",
+        ),
+        (
+            "04-transpose_grouped",
+            lambda X, H, G: key_heads(X.square(), H, G),
+            "Row 0 is query head 0 of sequence 0, and word 0 has 0, 1, 4 there. Asked for is key "
+            "head 0: 0, 1, 2.",
+        ),
+        (
+            "04-transpose_grouped",
+            lambda X, H, G: key_heads(X, H, G)[1:],
+            "Asked for are 6 rows, one for each of 6 query heads of 1 sequence; a key head is 3 "
+            "wide.",
+        ),
+        (
+            "04-split_packed",
+            lambda X, H: [p.unflatten(-1, (H, -1)).transpose(1, 2) / 2 for p in X.chunk(3, -1)],
+            "Queries of head 0 in sequence 0, word 0: number 1 is X[0, 0, 1] = 1, and "
+            "yours is 0.5.",
+        ),
+        (
+            "04-split_packed",
+            lambda X, H: [
+                p.unflatten(-1, (H, -1)).transpose(1, 2)[..., 1:] for p in X.chunk(3, -1)
+            ],
+            "A word has 4 features of each kind: 2 heads of width 2.",
+        ),
+        (
+            "04-spread_valid_lens",
+            lambda lens, H: lens.repeat_interleave(H, 0).cummax(0).values,
+            "Problem 3 is head 0 of sequence 1, whose row of lengths is [1, 2, 5, 0]; yours is "
+            "[1, 2, 5, 3].",
+        ),
+        (
+            "04-spread_valid_lens",
+            lambda lens, H: lens.repeat_interleave(H, 0)[1:],
+            "Asked for is one length for each of 6 problems: heads times sequences, 3 · 2.",
+        ),
+        (
+            "05-head_width",
+            wider_by_2,
+            "4 heads of the width 5 have 20 features, and 12 are to be shared.",
+        ),
+        (
+            "06-additive_mask",
+            lambda mask, dtype=torch.float64: torch.where(
+                mask[:, None, None] == 0, torch.finfo(dtype).min, 0.25
+            ).to(dtype),
+            "For words your mask holds 0.25; asked for is 0.\n",
+        ),
+        (
+            "06-additive_mask",
+            lambda mask, dtype=torch.float64: ((mask - 1) * torch.arange(1, mask.shape[1] + 1)).to(
+                dtype
+            )[:, None, None],
+            "For padding your mask holds -3, -2; asked for is the lowest number of float32.",
+        ),
+        (
+            "06-fold_biases",
+            lambda w: w | {"W_q.bias": w["W_q.bias"] * 0, "W_o.bias": w["W_o.bias"] * 2},
+            "W_q.bias has to stay. W_k.bias has to be 0. W_v.bias has to be 0. Your W_o.bias grows "
+            "by",
+        ),
+        (
+            "08-prune_heads",
+            three_heads_counted_too_many,
+            "2 heads stay, of width 2: 4 rows of W_q, W_k and W_v, and as many columns of W_o.",
+        ),
+        (
+            "09-group_heads",
+            lambda weight, H, G: weight.reshape(G, H // G, -1, *weight.shape[1:]).mean(1)[0],
+            "2 key heads are asked for, of 2 rows each like the heads.",
+        ),
+        (
+            "01-looking_matrices",
+            lambda table: (50 * table.triu(), torch.eye(len(table)).double()),
+            "Word 2 is of kind 2 and is to look at words 0, 1, 3 and 4. It gives these 0.2, 0.2, "
+            "0.2, 0.2, and all others together 0.2.",
         ),
         (
             "11-broken_promises",

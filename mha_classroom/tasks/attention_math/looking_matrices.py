@@ -2,9 +2,9 @@
 
 import torch
 
-from mha_classroom.checks.examining import refuse_what_is_not_finite, total
+from mha_classroom.checks.examining import first_wrong, refuse_what_is_not_finite, total
 from mha_classroom.checks.forms import any_of
-from mha_classroom.checks.showing import describe
+from mha_classroom.checks.showing import describe, listed, numbers_text
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.attention_math.runs import run_looking
 
@@ -82,6 +82,23 @@ def examine_looking(inputs, seen):
     result = torch.zeros_like(wanted)
     result[asks] = torch.where(right[:, None], ideal, _cleared(scores, weights, ideal))
     return result
+
+
+def point_out_word(inputs, weights):
+    """What the first word that looks wrong gives to the words it is to look at."""
+    looks_at, X = inputs["looks_at"], inputs["X"]
+    wanted = X @ looks_at @ X.T
+    right = wanted / wanted.sum(dim=-1, keepdim=True).clamp(min=1)
+    word = first_wrong(weights, right)[0]
+    there = wanted[word] > 0
+    words = listed([str(s) for s in there.nonzero().flatten().tolist()])
+    share = numbers_text(weights[word][there])
+    rest = numbers_text(weights[word][~there].sum())
+    return (
+        f"Word {word} is of kind {int(X[word].argmax())} and is to look at "
+        f"{'word' if there.sum() == 1 else 'words'} {words}. It gives these "
+        f"{share}, and all others together {rest}."
+    )
 
 
 def _looks(weights, ideal):
@@ -390,6 +407,7 @@ TASK = Task(
     returns=("the weights",),
     mistakes=read_again(COME_FROM, LOOKING),
     build=build_looking,
+    point_out=point_out_word,
     number=8,
     since=2,
     alone=(

@@ -3,7 +3,7 @@
 import torch
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.showing import Text, describe
+from mha_classroom.checks.showing import Text, describe, numbers_text
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_course import bert
 
@@ -41,6 +41,23 @@ def examine_mask(inputs, mask):
     if not torch.is_tensor(mask):
         raise AnswerError(f"additive_mask has to return a tensor, got {describe(mask)}.")
     return Text(str(mask.dtype).removeprefix("torch.")), mask.double()
+
+
+def point_out_numbers(inputs, examined):
+    """What a mask of the right dtype holds for words, or for padding, where that is wrong."""
+    words = inputs["attention_mask"] == 1
+    dtype, mask = examined
+    right = inputs.get("dtype", torch.float64)
+    if str(right) != f"torch.{dtype}":
+        return ""
+    kinds = (("words", words, 0.0), ("padding", ~words, torch.finfo(right).min))
+    held = [(kind, mask[:, 0, 0][where].unique(), wanted) for kind, where, wanted in kinds]
+    return " ".join(
+        f"For {kind} your mask holds {numbers_text(X)}; asked for is "
+        f"{f'the lowest number of {dtype}' if wanted else '0'}."
+        for kind, X, wanted in held
+        if (X != wanted).any()
+    )
 
 
 def _lowest(dtype):
@@ -383,6 +400,7 @@ TASK = Task(
     returns=("the dtype of the mask", "the mask"),
     mistakes=read_again("A mask that is added", MASK),
     build=build_mask,
+    point_out=point_out_numbers,
     forbidden=("mha_course.bert.additive_mask",),
     number=1,
 )

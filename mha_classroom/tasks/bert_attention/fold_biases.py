@@ -3,7 +3,7 @@
 import torch
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.showing import describe
+from mha_classroom.checks.showing import describe, numbers_text
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.bert_attention.runs import run_names
 
@@ -45,6 +45,19 @@ def examine_biases(inputs, seen):
     for name in (n for n in folded if n not in NAMES):
         raise AnswerError(f"Your result has a name that was not asked for: {name}.")
     return {name: folded[name] for name in NAMES}
+
+
+def point_out_growth(inputs, folded):
+    """By what W_o.bias grows, and by what it has to; which tensors should have stayed, or be 0."""
+    right = build_biases()(inputs)
+    said = []
+    for name, X in right.items():
+        if name == "W_o.bias" and not torch.allclose(folded[name], X):
+            grown, wanted = (numbers_text(Y - inputs[name]) for Y in (folded[name], X))
+            said += [f"Your W_o.bias grows by {grown}; it has to grow by {wanted}."]
+        elif not torch.allclose(folded[name], X):
+            said += [f"{name} has to {'be 0' if name in ('W_k.bias', 'W_v.bias') else 'stay'}."]
+    return " ".join(said)
 
 
 def build_biases(
@@ -269,6 +282,7 @@ TASK = Task(
     examine=examine_biases,
     mistakes=read_again("The heads of lesson 4, with biases", BIASES),
     build=build_biases,
+    point_out=point_out_growth,
     alone=(
         "none-for-0",
         "one-0",

@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.showing import listed, numbers_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
@@ -36,16 +37,20 @@ def weight_cases(draw):
 
 
 def point_out_group(inputs, means):
-    """The numbers that the first wrong mean is made of, one of each head of its group."""
+    """The numbers that the first wrong mean is made of, one of each head of its group; how many
+    rows are asked for, if the shape is wrong."""
     weight, H, G = inputs.values()
     heads = weight.reshape(G, H // G, -1, *weight.shape[1:])
-    place = (~((means - group_heads(*inputs.values())).abs() < 1e-9)).nonzero()[0].tolist()
+    if means.shape != (G * heads.shape[2], *weight.shape[1:]):
+        many = "1 key head is" if G == 1 else f"{G} key heads are"
+        return f"{many} asked for, of {heads.shape[2]} rows each like the heads."
+    place = first_wrong(means, group_heads(*inputs.values()))
     group, row = divmod(place[0], heads.shape[2])
     numbers = heads[(group, slice(None), row, *place[1:])]
     members = listed([str(h) for h in range(group * (H // G), (group + 1) * (H // G))])
     return (
-        f"Key head {group} is made of {'heads' if H > G else 'head'} {members}. For {place} of "
-        f"the result they hold {numbers_text(numbers)}."
+        f"Key head {group} is made of {'heads' if H > G else 'head'} {members}. For {list(place)} "
+        f"of the result they hold {numbers_text(numbers)}."
     )
 
 

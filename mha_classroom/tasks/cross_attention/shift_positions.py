@@ -5,6 +5,7 @@ import math
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.forms import alike, any_of, like
 from mha_classroom.checks.showing import number_text
 from mha_classroom.checks.task import Case, Task, known, read_again
@@ -50,8 +51,7 @@ def shift_cases(draw):
 def point_out_turn(inputs, later):
     """By what the first wrong pair turns, and by what it has to."""
     P, shift = inputs["P"], inputs["shift"]
-    off = (later - shift_positions(P, shift)).abs()
-    row, feature = (~(off < 1e-9)).nonzero()[0].tolist()
+    row, feature = first_wrong(later, shift_positions(P, shift))
     pair = feature // 2
     (s, c), (s_later, c_later) = (X[row].view(-1, 2)[pair].tolist() for X in (P, later))
     length = math.hypot(s_later, c_later)

@@ -2,6 +2,8 @@
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
+from mha_classroom.checks.showing import number_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.transpose_qkv import (
     AS_FLOATS,
@@ -13,12 +15,33 @@ from mha_classroom.tasks.head_splitting.transpose_qkv import (
     whole_numbers,
 )
 
+KINDS = ("Queries", "Keys", "Values")
 PACKED = "How PyTorch packs its weights"
 
 
 def split_packed(X, num_heads):
     parts = X.chunk(3, dim=-1)
     return tuple(part.unflatten(-1, (num_heads, -1)).transpose(1, 2) for part in parts)
+
+
+def point_out_feature(inputs, parts):
+    """Which feature of a word the first wrong number is; how wide a head is, if shapes differ."""
+    X, H = inputs.values()
+    width = X.shape[-1] // 3 // H
+    for part, (name, mine, right) in enumerate(zip(KINDS, parts, split_packed(X, H), strict=True)):
+        if mine.shape != right.shape:
+            return (
+                f"A word has {X.shape[-1] // 3} features of each kind: {H} heads of width {width}."
+            )
+        if not torch.equal(mine, right):
+            b, h, word, i = place = first_wrong(mine, right)
+            feature = (part * H + h) * width + i
+            return (
+                f"{name} of head {h} in sequence {b}, word {word}: "
+                f"number {i} is X[{b}, {word}, {feature}] = {number_text(right[place].item(), 4)}, "
+                f"and yours is {number_text(mine[place].item(), 4)}."
+            )
+    return ""
 
 
 def packed_cases(draw):
@@ -279,6 +302,7 @@ TASK = Task(
     returns=("the query tensor", "the key tensor", "the value tensor"),
     mistakes=read_again(PACKED, PACKING),
     build=build_packed,
+    point_out=point_out_feature,
     alone=(
         "words-chunked",
         "sequences-chunked",

@@ -2,12 +2,31 @@
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.head_splitting.transpose_qkv import STEP_3
 
 
 def spread_valid_lens(valid_lens, num_heads):
     return valid_lens.repeat_interleave(num_heads, dim=0)
+
+
+def point_out_problem(inputs, lens):
+    """Which head of which sequence the first wrong length is for; how many are asked for, if the
+    shape is wrong."""
+    valid_lens, H = inputs.values()
+    right = spread_valid_lens(valid_lens, H)
+    kind = "length" if valid_lens.dim() == 1 else "row of lengths"
+    if lens.shape != right.shape:
+        return (
+            f"Asked for is one {kind} for each of {len(right)} problems: heads times sequences, "
+            f"{H} · {len(valid_lens)}."
+        )
+    sequence, h = divmod(first_wrong(lens, right)[0], H)
+    return (
+        f"Problem {sequence * H + h} is head {h} of sequence {sequence}, whose {kind} is "
+        f"{valid_lens[sequence].tolist()}; yours is {lens[sequence * H + h].tolist()}."
+    )
 
 
 def spread_cases(draw):
@@ -181,5 +200,6 @@ TASK = Task(
     spread_cases,
     returns=("the result",),
     mistakes=read_again(LENGTHS, SPREAD),
+    point_out=point_out_problem,
     number=3,
 )

@@ -2,6 +2,8 @@
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
+from mha_classroom.checks.showing import numbers_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.spread_valid_lens import LENGTHS
 from mha_classroom.tasks.head_splitting.transpose_qkv import (
@@ -18,6 +20,26 @@ from mha_classroom.tasks.head_splitting.transpose_qkv import (
 def transpose_grouped(X, num_heads, num_kv_heads):
     heads = X.unflatten(-1, (num_kv_heads, -1)).transpose(1, 2)  # (B, G, S, d)
     return heads.repeat_interleave(num_heads // num_kv_heads, dim=1).flatten(0, 1)
+
+
+def point_out_key_head(inputs, rows):
+    """Which query head the first wrong row is of, and whose keys belong there; the number of rows
+    and their width, if the shape is wrong."""
+    X, H, G = inputs.values()
+    right = transpose_grouped(X, H, G)
+    if rows.shape != right.shape:
+        B, _, width = X.shape
+        return (
+            f"Asked for are {len(right)} rows, one for each of {H} query heads of {B} "
+            f"{'sequence' if B == 1 else 'sequences'}; a key head is {width // G} wide."
+        )
+    row, word, _ = first_wrong(rows, right)
+    sequence, h = divmod(row, H)
+    return (
+        f"Row {row} is query head {h} of sequence {sequence}, and word {word} has "
+        f"{numbers_text(rows[row, word])} there. Asked for is key head {h // (H // G)}: "
+        f"{numbers_text(right[row, word])}."
+    )
 
 
 def grouped_cases(draw):
@@ -306,6 +328,7 @@ TASK = Task(
     returns=("the result",),
     mistakes=read_again(LENGTHS, GROUPED),
     build=build_grouped,
+    point_out=point_out_key_head,
     alone=("words-repeated", "not-repeated", "repeated-num_heads-times"),
     uses=("04-transpose_qkv",),
     forbidden=(

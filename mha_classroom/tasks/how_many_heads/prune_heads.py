@@ -85,7 +85,7 @@ def examine_removal(inputs, seen):
 
 
 def point_out_heads(inputs, left):
-    """Of which heads the first wrong weight is; "" if that is unclear."""
+    """Of which heads the first wrong weight is; where that is unclear, what stays of each."""
     H = inputs["num_heads"]
     stay = list(range(H))
     for heads in (inputs["heads"], inputs.get("later", ())):
@@ -95,7 +95,16 @@ def point_out_heads(inputs, left):
         for letter in "qkvo"
         if (name := f"W_{letter}.weight") in left
     )
-    return next(filter(None, said), "")
+    if found := next(filter(None, said), ""):
+        return found
+    width = len(inputs["W_q.weight"]) // H
+    heads = "1 head stays" if len(stay) == 1 else f"{len(stay)} heads stay"
+    biases = ", each with its bias" if "W_q.bias" in left else ""
+    last = "; W_o keeps its whole bias" if "W_o.bias" in left else ""
+    return (
+        f"{heads}, of width {width}: {len(stay) * width} rows of W_q, W_k and W_v{biases}, and as "
+        f"many columns of W_o{last}."
+    )
 
 
 def _is_new(X, before):

@@ -3,7 +3,7 @@
 import numbers
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.showing import Text
+from mha_classroom.checks.showing import Text, number_text
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN
 from mha_classroom.tasks.parameter_counting.runs import (
@@ -61,6 +61,18 @@ def examine_head_width(inputs, seen):
             f"by {num_heads} leaves nothing over."
         )
     return {called: came}
+
+
+def point_out_features(inputs, came):
+    """How many features the heads have together, with the width that was returned."""
+    num_hiddens, num_heads = inputs.values()
+    width = next(iter(came.values()))
+    if not divides(inputs) or not isinstance(width, numbers.Real):
+        return ""
+    return (
+        f"{num_heads} {'head' if num_heads == 1 else 'heads'} of the width {number_text(width)} "
+        f"have {number_text(num_heads * width)} features, and {num_hiddens} are to be shared."
+    )
 
 
 def _refusal(seen, inputs):
@@ -274,6 +286,7 @@ TASK = Task(
     examine=examine_head_width,
     mistakes=read_again("Which sizes have to divide which", WIDTH),
     build=build_width,
+    point_out=point_out_features,
     forbidden=FORBIDDEN,
     number=6,
 )

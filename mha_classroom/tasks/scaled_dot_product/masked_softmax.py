@@ -4,6 +4,8 @@ import math
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
+from mha_classroom.checks.showing import numbers_text
 from mha_classroom.checks.task import Case, Mistake, Task, by_id, known, read_again, unchanged
 from mha_classroom.tasks.attention_math.softmax import LIMITS, a_little_less, near
 from mha_course import attention
@@ -44,6 +46,25 @@ def softmax_cases(draw):
         case("only lengths of 0, in int32", (2, 3, 5), torch.tensor([0, 0], dtype=torch.int32)),
         Case("transposed", {"scores": draw.normal(2, 7, 3).mT, "valid_lens": torch.tensor([4, 7])}),
     ]
+
+
+def point_out_row(inputs, weights):
+    """What the keys within the length get in the first row that is wrong, and those past it."""
+    right = attention.masked_softmax(**inputs)
+    row = first_wrong(weights, right)[:2]
+    lens = inputs.get("valid_lens")
+    length = right.shape[-1] if lens is None else int(lens[row[: lens.dim()]])
+    mine, right = weights[row], right[row]
+    said = [f"Row {list(row)} has the length {length}."]
+    if length:
+        keys = "key gets" if length == 1 else f"{length} keys get"
+        said += [
+            f"Its first {keys} {numbers_text(mine[:length])} from you; asked for is "
+            f"{numbers_text(right[:length])}."
+        ]
+    if length < len(right):
+        said += [f"What is past it gets {numbers_text(mine[length:])}; asked for is 0."]
+    return " ".join(said)
 
 
 def mask_where(holds, shift=0):
@@ -779,6 +800,7 @@ TASK = Task(
     returns=("the result",),
     mistakes=read_again(PADDING, SOFTMAX),
     build=build_masked_softmax,
+    point_out=point_out_row,
     alone=(
         "one-axis-too-many",
         "keys-counted-from-the-end",

@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.showing import number_text, numbers_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.attention_math.softmax import a_little_less, near
@@ -22,7 +23,7 @@ def point_out_weights(inputs, left):
     """The first row of the table of weights that is wrong, with its sum, and what it was before."""
     _, weights, _, key = inputs.values()
     mine, right = left[1], without_key(*inputs.values())[1]
-    place = tuple((~((mine - right).abs() < 1e-9)).nonzero()[0, :2].tolist())
+    place = first_wrong(mine, right)[:2]
     others = torch.cat([weights[place][:key], weights[place][key + 1 :]])
     return (
         f"At {list(place)} your weights are {numbers_text(mine[place])}, with the sum "

@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.showing import numbers_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
@@ -56,8 +57,7 @@ def _logs(weights):
 def point_out_terms(inputs, entropies):
     """The weights of the first query whose entropy is wrong, and what each adds."""
     weights = inputs["weights"]
-    off = (entropies - heads.entropy(weights)).abs()
-    place = tuple((~(off < 1e-9)).nonzero()[0].tolist())
+    place = first_wrong(entropies, heads.entropy(weights))
     row = weights[place]
     terms = numbers_text(-row * _logs(row))
     return f"The query at {list(place)} has the weights {numbers_text(row)}. They add {terms}."

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.examining import total
+from mha_classroom.checks.examining import first_wrong, total
 from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.showing import numbers_text
 from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged
@@ -55,8 +55,7 @@ def point_out_pairs(inputs, score):
     """The weights that the first wrong score should be the mean of."""
     weights, offset = inputs.values()
     pairs = weights.diagonal(offset, dim1=-2, dim2=-1)
-    off = (score - pairs.mean(dim=-1)).abs()
-    place = tuple((~(off < 1e-9)).nonzero()[0].tolist())
+    place = first_wrong(score, pairs.mean(dim=-1))
     queries = "1 query has" if pairs.shape[-1] == 1 else f"{pairs.shape[-1]} queries have"
     where = f", at {list(place)}" if place else ""
     given = numbers_text(pairs[place])

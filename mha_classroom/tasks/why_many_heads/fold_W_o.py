@@ -3,6 +3,8 @@
 import torch
 from torch.nn import functional as F
 
+from mha_classroom.checks.examining import first_wrong
+from mha_classroom.checks.showing import numbers_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 
@@ -29,6 +31,22 @@ def fold_cases(draw):
         case("d_v = 1", 5, 3, 1, 7),
         Case("W_v and W_o are not contiguous", turned),
     ]
+
+
+def point_out_head(inputs, wide):
+    """The row of W_v and the column of W_o that the first wrong number depends on, for its head;
+    the sizes, if the shape is wrong."""
+    W_v, W_o = inputs.values()
+    H, d_model, d_v = W_v.shape
+    if wide.shape != (H, d_model, W_o.shape[1]):
+        return f"Asked for is one matrix ({d_model}, {W_o.shape[1]}) for each head."
+    h, row, column = first_wrong(wide, fold_W_o(W_v, W_o))
+    start = h * d_v
+    return (
+        f"Head {h} has {numbers_text(W_v[h, row])} in row {row} of its W_v, and "
+        f"{numbers_text(W_o[start : start + d_v, column])} in column {column} of its rows of W_o. "
+        f"[{h}, {row}, {column}] of the result depends on these alone."
+    )
 
 
 def build_fold(
@@ -334,6 +352,7 @@ TASK = Task(
     returns=("the result",),
     mistakes=read_again(SUM_OF_HEADS, FOLD),
     build=build_fold,
+    point_out=point_out_head,
     number=5,
     since=2,
 )
