@@ -3126,6 +3126,15 @@ def key_heads(X, num_heads, num_kv_heads):
     return heads.repeat_interleave(num_heads // num_kv_heads, 1).flatten(0, 1)
 
 
+def split_heads(X, num_heads):
+    return X.unflatten(-1, (num_heads, -1)).transpose(1, 2).flatten(0, 1)
+
+
+def written_and(changed):
+    write = find("10-greedy").build()
+    return lambda *inputs: changed(write(*inputs))
+
+
 def wider_by_2(num_hiddens, num_heads):
     if num_hiddens % num_heads:
         raise ValueError(f"{num_hiddens} {num_heads}")
@@ -3270,6 +3279,61 @@ def pairs_of_query_heads(kept, num_heads, num_kv_heads):
             "Asked for are 6 rows, one for each of 6 query heads of 1 sequence; a key head is 3 "
             "wide.",
         ),
+        (
+            "04-transpose_qkv",
+            lambda X, H: split_heads(X, H) * (torch.arange(X.shape[-1] // H) < 1),
+            "Row 0 is head 0 of sequence 0. Its word 0 has X[0, 0, 1] = 1 in place 1; yours is 0.",
+        ),
+        (
+            "04-transpose_qkv",
+            lambda X, H: split_heads(X, H)[..., 1:],
+            "Asked for are 2 rows, 2 for each sequence, with heads of width 2.",
+        ),
+        (
+            "04-transpose_output",
+            lambda X, H: X.unflatten(0, (-1, H)).transpose(1, 2).flatten(2).clamp(max=12),
+            "Feature 3 of a word is number 1 of head 1: for [0, 1, 3] it is X[1, 1, 1] = 13, and "
+            "yours is 12.",
+        ),
+        (
+            "04-transpose_output",
+            lambda X, H: X.unflatten(0, (-1, H)).transpose(1, 2).flatten(2)[..., 1:],
+            "The 2 rows of X are 2 for each sequence. A word gets the 2 numbers of each head side "
+            "by side, 4 in all.",
+        ),
+        (
+            "08-mask_heads",
+            lambda X, mask: X * X * mask.reshape(-1, mask.shape[-1], 1, 1),
+            "Head 1 has the factor 1 in example 0. At [0, 1, 0, 0] outputs holds -0.02602, and "
+            "your result 0.0006772.",
+        ),
+        (
+            "08-mask_heads",
+            lambda X, mask: (X * mask.reshape(-1, mask.shape[-1], 1, 1)).amin(2),
+            "The result keeps all axes of outputs, (2, 3, 2, 5): B, H, L and d.",
+        ),
+        (
+            "10-greedy",
+            written_and(lambda W: W.fmod(5)),
+            "In step 1 row 0 has the highest score for token 5",
+        ),
+        ("10-greedy", written_and(lambda W: W.cummax(1).values), "In step 4 row 0 has the highest"),
+        (
+            "10-greedy",
+            written_and(lambda W: W.where(W > 0, 4)),
+            "In step 3 row 0 has had its END: padding is asked for, which is 0.",
+        ),
+        (
+            "10-greedy",
+            written_and(lambda W: W[:, :4]),
+            "END is written in step 4: then the loop ends.",
+        ),
+        (
+            "10-greedy",
+            written_and(lambda W: W if (W == 2).any() else W[:, 1:]),
+            "Not every row has an END: the loop ends after `longest` = 4 tokens.",
+        ),
+        ("10-greedy", written_and(lambda W: W * 2), "Row 0 begins with START, which is 1."),
         (
             "04-split_packed",
             lambda X, H: [p.unflatten(-1, (H, -1)).transpose(1, 2) / 2 for p in X.chunk(3, -1)],

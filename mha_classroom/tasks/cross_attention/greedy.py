@@ -4,7 +4,9 @@ import itertools
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.forms import any_of, like
+from mha_classroom.checks.showing import listed, number_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cross_attention.runs import run_greedy
 
@@ -21,6 +23,31 @@ def greedy(score_next, batch_size, longest, start, end, pad):
         if ended.all():
             break
     return written
+
+
+def point_out_token(inputs, written):
+    """The scores of the first wrong token and the right one; where the rows end, if it is another
+    number of tokens."""
+    right = run_greedy(greedy, inputs)
+    at_step, after, (start, end, pad) = inputs.values()
+    if written.shape != right.shape:
+        ends = [row.index(end) for row in right.tolist() if end in row]
+        if len(ends) == len(right):
+            steps = (
+                f"step {ends[0]}" if len(ends) == 1 else f"the steps {listed([*map(str, ends)])}"
+            )
+            return f"END is written in {steps}: then the loop ends."
+        return f"Not every row has an END: the loop ends after `longest` = {len(at_step)} tokens."
+    b, t = place = first_wrong(written, right)
+    if not t:
+        return f"Row {b} begins with START, which is {start}."
+    where = f"In step {t} row {b}"
+    if end in right[b, :t]:
+        return f"{where} has had its END: padding is asked for, which is {pad}."
+    scores = at_step[t - 1, b] + after[right[b, t - 1]]
+    best, mine = int(right[place]), int(written[place])
+    score, less = (number_text(scores[token].item(), 4) for token in (best, mine))
+    return f"{where} has the highest score for token {best}, {score}; your token {mine} has {less}."
 
 
 def writing_cases(draw):
@@ -305,6 +332,7 @@ TASK = Task(
     returns=("what is written",),
     mistakes=read_again(WRITING, GREEDY | ALONE),
     build=build_greedy,
+    point_out=point_out_token,
     alone=tuple(ALONE),
     forbidden=("mha_course.translation.greedy",),
     number=5,

@@ -2,6 +2,8 @@
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
+from mha_classroom.checks.showing import number_text
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.head_splitting.transpose_qkv import (
     AS_FLOATS,
@@ -12,6 +14,25 @@ from mha_classroom.tasks.head_splitting.transpose_qkv import (
     whole_number_cases,
 )
 from mha_course import multihead
+
+
+def point_out_place(inputs, joined):
+    """Of which head the first wrong number is, and where X has it; the sizes, if shapes differ."""
+    X, H = inputs.values()
+    right = right_merge(X, H)
+    d = X.shape[-1]
+    if joined.shape != right.shape:
+        return (
+            f"The {len(X)} rows of X are {H} for each sequence. A word gets the {d} numbers of "
+            f"each head side by side, {H * d} in all."
+        )
+    b, word, feature = place = first_wrong(joined, right)
+    h, i = divmod(feature, d)
+    return (
+        f"Feature {feature} of a word is number {i} of head {h}: for {list(place)} it is "
+        f"X[{b * H + h}, {word}, {i}] = {number_text(right[place].item(), 4)}, and yours is "
+        f"{number_text(joined[place].item(), 4)}."
+    )
 
 
 def merge_cases(draw):
@@ -173,6 +194,7 @@ TASK = Task(
     merge_cases,
     returns=("the result",),
     mistakes=read_again(BACK, MERGE),
+    point_out=point_out_place,
     forbidden=(
         "mha_course.multihead.transpose_output",
         "mha_course.multihead.merge_heads",

@@ -2,8 +2,27 @@
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
+from mha_classroom.checks.showing import number_text
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_course import multihead
+
+
+def point_out_slice(inputs, rows):
+    """Which head and word the first wrong number is of, and where X has what belongs there; how
+    many rows of which width are asked for, if the shape is wrong."""
+    X, H = inputs.values()
+    right = right_split(X, H)
+    d = right.shape[-1]
+    if rows.shape != right.shape:
+        return f"Asked for are {len(right)} rows, {H} for each sequence, with heads of width {d}."
+    row, word, i = place = first_wrong(rows, right)
+    b, h = divmod(row, H)
+    return (
+        f"Row {row} is head {h} of sequence {b}. Its word {word} has X[{b}, {word}, {h * d + i}] = "
+        f"{number_text(right[place].item(), 4)} in place {i}; yours is "
+        f"{number_text(rows[place].item(), 4)}."
+    )
 
 
 def split_cases(draw):
@@ -220,6 +239,7 @@ TASK = Task(
     whole_number_cases,
     returns=("the result",),
     mistakes=read_again(TRAP, SPLIT),
+    point_out=point_out_slice,
     forbidden=(
         "mha_course.multihead.transpose_qkv",
         "mha_course.multihead.split_heads",

@@ -2,7 +2,9 @@
 
 import torch
 
+from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.showing import number_text
 from mha_classroom.checks.task import Case, Task, known, read_again
 
 SWITCHING = "Switching heads off"
@@ -10,6 +12,22 @@ SWITCHING = "Switching heads off"
 
 def mask_heads(outputs, head_mask):
     return outputs * head_mask.reshape(-1, head_mask.shape[-1], 1, 1)
+
+
+def point_out_factor(inputs, masked):
+    """The factor of the first wrong number's head; the axes, if the shape is wrong."""
+    outputs, mask = inputs.values()
+    if masked.shape != outputs.shape:
+        return f"The result keeps all axes of outputs, {tuple(outputs.shape)}: B, H, L and d."
+    b, h, *_ = place = first_wrong(masked, mask_heads(outputs, mask))
+    factor = mask[h] if mask.dim() == 1 else mask[b, h]
+    given, mine, factor = (
+        number_text(X.item(), 4) for X in (outputs[place], masked[place], factor)
+    )
+    return (
+        f"Head {h} has the factor {factor} in example {b}. At {list(place)} outputs holds {given}, "
+        f"and your result {mine}."
+    )
 
 
 def mask_cases(draw):
@@ -252,6 +270,7 @@ TASK = Task(
     mask_cases,
     mistakes=read_again(SWITCHING, MASKS | ALONE),
     build=build_mask,
+    point_out=point_out_factor,
     alone=tuple(ALONE),
     number=1,
 )
