@@ -3326,12 +3326,12 @@ def pairs_of_query_heads(kept, num_heads, num_kv_heads):
         (
             "10-greedy",
             written_and(lambda W: W[:, :4]),
-            "END is written in step 4: then the loop ends.",
+            "The END is to be written in step 4, and the loop ends after step 4.",
         ),
         (
             "10-greedy",
             written_and(lambda W: W if (W == 2).any() else W[:, 1:]),
-            "Not every row has an END: the loop ends after `longest` = 4 tokens.",
+            "Here not every row gets an END: asked for are `longest` = 4 tokens.",
         ),
         ("10-greedy", written_and(lambda W: W * 2), "Row 0 begins with START, which is 1."),
         (

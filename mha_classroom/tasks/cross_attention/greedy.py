@@ -32,12 +32,12 @@ def point_out_token(inputs, written):
     at_step, after, (start, end, pad) = inputs.values()
     if written.shape != right.shape:
         ends = [row.index(end) for row in right.tolist() if end in row]
-        if len(ends) == len(right):
-            steps = (
-                f"step {ends[0]}" if len(ends) == 1 else f"the steps {listed([*map(str, ends)])}"
+        if len(ends) < len(right):
+            return (
+                f"Here not every row gets an END: asked for are `longest` = {len(at_step)} tokens."
             )
-            return f"END is written in {steps}: then the loop ends."
-        return f"Not every row has an END: the loop ends after `longest` = {len(at_step)} tokens."
+        steps = f"step {ends[0]}" if len(ends) == 1 else f"the steps {listed([*map(str, ends)])}"
+        return f"The END is to be written in {steps}, and the loop ends after step {max(ends)}."
     b, t = place = first_wrong(written, right)
     if not t:
         return f"Row {b} begins with START, which is {start}."
