@@ -99,21 +99,34 @@ def right_parts(wrong):
 
 
 def taken_from(task, difference, inputs):
-    """Of a result that is made of an input's numbers: which of them the first wrong one is, and
-    which one is asked for. "" if it is made otherwise, or a number occurs twice in the input."""
+    """Of a wrong tensor that is an input, or made of one's numbers: what it is, and what is asked
+    for. "" if it is made otherwise, or a number occurs twice in the input."""
     if not difference or not difference.tensors or task.secret:
         return ""
-    want, have = (Y.detach().cpu() for Y in difference.tensors)
+    want, have = (Y.detach() for Y in difference.tensors)
     if want.shape != have.shape or not want.dim() or have.layout != torch.strided or have.is_meta:
         return ""
+    have = have.cpu()
+    given = {
+        name: X
+        for name, X in inputs.items()
+        if torch.is_tensor(X) and X.is_floating_point() and name not in task.hidden
+    }
+    mine, right = (_inputs_that_are(Y, given) for Y in (have, want))
+    if len(mine) == len(right) == 1 and mine != right:
+        return f"What you have there is {mine[0]}; asked for is {right[0]}."
     wrong = (want != have).nonzero().tolist()
-    for name, X in inputs.items():
-        if not wrong or not torch.is_tensor(X) or not X.is_floating_point() or name in task.hidden:
-            continue
-        once = len(X.unique()) == X.numel() > 1
-        if once and all(
-            set(Y.flatten().tolist()) <= set(X.flatten().tolist()) for Y in (want, have)
-        ):
+    for name, X in given.items() if wrong else ():
+        numbers = set(X.flatten().tolist())
+        once = len(numbers) == X.numel() > 1
+        if once and all(set(Y.flatten().tolist()) <= numbers for Y in (want, have)):
             mine, right = ((X == Y[tuple(wrong[0])]).nonzero()[0].tolist() for Y in (have, want))
             return f"At {wrong[0]} you have {name}{mine}; asked for is {name}{right}."
     return ""
+
+
+def _inputs_that_are(Y, given):
+    """The inputs whose numbers these are, all of them in their places, or transposed."""
+    found = [f"`{name}`" for name, X in given.items() if _is(X, Y)]
+    turned = {name: X.mT for name, X in given.items() if X.dim() > 1}
+    return found or [f"`{name}`, transposed" for name, X in turned.items() if _is(X, Y)]

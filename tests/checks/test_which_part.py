@@ -3,8 +3,10 @@
 import pytest
 import torch
 
+from mha_classroom.checks.compare import Difference
 from mha_classroom.checks.diagnosis import diagnose_task
 from mha_classroom.checks.task import Case, Task
+from mha_classroom.checks.which_part import taken_from
 
 
 def split(X, scale):
@@ -104,3 +106,43 @@ def test_it_is_said_of_transposed_tensors_too():
     task = Task("02-order", lambda X: X[[1, 0, *range(2, len(X))]].mT, transposed)
     feedback = said(lambda X: X.flatten()[torch.arange(X.numel()).roll(2)].view_as(X).mT, task)
     assert "At [0, 0] you have X[1, 1]; asked for is X[1, 0]." in feedback
+
+
+def test_it_is_said_which_input_a_wrong_tensor_is():
+    def of_names(draw):
+        named = [{name: draw.normal(3, 3) for name in ("a/b", "a/c")} for _ in range(2)]
+        return [Case(f"case {n}", inputs) for n, inputs in enumerate(named)]
+
+    def run(answer, inputs):
+        return answer(*inputs.values())
+
+    task = Task("02-names", lambda b, c: (b - 2 * c, c), of_names, run=run)
+    assert "What you have there is `a/b`; asked for is `a/c`." in said(
+        lambda b, c: (b - 2 * c, b), task
+    )
+    turned = said(lambda b, c: (b - 2 * c, b.mT), task)
+    assert "What you have there is `a/b`, transposed; asked for is `a/c`." in turned
+    assert "have there" not in said(lambda b, c: (b - 2 * c, c + 1), task)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        lambda X: X.long(),
+        lambda X: X > 0,
+        lambda X: X.to(torch.complex64),
+        lambda X: X.to_sparse(),
+        lambda X: X.clone().requires_grad_(),
+        lambda X: X * torch.nan,
+        lambda X: X.to("meta"),
+        lambda X: X.half(),
+        lambda X: X.sum(),
+        lambda X: X[:, :0],
+        lambda X: X,
+    ],
+)
+def test_of_an_odd_tensor_nothing_is_said(odd):
+    X = torch.arange(6.0).view(2, 3) + 0.3
+    for tensors in ((X + 0.5, odd(X)), (X.mT.contiguous().mT + 0.5, odd(X))):
+        difference = Difference("value", "", tensors=tensors)
+        assert taken_from(TASK, difference, {"X": X, "Y": X.mT, "n": 3, "Z": X[:0]}) == ""
