@@ -21,12 +21,13 @@ def say_as_if(task, cases, outcomes, failing):
 
     Tried are changes that stand for mistakes: an input not used, or used the wrong way round.
     """
-    if task.secret or task.quantities:
+    if task.secret:
         return ""
     order = [failing, *(i for i in range(len(cases)) if i != failing)]
     shown = {name: X for name, X in cases[failing].inputs.items() if name not in task.hidden}
     until = own_time() + SECONDS
-    for words, change in _changes(shown):
+    changes = _exchanges(shown) if task.quantities else _changes(shown)
+    for words, change in changes:
         for i in order:
             if own_time() > until:
                 return ""
@@ -54,6 +55,11 @@ def _changes(inputs):
     for name, X in inputs.items():
         for words, change in _of_one(X):
             yield words.format(f"`{name}`"), _changed(name, change)
+    yield from _exchanges(inputs)
+
+
+def _exchanges(inputs):
+    """The changes in which one input takes the place of another."""
     for one, other in itertools.combinations(inputs, 2):
         if _alike(inputs[one], inputs[other]):
             yield f"`{one}` and `{other}` were exchanged", _replaced({one: other, other: one})

@@ -136,7 +136,10 @@ def _explained(task, does, tried, index, failed, seed):
     known = recognise(task, cases, outcomes, index, seed)
     if known:
         other = other_reading(task, cases, outcomes, index, seed, known)
-        return explanation.of_mistakes(task, failed, known, other)
+        several = task.quantities and len(known) > 1
+        off_by = say_off_by(task, does, outcomes, cases) if several else ""
+        off_by = off_by if off_by.startswith("In every case") else ""
+        return explanation.of_mistakes(task, failed, known, other, off_by)
     if failed.kind == "changed inputs":  # in whatever case: its numbers say nothing more
         return failed
     as_if = say_as_if(task, cases, outcomes, index)

@@ -13,9 +13,9 @@ LONGEST = 500  # characters of an exception that are searched: some patterns tak
 MEANINGS = [
     (
         r"view size is not compatible",
-        "`view` only describes the numbers as they lie in memory, and after a transpose or permute "
-        "they do not lie in the order you ask for. `reshape` copies when it has to. Taking the "
-        "transpose away would silence the error and mix up the numbers.",
+        "`view` only describes the numbers as they lie in memory, and after a transpose, permute, "
+        "expand or slice they do not lie in the order you ask for. `reshape` copies when it has "
+        "to. (To leave a transpose out may silence the error, and mixes up the numbers.)",
     ),
     (
         r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)",
@@ -136,8 +136,8 @@ MEANINGS = [
     ),
     (
         r"The expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\)",
-        "Something with {1} entries is to be put where {0} are. Is the result made with the right "
-        "sizes?",
+        "Something with {1} entries is to be put where {0} are. Which of the two has the wrong "
+        "size: the place, or what is put there?",
     ),
     (
         r"Sizes of tensors must match except in dimension (\d+)",

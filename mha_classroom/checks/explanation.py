@@ -33,19 +33,22 @@ PLAIN = (str, int, float)
 PYTORCHS_HINT = " Hint: enable anomaly detection"  # to somebody who debugs PyTorch
 
 
-def of_mistakes(task, failed, mistakes, other=()):
+def of_mistakes(task, failed, mistakes, other=(), off_by=""):
     """The feedback on an answer that makes known mistakes; the failing case is its example.
 
     other: two mistakes that together give the same numbers, so that they may be meant.
+    off_by: by what a number is off, which is sure even where two mistakes are only likely.
     """
     words = [f"{mistake.did} {mistake.why}" for mistake in mistakes]
     if len(words) > 1:
         count = ("Two", "Three")[len(words) - 2]
         places = ("First", "Second", "Third")
         words = [f"{place}: {text}" for place, text in zip(places, words, strict=False)]
-        # Of a single number others could come, too: only tensors tell for sure.
-        said = "that together give your number" if task.quantities else "at once"
-        words[0] = f"{count} things {said}. {words[0]}"
+        if task.quantities:  # only tensors tell for sure
+            said = "mistakes together would give your number, and so might others"
+            words[0] = " ".join([*filter(None, [off_by]), f"{count} {said}. {words[0]}"])
+        else:
+            words[0] = f"{count} things at once. {words[0]}"
     if other:
         did = " ".join(mistake.did for mistake in other)
         words.append(f"Or two other things that together give the same numbers. {did}")
@@ -215,9 +218,21 @@ def describe_case(task, case):
     return f"case: {case.name}", "\n".join(lines) or f"{task.name}({'...' * bool(case.inputs)})"
 
 
+def _has_small(X):
+    """Whether a tensor has numbers of which little or nothing is left in 4 decimals."""
+    return X.is_floating_point() and bool(((X != 0) & (X.abs() < 1e-3)).any())
+
+
+def _readable(numbers):
+    """Numbers in nested lists with 4 digits each, however small they are."""
+    if isinstance(numbers, list):
+        return [_readable(number) for number in numbers]
+    return float(f"{numbers:.4g}") if abs(numbers) < 1e9 else numbers
+
+
 def _input_text(X):
     if torch.is_tensor(X) and X.numel() <= SMALL:
-        return str(rounded(X).tolist())
+        return str(_readable(X.tolist()) if _has_small(X) else rounded(X).tolist())
     if isinstance(X, (list, tuple)) and len(X) <= FEW and all(isinstance(x, PLAIN) for x in X):
         return str(list(X))
     return re.sub(r"^(the dtype|the number|the text|an?) ", "", describe(X))

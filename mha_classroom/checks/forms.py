@@ -1,10 +1,12 @@
 """A mistake in several forms: which numbers come of it differs from one learner to the next."""
 
+import warnings
+
 import torch
 
 from mha_classroom.checks.showing import plain_number
 
-__all__ = ["FILLS", "alike", "any_of", "like", "near"]
+__all__ = ["FILLS", "alike", "any_of", "like", "near", "one_of"]
 
 NEAR, NEAR_FLOAT32 = 1e-9, 1e-4
 FAILED = object()
@@ -16,12 +18,27 @@ def like(*answers, run=lambda answer, inputs: answer(*inputs.values()), where=No
     """The `shows` of a mistake with as many forms as there are answers: a result is one of theirs.
 
     where: for inputs and result, a boolean tensor of the places that count; all unless told.
+    What is returned has `forms`, one for each answer: a learner makes the mistake in one of them,
+    and the same in every case.
     """
 
-    def shows(inputs, value):
-        places = where(inputs, value) if where and torch.is_tensor(value) else True
-        return any(alike(_made(run, answer, inputs), value, places) for answer in answers)
+    def form(answer):
+        def shows(inputs, value):
+            places = where(inputs, value) if where and torch.is_tensor(value) else True
+            return alike(_made(run, answer, inputs), value, places)
 
+        return shows
+
+    return one_of(*map(form, answers))
+
+
+def one_of(*forms):
+    """The `shows` of a mistake that comes in these forms, each a `shows` of its own."""
+
+    def shows(inputs, value):
+        return any(form(inputs, value) for form in forms)
+
+    shows.forms = forms
     return shows
 
 
@@ -37,10 +54,12 @@ def any_of(build, *choices, run=None, where=None, **lists):
 
 def _made(run, answer, inputs):
     given = {name: X.clone() if torch.is_tensor(X) else X for name, X in inputs.items()}
-    try:
-        return run(answer, given)
-    except Exception:  # of a form that does not fit this case
-        return FAILED
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return run(answer, given)
+        except Exception:  # of a form that does not fit this case
+            return FAILED
 
 
 def alike(one, other, places=True):

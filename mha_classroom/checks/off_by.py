@@ -34,7 +34,7 @@ def say_off_by(task, does, outcomes, cases):
         found = [
             text for name, sizes in factors.items() if (text := _multiplied(name, sizes, ratios))
         ]
-    found = found or _added_two(terms, off)
+    found = found or _added_but_once(terms, factors, off) or _added_two(terms, off)
     if not found and (text := _a_constant(terms, off)):
         return text
     if not found and None not in ratios:
@@ -73,6 +73,16 @@ def _added(name, sizes, off):
     if much is None and abs(times) in range(MANY + 1):
         much = f"{abs(times)} times "
     return "" if much is None else f"{_too(times)} by {much}{name}"
+
+
+def _added_but_once(terms, factors, off):
+    """Off by a term times one less than a factor, in a list: counted for each where once is due."""
+    for (name, sizes), (factor, counts) in itertools.product(terms.items(), factors.items()):
+        more = [size * (count - 1) for size, count in zip(sizes, counts, strict=True)]
+        for sign in (1, -1):
+            if any(more) and all(by == sign * m for by, m in zip(off, more, strict=True)):
+                return [f"{_too(sign)} by {name} times ({factor} - 1)"]
+    return []
 
 
 def _too(by):

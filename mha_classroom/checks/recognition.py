@@ -56,7 +56,10 @@ def _explainer(task, cases, outcomes, failing, seed):
     order = [failing, *(i for i in range(len(cases)) if i != failing)]
 
     def explained(*mistakes):
-        return all(_explains(task, mistakes, cases, outcomes[i], i, seed) for i in order)
+        if mistakes[0].shows and len(mistakes) == 1:
+            forms = getattr(mistakes[0].shows, "forms", (mistakes[0].shows,))
+            return any(all(_shown(form, cases[i], outcomes[i]) for i in order) for form in forms)
+        return all(same(task, _outcome(task, mistakes, i, seed), outcomes[i]) for i in order)
 
     return explained
 
@@ -118,15 +121,13 @@ def _alike(task, expected, got):
     return compare(expected, got, ("it",), task.tolerance)[0] is None
 
 
-def _explains(task, mistakes, cases, outcome, index, seed):
-    """Whether an answer that makes these mistakes has this outcome on a case."""
-    if mistakes[0].shows and len(mistakes) == 1:
-        if outcome.error is not None or outcome.changed:
-            return False
-        with contextlib.suppress(Exception):  # a result of another type or dtype than it looks at
-            return bool(mistakes[0].shows(cases[index].inputs, outcome.value))
+def _shown(shows, case, outcome):
+    """Whether a `shows` takes this outcome on a case for the mistake's."""
+    if outcome.error is not None or outcome.changed:
         return False
-    return same(task, _outcome(task, mistakes, index, seed), outcome)
+    with contextlib.suppress(Exception):  # a result of another type or dtype than it looks at
+        return bool(shows(case.inputs, outcome.value))
+    return False
 
 
 def _outcome(task, made, index, seed):

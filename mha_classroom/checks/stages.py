@@ -107,6 +107,8 @@ def _stages_seen(task, seen, case):
             by_numbers = not known.holds_numbers_of(want)
             # Rows of nothing but zeros and ones are found anywhere: only the whole says something.
             bare = bool(((want == 0) | (want == 1)).all())
+            if bare and not all(found.values()):
+                continue  # zeros may come without the steps that should lead there
             ways = [[want]] if bare else list(_pieces(want, by_numbers))
             held = [pieces for pieces in ways if _all_held(pieces, computed, given)]
             # Where all pieces are equal, one alone may have been computed: nobody can tell.

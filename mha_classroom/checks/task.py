@@ -60,7 +60,7 @@ class Mistake:
     twin: the id of the mistake of this task that gives the same results; it is named instead, so
     that this one needs no words.
     shows: where it gives one learner other numbers than the next: whether a result for a case's
-        inputs comes of it.
+        inputs comes of it. If it has `forms` (see forms.py), one of them has to fit all cases.
     """
 
     id: str

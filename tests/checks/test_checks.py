@@ -23,7 +23,7 @@ from mha_classroom.checks.diagnosis import diagnose_task
 from mha_classroom.checks.prepared import reversed_case
 from mha_classroom.checks.registry import forget, register
 from mha_classroom.checks.running import changed_inputs
-from mha_classroom.checks.task import Case, Task
+from mha_classroom.checks.task import Case, Draw, Task, call
 
 RIGHT, WRONG = all_answers()
 
@@ -56,6 +56,15 @@ def test_wrong_answers_are_rejected_with_a_reason(task_id, seed):
         if feedback.passed or feedback.kind == "unwritten" or not feedback.message:
             got_through[label] = str(feedback)
     assert got_through == {}
+
+
+@pytest.mark.parametrize("task_id", tasks())
+def test_no_case_leaves_out_an_argument_before_one_that_it_gives(task_id):
+    task = find(task_id)
+    if task.run is call:  # by place: what comes after a gap would land in it
+        given = [list(case.inputs) for case in task.cases(Draw(0))]
+        longest = max(given, key=len)
+        assert all(names == longest[: len(names)] for names in given)
 
 
 @pytest.mark.parametrize("task_id", tasks())

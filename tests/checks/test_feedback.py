@@ -506,7 +506,8 @@ def test_two_mistakes_in_one_number_are_what_gives_this_number():
     task = find("05-cache_bytes")
     first, second = (m for m in task.mistakes if m.id in ("last-token-not-kept", "one-kept"))
     feedback = diagnose(task.id, wrong_answer(task, first, second))
-    assert feedback.message.startswith("Two things that together give your number. First: ")
+    said = "Two mistakes together would give your number, and so might others. First: "
+    assert feedback.message.startswith(said)
 
 
 def test_a_stage_that_equals_an_input_is_not_taken_for_done():

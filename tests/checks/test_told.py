@@ -2991,6 +2991,74 @@ def test_a_product_is_off_by_a_quotient():
     assert remark == f"In every case it is half of {ratio}."
 
 
+def test_of_two_mistakes_in_a_count_it_is_also_said_by_what_it_is_off():
+    task = find("05-count_block")
+    one, other = (m for m in task.mistakes if m.id in ("one-layer-norm", "ffn-biases-forgotten"))
+    feedback = told(task.id, task.build(**one.parts, **other.parts))
+    assert feedback.mistake == "one-layer-norm + ffn-biases-forgotten"
+    said = "too small by the biases of the feed-forward network and one LayerNorm."
+    assert feedback.message.startswith(f"In every case it is {said} Two mistakes together")
+
+
+def test_of_a_count_it_is_said_if_two_arguments_were_exchanged():
+    def count_bert(V, d, ffn_num_hiddens, num_layers, max_len=512, num_segments=2):
+        return find("05-count_bert").reference(
+            V, d, num_layers, ffn_num_hiddens, max_len, num_segments
+        )
+
+    right = "What you return would be right if `num_layers` and `ffn_num_hiddens` were exchanged."
+    assert right in told("05-count_bert", count_bert).remarks
+
+
+def test_of_what_is_counted_for_each_where_it_is_there_once_this_is_said():
+    def bias_of_W_o_in_each_head(d, num_heads, num_kv_heads, head_width, bias=True):
+        right = find("05-count_grouped_attention").build()
+        count = right(d, num_heads, num_kv_heads, head_width, bias)
+        return count + bias * d * (num_heads - 1)
+
+    remark = told("05-count_grouped_attention", bias_of_W_o_in_each_head).remarks[0]
+    assert (
+        remark
+        == "In every case it is too large by the bias of W_o times (the number of heads - 1)."
+    )
+
+
+def test_a_mistake_of_several_forms_is_named_only_if_one_of_them_explains_all_cases():
+    """A search for the largest score that begins at 0 cuts nothing off. Where all scores are low
+    it gives NaN, as scores cut off above may, elsewhere the right weights, as if cut off below."""
+
+    def attend(query, keys, values):
+        scores = keys @ query
+        powers = (scores - max(0, *scores.tolist())).exp()
+        return powers / powers.sum() @ values
+
+    assert told("01-attend", attend).mistake == "nan-far-below-0"
+
+
+def test_zeros_are_no_step_where_the_steps_before_are_missing():
+    def cut_to_the_longest(queries, keys, values, valid_lens=None):
+        longest = keys.shape[1] if valid_lens is None else int(valid_lens.max())
+        keys, values = keys[:, :longest], values[:, :longest]
+        return scaled_dot_product_attention(queries, keys, values, lens_mask(valid_lens, longest))
+
+    def lens_mask(lens, S):
+        if lens is None:
+            return None
+        mask = torch.arange(S) < lens[..., None]
+        return mask[:, None] if lens.dim() == 1 else mask
+
+    said = " ".join(told("02-scaled_dot_product_attention", cut_to_the_longest).remarks)
+    assert "is there and right" not in said
+
+
+def test_small_numbers_of_a_case_are_shown():
+    search = find("12-search")
+    (mistake,) = (m for m in search.mistakes if m.id == "norms-made-larger")
+    wrong = mistake.wrong or search.build(**mistake.parts)
+    (_, shown), *_ = (d for d in told("12-search", wrong).details if d[0].startswith("case"))
+    assert "e-07" in shown and "[0.0, 0.0" not in shown
+
+
 def test_a_number_that_is_the_same_each_time_is_said_to_be():
     def count_attention(num_hiddens, bias=True):
         return 4 * num_hiddens**2 + (12 if bias else 0)

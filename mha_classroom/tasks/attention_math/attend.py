@@ -6,13 +6,15 @@ from functools import partial
 import torch
 from torch.nn import functional as F
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged, without
 from mha_classroom.tasks.attention_math.softmax import (
+    CUT_OFF,
     DIGITS,
     EDGE,
+    SHIFT,
     WEIGHING,
     build_softmax,
-    cut_off,
     near,
     no_shift,
     no_total,
@@ -88,13 +90,15 @@ def build_attend(
     give=lambda result, weights: result,
     scored="keys",
     averaged="values",
+    weigh=None,
     **weighing,
 ):
     """score: of queries and keys. vectors: of both, before. scale: of the scores. combine: weights
     and values. finish: of the result. give: what is returned of result and weights. scored,
-    averaged: which tensor is used for it. Other parts are those of `build_softmax`.
+    averaged: which tensor is used for it. weigh: makes weights of scores. Other parts are those of
+    `build_softmax`, which does it unless told.
     """
-    weigh = build_softmax(**weighing)
+    weigh = weigh or build_softmax(**weighing)
 
     def attend(query, keys, values):
         pairs = {"keys": keys, "values": values}
@@ -111,12 +115,6 @@ ATTENDING = "Attention with one query"
 AVERAGE = "The output is an average of the values"
 
 
-def _shows_cut_off(inputs, result):
-    queries, keys, values = inputs.values()
-    scores = queries @ keys.mT
-    return any(near(weights @ values, result) for weights in cut_off(scores))
-
-
 def _shows_more_than_the_result(inputs, results):
     right = attention_stages(inputs)["the weighted sums"]
     several = isinstance(results, (tuple, list)) and len(results) > 1
@@ -128,12 +126,21 @@ def _keys_as_wide_as_values(queries, keys, values):
     return values.new_zeros(*weights.shape[:-1], values.shape[-1]) + weights @ keys
 
 
-CUT_OFF = next(mistake for mistake in WEIGHING if mistake.id == "scores-cut-off")
+(CUT,) = (mistake for mistake in WEIGHING if mistake.id == "scores-cut-off")
 
 # Of `attend` and `attention`.
 BOTH = {
     **by_id(without(WEIGHING, "scores-cut-off")),
-    "scores-cut-off": replace(CUT_OFF, shows=_shows_cut_off),
+    "scores-cut-off": replace(
+        CUT, shows=like(*(build_attention(weigh=weigh) for weigh in CUT_OFF))
+    ),
+    "nan-far-below-0": known(
+        "Where all scores lie far below 0, all your powers round to 0, and 0 / 0 is NaN.",
+        "e to the power -746 is 0 for a computer. Not only large scores have to be shifted. If you "
+        "look for the largest score in a loop: with which number does the search begin?",
+        section=SHIFT,
+        shift=lambda x, axis: x.amax(axis, keepdim=True).clamp(min=0),
+    ),
     "scaled": known(
         "You divide the scores by the square root of their width.",
         "That is lesson 2. Here attention is plain: the task asks for scores that are not divided.",

@@ -3,8 +3,9 @@
 import torch
 from torch.nn import functional as F
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.attention_math.softmax import cut_off, near
+from mha_classroom.tasks.attention_math.softmax import CUT_OFF, near
 
 
 def kernel_regression(places, known_places, known_results, width):
@@ -118,12 +119,9 @@ def _shows_small_number(inputs, result):
     return False
 
 
-def _shows_cut_off(inputs, result):
-    """Whether the estimates come of scores that are cut off, or of equal ones far away."""
-    scores, known_results = kernel_stages(inputs)["the scores"], inputs["known_results"]
+def _alike_far_away(scores):
     far = scores.amax(-1, keepdim=True) < -740
-    ways = [scores.masked_fill(far, 0.0).softmax(-1), *cut_off(scores)]
-    return any(near(weights @ known_results, result) for weights in ways)
+    return scores.masked_fill(far, 0.0).softmax(-1)
 
 
 def _shows_dot_product(inputs, result):
@@ -225,7 +223,7 @@ KERNEL = {
         "instead: what may you add to all scores of one place?",
         section=SHIFT,
         weigh=lambda scores: _naive(scores).nan_to_num(1 / scores.shape[-1]),
-        shows=_shows_cut_off,
+        shows=like(*(build_kernel(weigh=weigh) for weigh in (_alike_far_away, *CUT_OFF))),
     ),
     "nearest-only-far-away": known(
         "Far from all known places you take the result of the nearest one alone.",

@@ -5,6 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged
 
 # e to the power 709.5 is finite, to the power 711 not: one step down would be enough.
@@ -79,14 +80,27 @@ def a_little_less(right, result, sums=None):
 LIMITS = (10, 20, 30, 50, 60, 70, 80, 85, 88, 100, 200, 300, 500, 600, 700, 708, 709)
 
 
-def cut_off(scores):
-    """The weights of scores that are cut off on both sides, above or below."""
-    for limit in LIMITS:
-        ways = scores.clamp(-limit, limit), scores.clamp(max=limit), scores.clamp(min=-limit)
-        for cut in ways:
-            yield torch.softmax(cut, dim=-1)
-            if cut.exp().isfinite().all():  # what for else are they cut off?
-                yield cut.exp() / cut.exp().sum(dim=-1, keepdim=True)
+def cut_off(low, high, by_hand):
+    """A softmax of scores that are cut off at these numbers, with powers and sums or without."""
+
+    def weigh(scores):
+        cut = scores.clamp(low, high)
+        if not by_hand:
+            return torch.softmax(cut, dim=-1)
+        if cut.exp().isinf().any():  # what for else are they cut off?
+            raise OverflowError
+        return cut.exp() / cut.exp().sum(dim=-1, keepdim=True)
+
+    return weigh
+
+
+# Cut off on both sides, above or below.
+CUT_OFF = [
+    cut_off(low, high, by_hand)
+    for limit in LIMITS
+    for low, high in ((-limit, limit), (None, limit), (-limit, None))
+    for by_hand in (False, True)
+]
 
 
 def near(right, result, rtol=1e-6):
@@ -199,7 +213,7 @@ WEIGHING = {
         section=SHIFT,
         shift=no_shift,
         power=lambda x: x.clamp(-700, 700).exp(),
-        shows=lambda inputs, result: any(near(weights, result) for weights in cut_off(inputs["x"])),
+        shows=like(*CUT_OFF),
     ),
     "nan-turned-into-0": known(
         "Where the powers overflow you replace NaN by 0.",

@@ -560,7 +560,7 @@ LAYER = {
         show=lambda output, weights: output,
     ),
     "weights-always-returned": known(
-        "You return the weights whether they were asked for or not.",
+        "You return two values whether the weights were asked for or not.",
         "With need_weights=False, the default, the next layer expects one tensor.",
         plain=lambda output, weights: (output, weights),
     ),

@@ -205,8 +205,9 @@ MISTAKES = {
         start=0.0,
     ),
     "nothing-subtracted": known(
-        "You sum exp(score), without subtracting the largest.",
-        "exp overflows above 709 in float64. The largest score so far has to be subtracted before.",
+        "Somewhere you take exp of a score, or of a tile's result, as it is.",
+        "exp overflows above 709 in float64, and far below 0 it is 0. The largest of what is added "
+        "up has to be subtracted before.",
         wrong=_naive,
     ),
     "hidden-scores-zero": known(
@@ -315,10 +316,9 @@ ALONE = {
         give=lambda largest, total: total.log() - largest,
     ),
     "hidden-at-a-number": known(
-        "A row of nothing but hidden keys gets a finite number: you put one such as −1e9 in the "
-        "place of −inf.",
-        "Keys that are measured against that number count as visible: exp(0) is 1 for each. But a "
-        "hidden key adds nothing, so the sum of this row is 0. Which number is its logarithm?",
+        "A row of nothing but hidden keys gets a finite number: somewhere one such as −1e9 stands "
+        "in the place of −inf.",
+        "A hidden key adds nothing, so the sum of this row is 0. Which number is its logarithm?",
         tiles=lambda scores, tile: [part.clamp(min=-1e9) for part in scores.split(tile, -1)],
         shows=_finite_where_empty,
     ),

@@ -75,7 +75,7 @@ CAUSAL = (
 )
 NUMBER_TYPES = small_numbers(lambda n, d: 8 * n * d * d + 4 * n * n * d)
 MORE = {
-    1: ("one more operation", "the scaling, or the mask"),
+    1: ("one more operation", "the scaling, the mask, or a part of the softmax"),
     2: ("two more operations", "the scaling and the mask, or a part of the softmax"),
     3: ("three more operations", "the softmax, with an exp, a sum and a division"),
     4: ("four more operations", "the softmax and the scaling"),
@@ -176,6 +176,20 @@ FLOPS = {
         section=PAIRS,
         scores=lambda n, d: 2 * n,
         sums=lambda n, d: 2 * d,
+    ),
+    "three-for-the-tokens": known(
+        "Each token has 3 pairs in your count, however many tokens there are.",
+        "3 is the number of tokens in the example. How many tokens does a token of another text "
+        "meet?",
+        section=PAIRS,
+        wrong=_pairs(lambda n, d: 12 * n * d),
+    ),
+    "whole-heads-of-64": known(
+        "You count the pairs of whole heads of width 64, and leave out what remains of the width.",
+        "Asked for are all features, however many heads they are cut into: how many heads there "
+        "are has no effect on the count.",
+        section=FEWER,
+        wrong=_pairs(lambda n, d: 4 * n * n * (d // 64 * 64)),
     ),
     "tokens-cubed": known(
         "In one of the two products over pairs the number of tokens stands three times.",

@@ -89,6 +89,12 @@ CACHE = {
         "average is taken of something else. What does that need?",
         kept=1,
     ),
+    "one-head-of-one": known(
+        "You count the keys of one head only, or the values, and of the other those of all heads.",
+        "Each KV head has keys and values of its own, as many of the one as of the other.",
+        kept=1,
+        heads=lambda h: 1 + h,
+    ),
     "queries-kept": known(
         "You keep queries as well.",
         "Only the new token asks. No later step uses its query again.",
@@ -133,6 +139,14 @@ CACHE = {
         "Each sequence of the batch has tokens of its own, and no two share what they keep.",
         batch=lambda B: 1,
     ),
+    "batch-for-one-only": known(
+        "You multiply with batch_size only the keys, or only the values.",
+        "In keys + values * B the product comes before the sum. Each sequence of the batch has "
+        "keys and values of its own.",
+        wrong=lambda n, layers, heads, width, b=2, B=1: (
+            RIGHT(n, layers, heads, width, b, 1) // 2 * (1 + B)
+        ),
+    ),
     "batch-twice": known(
         "batch_size stands twice in your product.",
         "Each sequence of the batch keeps its own tokens, and these are as many as in one alone.",
@@ -150,8 +164,9 @@ CACHE = {
         wrong=_tokens_shared_out,
     ),
     "bytes-and-batch-swapped": known(
-        "bytes_per_number and batch_size have changed places in your def line.",
-        "Who calls with five or six numbers gives them in the order of the task.",
+        "bytes_per_number and batch_size have changed places, or their defaults have.",
+        "Who calls with five numbers gives them in the order of the task, and who calls with four "
+        "counts on its defaults. Compare your def line with the one in the task.",
         wrong=_swapped,
     ),
     **small_numbers(RIGHT),
@@ -160,6 +175,12 @@ CACHE = {
         "** is a power, * a product: a number of the cache takes bytes_per_number bytes, so the "
         "two are multiplied.",
         wrong=lambda n, layers, heads, width, b=2, B=1: 2 * n * layers * heads * width**b * B,
+    ),
+    "power-of-the-layers": known(
+        "You multiply once for each layer where you should add: num_layers stands as a power.",
+        "The layers lie one above the other, and each keeps as much as the first. A loop that adds "
+        "up begins with 0 and has += in it.",
+        wrong=lambda n, layers, heads, width, b=2, B=1: n * (2 * heads * width) ** layers * b * B,
     ),
     "layers-ignored": known(
         "You count one layer.",

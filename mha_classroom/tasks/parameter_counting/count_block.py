@@ -171,6 +171,13 @@ BLOCK = {
         "It is a linear layer like the second, only the other way round.",
         ffn_biases=lambda d, f: (0, d),
     ),
+    "first-layer-lost": known(
+        "The first layer of the feed-forward network is missing: its matrix and its bias.",
+        "Both layers count. If you add them up in steps: = puts a new number in the place of what "
+        "was there, and += adds to it.",
+        layers=1,
+        ffn_biases=lambda d, f: (d,),
+    ),
     "one-feed-forward-layer": known(
         "You count one of the two layers of the feed-forward network.",
         "A token goes up to the inner width and has to come back to its own.",

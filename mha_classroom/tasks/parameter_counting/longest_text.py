@@ -1,9 +1,10 @@
 """Task 5.9, longest_text: how many tokens fit on a card beside the parameters."""
 
 from fractions import Fraction
-from math import ceil, floor, trunc
+from math import ceil, floor, prod, trunc
 from numbers import Real
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 
@@ -27,7 +28,7 @@ def text_cases(draw):
             sizes(1_650, 258, 2, 4, 3, bytes_per_number=1, batch_size=3),
         ),
         Case("as many bytes as 10 tokens have", sizes(960, 141, 2, 4, 3)),
-        Case("3 texts at once", sizes(1_650, 258, 2, 4, 3, batch_size=3)),
+        Case("3 texts at once", sizes(1_650, 258, 2, 4, 3, bytes_per_number=2, batch_size=3)),
         Case("7 layers, nothing left over", sizes(3_456, 258, 7, 1, 7)),
         Case("one byte too few for a token", sizes(611, 258, 2, 4, 3)),
         Case("the parameters alone fill the card", sizes(516, 258, 2, 4, 3)),
@@ -100,6 +101,19 @@ def _swapped(card, P, num_layers, num_kv_heads, head_width, batch_size=1, bytes_
     return build_text()(*sizes)
 
 
+def _multiplied_behind(first):
+    """An answer that divides the room by the first of some factors, and multiplies by the rest."""
+
+    def longest_text(
+        card, P, num_layers, num_kv_heads, head_width, bytes_per_number=2, batch_size=1
+    ):
+        factors = [2, num_layers, num_kv_heads, head_width, bytes_per_number, batch_size]
+        factors.insert(0, factors.pop(first))
+        return max(0, (card - P * bytes_per_number) // factors[0] * prod(factors[1:]))
+
+    return longest_text
+
+
 def _minus_1_for_no_room(inputs, value):
     right = build_text()(*inputs.values())
     return not isinstance(value, bool) and value in ((right,) if right else (0, -1))
@@ -136,11 +150,6 @@ def _on_a_part(share):
     return lambda card, *sizes, **more: build_text()(floor(card * share), *sizes, **more)
 
 
-def _part_kept_free(inputs, value):
-    parts = (50, 70, 75, 80, 85, 90, 95, 98, 99)
-    return any(value == _on_a_part(Fraction(part, 100))(*inputs.values()) for part in parts)
-
-
 ROUNDINGS = {
     "rounded-up": (
         "You round up.",
@@ -170,7 +179,9 @@ TEXT = {
         "A working program would want some room. Here the whole card is for the parameters and the "
         "cache.",
         wrong=_on_a_part(Fraction(9, 10)),
-        shows=_part_kept_free,
+        shows=like(
+            *(_on_a_part(Fraction(part, 100)) for part in (50, 70, 75, 80, 85, 90, 95, 98, 99))
+        ),
     ),
     "parameters-only-tested": known(
         "You look whether the parameters fit, and then leave the whole card to the cache.",
@@ -192,6 +203,13 @@ TEXT = {
         "You subtract the number of parameters from the bytes of the card.",
         "A parameter takes bytes_per_number bytes, like a number in the cache.",
         parameters=lambda P, b, B: P,
+    ),
+    "multiplied-behind-the-division": known(
+        "You divide by the first factor of what a token takes, and multiply by the others.",
+        "Python goes from left to right: a // b * c is (a // b) * c. All that one token takes "
+        "belongs in brackets.",
+        wrong=_multiplied_behind(0),
+        shows=like(*map(_multiplied_behind, range(6))),
     ),
     "parameters-for-each-text": known(
         "You keep the parameters once for each text of the batch.",
@@ -231,8 +249,9 @@ TEXT = {
         bytes_of=lambda b: (2, b),
     ),
     "bytes-and-batch-swapped": known(
-        "bytes_per_number and batch_size have changed places in your def line.",
-        "Who calls with seven numbers gives them in the order of the task.",
+        "bytes_per_number and batch_size have changed places, or their defaults have.",
+        "Who calls with seven numbers gives them in the order of the task, and who calls with five "
+        "counts on its defaults. Compare your def line with the one in the task.",
         wrong=_swapped,
     ),
     "four-bytes-by-default": known(

@@ -157,8 +157,8 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     ),
     (
         {"mask ignored", "lengths by repeat", "the first length for all"},
-        "For the masks: you need lengths, some key has to be past its length, and two sequences "
-        "have to differ in length.",
+        "For the masks: you need lengths, some key has to be past its length, two sequences have "
+        "to differ in length, and what a comparison says has to reach your return.",
     ),
     (
         {"lengths by repeat", "the first length for all"},

@@ -74,7 +74,7 @@ OTHER_TABLES = {
     ),
     "mask-of-whole-numbers": known(
         "Your mask holds the whole numbers 0 and 1, not booleans.",
-        "~ shows the difference: of True it makes False, of 1 it makes -2.",
+        "~ shows the difference: of True it makes False, of 1 it makes -2, or 254 in uint8.",
         section=OPPOSITE,
         form=torch.Tensor.long,
     ),

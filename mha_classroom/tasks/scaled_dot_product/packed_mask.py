@@ -184,8 +184,9 @@ PACKED = {
         real=lambda s: (s >= 0) & (s < s.amax()),
     ),
     "last-sentence-taken-for-padding": known(
-        "You take the last number of each row for the mark of padding.",
-        "A row need not have padding. What marks padding is the number -1.",
+        "The last sentence of a row without padding counts as padding.",
+        "What marks padding is the number -1, not what stands last. If you close a sentence where "
+        "the next number is another one: what closes the last sentence?",
         section=PADDING,
         real=lambda s: s != s[:, -1:],
     ),

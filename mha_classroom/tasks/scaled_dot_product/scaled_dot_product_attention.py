@@ -344,7 +344,7 @@ ATTENTION = (
     ),
     Mistake(
         "values-hidden",
-        "You write zeros over the values of padding, and leave its weights.",
+        "The values of padding are left out of your output, and its weights are left as they were.",
         "What it adds to the output is gone, but it keeps its share, and the others get too "
         "little: the weights of the real keys have to sum to 1.",
         "Hiding padding",

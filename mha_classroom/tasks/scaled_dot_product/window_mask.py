@@ -278,7 +278,7 @@ WINDOW = {
         join=lambda near, real: near | (real[:, :, None] & real[:, None]),
     ),
     "last-words-for-all": known(
-        "All your queries see the last words of the sentence.",
+        "Your window stands still: it holds the last words of the sentence, whatever the query is.",
         "The window moves along with the query. For word t it ends at word t.",
         wrong=_last_words,
     ),

@@ -553,8 +553,7 @@ ATTENDED = {
     ),
     "same-words-same-number": known(
         "Where a word stands twice, both entries have the number of its first place.",
-        "tokens.index(word) always finds the first. The entries are right, and each needs the mean "
-        "of its own position.",
+        "tokens.index(word) always finds the first. Each entry needs the mean of its own position.",
         wrong=_by_index,
     ),
     "number-of-the-first-place": known(

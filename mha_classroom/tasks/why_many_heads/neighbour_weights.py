@@ -509,8 +509,8 @@ NEIGHBOURS = {
     ),
     "products-of-places": known(
         "Your query is the number of the place that is asked for, and your key that of one's own.",
-        "Their product grows with the key's number, so the last word wins, whoever asks. Give each "
-        "place a feature of its own: then a query meets one key alone.",
+        "Their product grows with the key's number, or falls with it, so that a word at an end "
+        "wins, or nobody. Give each place a feature of its own: then a query meets one key alone.",
         wrong=build_neighbours(change=_products_of_places),
     ),
     "all-features-shifted": known(
