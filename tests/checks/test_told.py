@@ -3002,7 +3002,7 @@ def test_of_two_mistakes_in_a_count_it_is_also_said_by_what_it_is_off():
 
 def test_of_a_count_it_is_said_if_two_arguments_were_exchanged():
     def count_bert(V, d, ffn_num_hiddens, num_layers, max_len=512, num_segments=2):
-        return find("05-count_bert").reference(
+        return find("05-count_bert").build()(
             V, d, num_layers, ffn_num_hiddens, max_len, num_segments
         )
 
