@@ -1,8 +1,10 @@
 """Exercises ask for more than the page: what a lesson defines or prints answers few tasks."""
 
+import ast
 import inspect
 import operator
 import re
+import symtable
 import textwrap
 import types
 from pathlib import Path
@@ -37,14 +39,67 @@ def as_a_kernel_has_it(monkeypatch):
     plt.close("all")
 
 
+SETTINGS = ("torch.set_", "torch.manual_seed")  # statements that later ones rest on
+
+
+def needed(sources):
+    """The statements of each cell that functions and classes need to work, by the names in them.
+
+    What else a lesson does, such as training for a minute, and what it asserts is tried where
+    notebooks are.
+    """
+    names, kept = set(), []
+    for source in reversed(sources):
+        statements = []
+        for statement in reversed(ast.parse(source).body):
+            text = ast.unparse(statement)
+            table = symtable.symtable(text, "cell", "exec")
+            binds = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned()}
+            binds |= set(_changed(statement))
+            definition = isinstance(statement, (ast.FunctionDef, ast.ClassDef))
+            if definition or binds & names or text.startswith(("import ", "from ", *SETTINGS)):
+                statements.insert(0, statement)
+                names |= set(_globals(table))
+        kept.insert(0, _WithoutAsserts().visit(ast.Module(statements, [])))
+    return kept
+
+
+def _changed(statement):
+    """The names of what X[0] = 1, X.y = 1 and X.append(1) change."""
+    for node in ast.walk(statement):
+        stored = isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(
+            node.ctx, ast.Store
+        )
+        if (
+            stored
+            or isinstance(node, ast.Attribute)
+            and node.attr in ("append", "extend", "update")
+        ):
+            yield re.match(r"\w*", ast.unparse(node)).group()
+
+
+def _globals(table):
+    """The global names that a piece of code looks up, those in its functions included."""
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (symbol.is_global() or table.get_type() == "module"):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _globals(child)
+
+
+class _WithoutAsserts(ast.NodeTransformer):
+    def visit_Assert(self, node):
+        return ast.copy_location(ast.Pass(), node)
+
+
 def run(path):
-    """Run the cells of a lesson; return everything that they define, by name."""
+    """Everything that the cells of a lesson define or print, by name."""
     page = types.ModuleType("page")
-    for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type != "code":
-            continue
+    cells = nbformat.read(path, as_version=4).cells
+    cells = [cell for cell in cells if cell.cell_type == "code"]
+    for cell, statements in zip(cells, needed([cell.source for cell in cells]), strict=True):
         try:
-            exec(compile(cell.source, path.name, "exec"), page.__dict__)
+            exec(compile(statements, path.name, "exec"), page.__dict__)
         except Exception:
             assert "raises-exception" in cell.metadata.get("tags", []), cell.source
         for name in SHOWN.findall(cell.source):  # printed, and so as good as written here
