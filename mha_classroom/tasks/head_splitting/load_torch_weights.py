@@ -3,6 +3,7 @@
 import itertools
 
 import torch
+from torch import nn
 
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
@@ -211,6 +212,13 @@ def _frozen_left_out(attention, reference):
             attention.get_parameter(name).copy_(numbers)
 
 
+def _new_parameters(attention, reference):
+    build_loading()(attention, reference)
+    for module in attention.children():
+        for name, parameter in [*module.named_parameters()]:
+            setattr(module, name, nn.Parameter(parameter.detach().clone()))
+
+
 def _in_training(attention, reference):
     build_loading()(attention, reference)
     attention.train()
@@ -348,6 +356,13 @@ LOADING = {
         "and stay frozen.",
         wrong=_frozen_left_out,
     ),
+    "frozen-become-trainable": known(
+        "Frozen parameters of attention are trainable afterwards: you put new ones in their place, "
+        "or you set requires_grad.",
+        "nn.Parameter makes a parameter that is to be trained, unless it is told otherwise. Those "
+        "of attention are there already: only their numbers have to change.",
+        wrong=_new_parameters,
+    ),
     "put-in-training-mode": known(
         "You put attention in training mode, also where it was in eval mode.",
         "Whoever calls your function decides about that. Loading weights changes numbers and "
@@ -410,7 +425,8 @@ LOADING = {
     },
     "memory-shared": known(
         "attention and reference share memory afterwards: training one would change the other.",
-        "Assigning a tensor, or its .data, hands over the same memory. Numbers have to be copied.",
+        "Assigning a tensor, its .data or a whole module hands over the same memory. Numbers have "
+        "to be copied.",
         wrong=_share,
     ),
     "copied-the-wrong-way": known(

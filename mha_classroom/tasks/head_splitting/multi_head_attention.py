@@ -464,6 +464,10 @@ def _merge_interleaved(X, H):
     return X.unflatten(0, (-1, H)).permute(0, 2, 3, 1).flatten(2)
 
 
+def _merge_heads_before_batch(X, H):
+    return X.unflatten(0, (H, -1)).permute(1, 2, 0, 3).flatten(2)
+
+
 RESIDUAL = (
     "You add the queries to the output.",
     "A transformer layer does so afterwards. Multi-head attention itself does not.",
@@ -508,8 +512,16 @@ MODULE = {
         section=BACK,
         merge=lambda X, H: X.reshape(X.shape[0] // H, X.shape[1], -1),
     ),
+    "merge-heads-before-batch": known(
+        "When you join the heads, you read the first axis as (heads, batch).",
+        "It is (batch, heads): all heads of sequence 0 come first. With one sequence both look "
+        "the same.",
+        section=BACK,
+        wrong=build_module(merge=_merge_heads_before_batch),
+    ),
     "heads-averaged": known(
-        "You add the heads up, or average them: what meets W_o is as wide as one head.",
+        "You add the heads up, average them, or take one alone: what meets W_o is as wide as one "
+        "head.",
         "The heads stand side by side, num_heads times as wide. Added up, only one head's worth of "
         "numbers is left of each word.",
         section=BACK,
@@ -521,7 +533,7 @@ MODULE = {
         finish=lambda self, output: output,
     ),
     "W_o-before-the-merge": known(
-        "W_o meets the heads one by one, before they are joined.",
+        "W_o meets the heads one by one: they are not joined yet.",
         "A head is num_heads times narrower than what W_o takes in. It waits for all heads of a "
         "word side by side.",
         merge=lambda X, H: X,
@@ -636,7 +648,7 @@ MODULE = {
         spread=lambda lens, H: lens.repeat_interleave(H, 0) // H,
     ),
     "length-0-counts-as-1": known(
-        "You turn lengths of 0 into 1.",
+        "A query of length 0 sees the first key, as if its length were 1.",
         "That keeps NaN away, and makes a query without any real key attend to padding. Its heads "
         "have to give zeros.",
         spread=lambda lens, H: lens.clamp(min=1).repeat_interleave(H, 0),
@@ -741,11 +753,12 @@ MODULE = {
     ),
     "dropout-in-eval": known(
         "Weights are dropped in eval mode too.",
-        "A function drops whenever it is told to; only the module knows whether it is training.",
+        "A function drops whenever it is told to; only the module knows whether it is training. Do "
+        "you ask it in forward? While __init__ runs, it always says yes.",
         drop=lambda self, weights: nn.functional.dropout(weights, self.drop.p, training=True),
     ),
     "dropout-before-the-softmax": known(
-        "You drop scores, before the softmax.",
+        "You drop scores, or queries or keys that they are made of, before the softmax.",
         "A score of 0 still gets a weight, so nothing is left out. With dropout=1 all keys would "
         "weigh alike. It is weights that are dropped.",
         drop=lambda self, weights: weights,
@@ -759,7 +772,8 @@ MODULE = {
     ),
     "dropout-by-default": known(
         "Whoever makes your module without saying dropout gets some.",
-        "The default in your `def` line is not that of the task.",
+        "Is the default in your `def` line that of the task? Or is a dropout of 0 replaced by "
+        "another one?",
         defaults=(0.1, False),
     ),
     "bias-by-default": known(
@@ -820,7 +834,7 @@ MODULE = {
         roles=("W_q", "W_q", "W_v"),
     ),
     "queries-and-keys-swapped": known(
-        "Queries and keys have changed places.",
+        "Your queries go through W_k, and your keys through W_q.",
         "W_q belongs to the queries, and each query has a row of scores.",
         roles=("W_k", "W_q", "W_v"),
     ),

@@ -132,7 +132,7 @@ def _in_order(order):
 COLUMNS_MOVED = (
     "You move columns instead of rows.",
     "nn.Linear keeps (out, in), and the heads share the numbers that come out. Which axis of "
-    "the matrix is three times as long as the other?",
+    "the matrix is 3 · d_model long?",
 )
 
 REPACKING = {
@@ -275,7 +275,7 @@ REPACKING = {
     ),
     "width-1-squeezed": known(
         "A matrix of width 1 comes back with one axis.",
-        "squeeze cannot tell it from a bias that you made a column. What stands behind the first "
+        "squeeze cannot tell it from a bias that is made a column. What stands behind the first "
         "axis of packed has to stand there in the result, too.",
         wrong=lambda packed, H: _right(packed, H).squeeze(-1),
     ),

@@ -143,7 +143,7 @@ PACKING = {
         cut=cut_in_turn,
     ),
     "reshaped-at-once": known(
-        "You reshape X to (B, 3, num_heads, L, d) in one step.",
+        "You reshape X to (B, 3, num_heads, L, d), and no axis moves.",
         "reshape deals numbers out as they lie in memory, word after word, and a word holds all "
         "three parts. First cut the last axis, then move axes.",
         wrong=lambda X, H: X.reshape(len(X), 3, H, X.shape[1], -1).unbind(1),
@@ -197,7 +197,9 @@ PACKING = {
         wrong=build_packed(finish=lambda X: X.transpose(0, 1)),
     ),
     "pieces-of-three": known(
-        *PIECES_OF_THREE,
+        "You take apart more than 3 pieces: X is cut into pieces of 3 numbers, or of another "
+        "length, instead of into 3 pieces.",
+        "split wants to know how long a piece is, chunk how many there are.",
         cut=lambda X, H: three(X.split(3, -1)),
     ),
     **{

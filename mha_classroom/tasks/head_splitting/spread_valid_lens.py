@@ -104,8 +104,8 @@ SPREAD = {
     ),
     "one-copy-too-many": known(
         "Each length is there num_heads + 1 times.",
-        "The first one counts, too: how often is it put into the result before your loop over the "
-        "heads begins?",
+        "The first one counts, too: is it in the result before a loop over the heads begins? Or "
+        "does something run from 0 to num_heads, both included?",
         wrong=lambda lens, H: _right(lens, H + 1),
     ),
     "tables-to-their-largest-lengths": known(
@@ -115,8 +115,8 @@ SPREAD = {
         *TO_ONE_LENGTH, wrong=lambda lens, H: _right(lens.reshape(len(lens), -1)[:, 0], H)
     ),
     "lengths-repeated-on-a-new-axis": known(
-        "You repeat the whole tensor with two numbers, as one does with a table: lengths (B,) "
-        "become a table (num_heads, B).",
+        "You repeat the whole tensor downwards, as vstack does, or repeat with two numbers: "
+        "lengths (B,) become a table (num_heads, B).",
         "Lengths of shape (B,) have one axis and keep it. Write down what 3, 5 should become for 3 "
         "heads, and in which order.",
         wrong=lambda lens, H: lens.repeat(H, 1),
@@ -153,7 +153,7 @@ SPREAD = {
         wrong=lambda lens, H: lens.repeat_interleave(H),
     ),
     "flattened-and-folded": known(
-        "You repeat each number of a table (B, L) and fold the flat result into rows again.",
+        "You repeat each number of a table (B, L) and fold what you get into rows again.",
         "repeat_interleave flattens a tensor unless it is told the axis, and then a row of the "
         "result holds one length several times. Each row has to be kept whole.",
         wrong=lambda lens, H: lens.repeat_interleave(H).reshape(-1, *lens.shape[1:]),
@@ -179,6 +179,13 @@ SPREAD = {
         "The heads share the features of a word. The words they do not share: each head sees the "
         "whole sequence.",
         wrong=lambda lens, H: lens.repeat_interleave(H, dim=0) // H,
+    ),
+    "lengths-become-floats": known(
+        "Your lengths are floats. They are written into a tensor that is made without saying its "
+        "dtype, or multiplied by one.",
+        "torch.zeros and torch.ones hold floats unless they are told another dtype. Lengths are "
+        "counted, so they stay whole numbers.",
+        wrong=lambda lens, H: _right(lens, H).float(),
     ),
     "lengths-clamped": known(
         "You turn lengths of 0 into 1.",

@@ -119,6 +119,11 @@ def _squeezed_for_one_key_head(X, H, G):
     return X.squeeze().repeat_interleave(H, 0) if G == 1 else transpose_grouped(X, H, G)
 
 
+def _view_after_expand(X, H, G):
+    heads = cut(X, G)[:, :, None].expand(-1, -1, H // G, -1, -1)
+    return heads.view(len(X) * H, X.shape[1], X.shape[2] // G)
+
+
 FLATTENED = (
     "You repeat each number: repeat_interleave flattens a tensor unless it is told the axis.",
     "It is heads that have to be repeated, each as a whole.",
@@ -239,6 +244,13 @@ GROUPED = {
         "narrower than the queries.",
         section=STEP_1,
         wrong=lambda X, H, G: cut(X, H).flatten(0, 1),
+    ),
+    "view-after-expand": known(
+        "You call view on a tensor whose heads are expanded, not copied.",
+        "After expand the heads of a group are the same numbers in memory. view copies nothing, so "
+        "it cannot make one axis of them and the key heads. The numbers have to be copied.",
+        section=TRAP,
+        wrong=_view_after_expand,
     ),
     "features-repeated": known(
         "You repeat each feature, and then cut into num_heads pieces.",

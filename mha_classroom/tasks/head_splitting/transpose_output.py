@@ -59,6 +59,19 @@ def _rows_for_sequences(width):
     return transpose_output
 
 
+def _split_again(width, join):
+    """The steps of the split; join: whether the first axis is made B long in the end."""
+
+    def transpose_output(X, num_heads):
+        n, L, d = X.shape
+        heads = X.reshape(n, L, num_heads, width(d, num_heads)).permute(0, 2, 1, 3)
+        if join:
+            return heads.reshape(n // num_heads, L, num_heads * d)
+        return heads.reshape(n * num_heads, L, -1)
+
+    return transpose_output
+
+
 BACK = "Merge: the same steps backwards"
 
 MERGE = {
@@ -68,6 +81,20 @@ MERGE = {
         "them stands the axis of words.",
         wrong=lambda X, H: X.reshape(-1, X.shape[1], H * X.shape[2]),
     ),
+    **{
+        f"split-again{id}": known(
+            "You split once more: you cut the last axis of X into num_heads pieces, as in 4.1.",
+            "A row of X is one head already. To undo the split, its steps come backwards: which "
+            "axis of X holds the heads, and which of them moves?",
+            wrong=_split_again(width, join),
+        )
+        for id, width, join in (
+            ("", lambda d, H: d // H, True),
+            ("-and-width-left-open", lambda d, H: -1, True),
+            ("-and-not-joined", lambda d, H: d // H, False),
+            ("-and-width-left-open-and-not-joined", lambda d, H: -1, False),
+        )
+    },
     "merge-interleaved": known(
         "You lay the heads' features down in turn: feature 0 of every head, then feature 1.",
         "Each head's features stay together, as they were before the split. In the last two axes, "

@@ -96,7 +96,7 @@ WORDS_CUT = (
 )
 AS_FLOATS = (
     "Your result holds floats whatever X holds: numbers are copied into a tensor that is made "
-    "without saying its dtype, or converted, as with .float().",
+    "without saying its dtype, or converted, as by .float() or a product with floats.",
     "X may be of any dtype, and large whole numbers lose their last digits in a float. A new "
     "tensor can take its dtype from X.",
 )

@@ -72,6 +72,15 @@ def _places_of_their_own(W_v, W_o):
     return wide
 
 
+def _places_in_d_out(W_v, W_o):
+    """The same, as wide as the output: there may be too few columns."""
+    H, d_model, d_v = W_v.shape
+    wide = W_v.new_zeros(H, d_model, W_o.shape[1])
+    for h in range(H):
+        wide[h, :, h * d_v : (h + 1) * d_v] = W_v[h]
+    return wide
+
+
 def _all_rows(wide):
     """A fold that multiplies the values' matrices of all heads, as one wide matrix, by W_o."""
 
@@ -165,16 +174,23 @@ FOLD = {
     ),
     **{
         f"W_v-{id}": known(
-            "W_o has no effect on your result: you put W_v into a tensor that is as wide as W_o, "
-            "with zeros beside it.",
+            "The numbers of W_o have no effect on your result: it holds W_v, with zeros beside it "
+            "up to the width of W_o.",
             "Heads of width d_v write on top of each other when they are added. Each has to "
             "arrive where its rows of W_o would have put it.",
             wrong=wrong,
         )
         for id, wrong in (("written-into-zeros", _into_zeros), ("padded", _padded))
     },
+    "places-without-W_o-in-its-width": known(
+        "You put the W_v of each head into places of its own, d_v columns each, and the numbers of "
+        "W_o have no effect. Where d_out is below H · d_v, there are too few columns.",
+        "More columns would not do: the new matrix of head h has to do what its W_v and its rows "
+        "of W_o do one after the other.",
+        wrong=_places_in_d_out,
+    ),
     "rows-returned": known(
-        "You return the rows of W_o for each head: W_v is not used.",
+        "You return the rows of W_o for each head: the numbers of W_v are not in it.",
         "The new values still have to be made from the words.",
         multiply=lambda W_v, rows: rows,
     ),
@@ -194,8 +210,8 @@ FOLD = {
         rows=_starting_at_h,
     ),
     "pieces-reshaped-and-turned": known(
-        "You reshape W_o to (H, d_out, d_v) and turn each piece: its numbers are in other places "
-        "than they were.",
+        "You reshape W_o to (H, d_out, d_v) and use each piece turned: its numbers are in other "
+        "places than they were.",
         "reshape deals numbers out as they lie in memory, row by row, and a row of W_o is d_out "
         "long. Which of the new axes has to come last, so that a row stays a row?",
         rows=lambda W_o, H, d_v: W_o.reshape(H, -1, d_v).mT,
@@ -284,8 +300,8 @@ FOLD = {
         wrong=_all_rows(lambda W_v: W_v.reshape(W_v.shape[1], -1)),
     ),
     "W_v-reshaped-to-wide": known(
-        "You reshape W_v from (H, d_model, d_v) to (d_model, H · d_v) before you cut it into "
-        "heads: that mixes the heads up.",
+        "You reshape W_v from (H, d_model, d_v) to (d_model, H · d_v), or to (d_model, H, d_v): "
+        "that mixes the heads up.",
         "reshape deals numbers out as they lie in memory, all of head 0 before head 1. W_v is cut "
         "already: W_v[h] is the matrix of head h.",
         order=lambda W_v: W_v.reshape(W_v.shape[1], len(W_v), -1).transpose(0, 1),
@@ -296,13 +312,14 @@ FOLD = {
         order=lambda W_v: W_v[:1].expand_as(W_v),
     ),
     "heads-added": known(
-        "You add the heads' matrices up, and one matrix is left.",
+        "Your result is one matrix, the sum of the heads' matrices.",
         "Each head has weights of its own. The heads can be added after they have taken their "
         "averages, not before.",
         finish=lambda W: W.sum(0),
     ),
     "heads-added-first": known(
-        "You add the matrices of all heads up before they meet W_o.",
+        "One matrix is left: the heads are added up, and all of them meet the first d_v rows of "
+        "W_o.",
         "Each head goes through rows of its own. Which rows would their sum go through?",
         wrong=lambda W_v, W_o: W_v.sum(0) @ W_o[: W_v.shape[-1]],
     ),

@@ -258,8 +258,9 @@ MIXED = HEAD_0_FOR_ALL | {
 
 JOINING = {
     "heads-end-to-end": known(
-        "Your heads are laid end to end, along the batch (as torch.cat does when it is told no "
-        "axis) or along the words: what meets W_o is as wide as one head.",
+        "What meets W_o is as wide as one head: your heads are laid end to end, along the batch "
+        "(as torch.cat does when it is told no axis) or along the words, or they have an axis of "
+        "their own.",
         "W_o has H · d_v rows, so it waits for all heads side by side. Sequences and words stay "
         "as many as they are: which axis has to grow?",
         join=lambda heads, W_o: torch.cat(_each(heads)) @ W_o,
@@ -269,15 +270,15 @@ JOINING = {
         twin="heads-end-to-end",
     ),
     "heads-summed": known(
-        "What meets W_o is as wide as one head: it is one head alone (does a `return` stand inside "
-        "the loop?), or the sum or the mean of all.",
+        "What meets W_o is as wide as one head: each head by itself, one head alone (does a "
+        "`return` stand inside the loop?), or the sum or the mean of all.",
         "W_o has H · d_v rows, so it waits for all heads side by side. Added up, they would write "
         "on top of each other: dogs and cats in one mixture again.",
         section=SUM_OF_HEADS,
         join=lambda heads, W_o: heads.sum(1) @ W_o,
     ),
     "heads-summed-through-first-rows": known(
-        "You add the heads up, and the sum meets the first d_v rows of W_o.",
+        "All heads meet the first d_v rows of W_o, one by one or added up.",
         "Those are the rows of head 0. Added up, heads write on top of each other. The other rows "
         "are there for the other heads.",
         section=SUM_OF_HEADS,
@@ -290,7 +291,7 @@ JOINING = {
         join=lambda heads, W_o: heads.sum(1),
     ),
     "heads-stacked": known(
-        "You stack the heads on an axis of their own, and W_o meets one head at a time.",
+        "Your heads stand on an axis of their own, and W_o meets one head at a time.",
         "W_o has H · d_v rows: the heads have to share the last axis.",
         join=lambda heads, W_o: torch.stack(_each(heads)) @ W_o,
     ),
@@ -312,12 +313,14 @@ JOINING = {
         join=lambda heads, W_o: heads.permute(0, 2, 3, 1).flatten(2) @ W_o,
     ),
     "merge-without-transpose": known(
-        "You reshape (B, H, L, d_v) straight to the output: a row holds several words of one head.",
+        "You reshape (B, H, L, d_v), or (B, H · L, d_v), to (B, L, H · d_v): a row holds several "
+        "words of one head.",
         "reshape deals numbers out as they lie in memory. A row needs one word of every head.",
         join=lambda heads, W_o: heads.reshape(*heads[:, 0].shape[:2], -1) @ W_o,
     ),
     "stacked-and-reshaped": known(
-        "You stack the heads first and reshape: sequences, words and heads are mixed up.",
+        "You reshape heads that stand one after the other, as (H, B, L, d_v): sequences, words and "
+        "heads are mixed up.",
         "reshape deals numbers out as they lie in memory, all of head 0 before head 1. A row needs "
         "one word of every head.",
         join=lambda heads, W_o: torch.stack(_each(heads)).reshape(*heads[:, 0].shape[:2], -1) @ W_o,
@@ -390,6 +393,15 @@ JOINING = {
         "Heads do not compete. In each head, each word shares out one unit of attention.",
         section=LOOP_OF_HEADS,
         softmax=lambda scores, W_q: scores.softmax(1),
+    ),
+    "weights-averaged": known(
+        "All your heads use the same weights, the average of those of all heads.",
+        "Then all heads look at the same words. Each has weights of its own, and its values meet "
+        "only these.",
+        section=LOOP_OF_HEADS,
+        wrong=build_loop(
+            softmax=lambda scores, W_q: scores.softmax(-1).mean(1, keepdim=True).expand_as(scores)
+        ),
     ),
     "scaled-by-all-heads": known(
         "You divide the scores by the square root of H · d_k, the width of all heads together.",
@@ -486,7 +498,8 @@ JOINING = {
         wrong=_joined_to_d_model,
     ),
     "wide-matrices-by-reshape": known(
-        "You make one wide matrix of (H, d_model, d) by a reshape to (d_model, H · d).",
+        "You make one wide matrix of (H, d_model, d) by a reshape to (d_model, H · d), or to "
+        "(d_model, H, d).",
         "reshape deals numbers out as they lie in memory, all rows of head 0 before head 1. In the "
         "wide matrix the columns of the heads stand side by side: which axis has to move first?",
         section=NARROW,

@@ -326,13 +326,12 @@ def _one_feature(W_v, d):
 
 
 ONE_FORGOTTEN = (
-    "One word that has the neighbour asks for nobody.",
-    "A loop that ends one round early, or starts one round late, leaves a row of W_q empty. Which "
-    "words have a word before, and which have one after?",
+    "One word that has the neighbour finds nobody: all its scores are equal.",
+    "A loop that ends one round early, or starts one round late, leaves a row of W_q empty, or of "
+    "W_k. Which words have a word before, and which have one after?",
 )
 POSITIONS_FROM_ROW_1 = (
-    "The rows of the positions start at row 1 in your queries and keys, as they would with one "
-    "feature.",
+    "The rows of the positions start at row 1 in your W_q or W_k, as they would with one feature.",
     "The content takes num_features rows, and the position comes after it.",
 )
 
@@ -403,8 +402,8 @@ NEIGHBOURS = {
         twin="heads-swapped",
     ),
     "heads-swapped-on-a-ring": known(
-        "Head 0 brings the word after, head 1 the word before. (Your positions form a ring, which "
-        "is allowed: after the last comes the first.)",
+        "Head 0 brings the word after, head 1 the word before. (At an end your words look "
+        "elsewhere, as on a ring, where after the last comes the first. That is allowed.)",
         "Did you roll the wrong way, or queries where you meant keys? Rolled keys and rolled "
         "queries move the large score to opposite sides.",
         change=_ring(1, -1),
@@ -423,7 +422,8 @@ NEIGHBOURS = {
     ),
     "each-word-itself": known(
         "Every word looks at itself.",
-        "The query of word i asks for place i. Whom should it ask for?",
+        "Does the query of word i ask for place i, or are queries and keys shifted alike? Whom "
+        "should it ask for?",
         looks=((0,), (0,)),
     ),
     "two-steps": known(
@@ -445,31 +445,31 @@ NEIGHBOURS = {
         looks=((-1, 1), (-1, 1)),
     ),
     "nobody-asked-for": known(
-        "All scores are 0, so every word gets the average of all.",
+        "All scores of a row are equal, so every word gets the average of all.",
         "A score is a query times a key. Are W_q and W_k both filled, in the rows that a position "
-        "meets?",
+        "meets? Or are all your keys alike?",
         looks=((), ()),
     ),
     "second-head-empty": known(
-        "Head 1 looks at all words alike: its scores are 0.",
-        "Head 0 is done. A head makes its weights from its own W_q and W_k.",
+        "Head 1 looks at all words alike: the scores of a row are equal.",
+        "Head 0 is done. A head makes its weights from its own W_q and W_k. Is one of them empty?",
         section=LOOP_OF_HEADS,
         looks=((-1,), ()),
     ),
     "ends-forgotten": known(
-        "The first and the last word ask for nobody, in either head.",
+        "The first word and the last ask for nobody where they have a neighbour.",
         "Each of them lacks one neighbour only. In which head does the first word have one?",
         change=_ends_forgotten,
     ),
     "positions-in-the-wrong-rows": known(
-        "Where your heads look is decided by the contents of the words: queries and keys are made "
+        "Where your heads look depends on the contents of the words: queries or keys are made "
         "from features that should not reach them.",
         "A word is its content first, its position after it. Which rows of W_q and W_k does the "
         "position meet in X @ W?",
         change=lambda weights, d: tuple(W.roll(-d, 1) for W in weights),
     ),
     "positions-in-the-wrong-rows-on-a-ring": known(
-        "Where your heads look is decided by the contents of the words: queries and keys are made "
+        "Where your heads look depends on the contents of the words: queries or keys are made "
         "from features that should not reach them.",
         "A word is its content first, its position after it. Which rows of W_q and W_k does the "
         "position meet in X @ W?",
@@ -501,8 +501,8 @@ NEIGHBOURS = {
         wrong=build_neighbours(change=_all_on_one_side),
     ),
     "heads-swapped-and-weak-on-a-ring": known(
-        "Head 0 brings the word after, head 1 the word before, and both look too weakly. (Your "
-        "positions form a ring, which is allowed: after the last comes the first.)",
+        "Head 0 brings the word after, head 1 the word before, and they look too weakly. (At an "
+        "end your words look elsewhere, as on a ring. That is allowed.)",
         "Did you roll the wrong way, or queries where you meant keys? And how large must the lead "
         "of a score be, after the division by √d_k, for more than 0.99 of the weight?",
         wrong=build_neighbours(change=_ring(1, -1, strength=4.0)),
@@ -514,8 +514,9 @@ NEIGHBOURS = {
         wrong=build_neighbours(change=_products_of_places),
     ),
     "all-features-shifted": known(
-        "You shift all features of a word, the content as well as the position.",
-        "Contents then add to the scores, and words that are alike draw each other's attention. "
+        "Your queries or keys hold contents as well as the position, as they do if all features of "
+        "a word are shifted.",
+        "Contents then add to the scores, and a word may look at another one because of them. "
         "Which features of a word say where it stands?",
         wrong=build_neighbours(change=_all_features_shifted),
     ),
@@ -526,8 +527,9 @@ NEIGHBOURS = {
         wrong=build_neighbours(fill=_one_feature),
     ),
     "contents-in-scores": known(
-        "Your queries and keys hold the content as well as the position.",
-        "Contents then add to the scores, and words that are alike draw each other's attention. "
+        "Your queries or keys hold the content as well as the position.",
+        "Contents then add to the scores: if both hold them, words that are alike draw each "
+        "other's attention. "
         "Which features of a word say where it stands?",
         change=_with_contents,
     ),
@@ -557,11 +559,12 @@ NEIGHBOURS = {
     },
     "sign-turned": known(
         "Your heads look at every word but the right one.",
-        "The score that should lead is the only one below 0. What sign has your strength?",
+        "The score that should lead is the smallest of its row, and the others are equal. What "
+        "sign has your strength?",
         strength=lambda L: -100.0,
     ),
     "infinite-strength": known(
-        "You take inf for the strength.",
+        "Your W_q holds inf or −inf, for the strength or to keep other words out.",
         "Most features of a word are 0, and inf · 0 is not a number. How large a lead is enough?",
         strength=lambda L: math.inf,
     ),

@@ -118,13 +118,13 @@ LARGEST_OF_ALL = (
     "number. (Keeping the divisor away from 0 only turns it into 0.) Each row has its own softmax.",
 )
 OVERFLOW_HIDDEN = (
-    "Your exponentials overflow when scores are in the thousands, and nan_to_num puts 0 in the "
-    "place of inf / inf.",
+    "Your exponentials overflow when scores are in the thousands, inf / inf is NaN, and 0 takes "
+    "its place: by nan_to_num, or by a test for NaN.",
     "A largest score then gets no weight, where it should get most. Only differences between "
     "scores matter to a softmax: what can be taken away from a whole row before the exponential?",
 )
 CLAMPED = (
-    "You keep scores within a bound before the exponential.",
+    "You keep scores within a bound before the exponential, or the exponentials themselves.",
     "Where all scores of a row are past it they become equal, and so do the weights. Only "
     "differences between scores matter to a softmax: what can be taken away from a whole row?",
 )
@@ -186,8 +186,8 @@ SHARED = {
         scale=lambda scores, X, W_q, W_v: scores * W_q.shape[-1] ** 0.5,
     ),
     "scaled-after-softmax": known(
-        "You scale the weights, after the softmax.",
-        "Then a row no longer sums to 1, and the softmax has seen the wide scores already.",
+        "You scale after the softmax: the weights, or the output.",
+        "Then the output is no average any more, and the softmax has seen the wide scores already.",
         scale=lambda scores, X, W_q, W_v: scores,
         softmax=lambda scores, W_q: scores.softmax(-1) / W_q.shape[-1] ** 0.5,
     ),
@@ -225,7 +225,8 @@ SHARED = {
         softmax=_causal,
     ),
     "weights-transposed": known(
-        "Your weights are right, and you multiply the values by their transpose.",
+        "The values meet the transpose of the right weights: you turn the weights, or your table "
+        "has the queries in its columns.",
         "Row i of the weights says what word i takes from the others. Turned over, it says what "
         "the others take from word i.",
         finish=lambda weights, v: weights.mT @ v,
@@ -238,7 +239,8 @@ SHARED = {
         project=lambda X, W_q, W_k, W_v: (X @ W_k, X @ W_q, X @ W_v),
     ),
     "keys-from-W_q": known(
-        "Your keys are made with W_q, like the queries: W_k changes nothing.",
+        "Your queries meet each other, not the keys, or your keys are made with W_q, like the "
+        "queries: W_k changes nothing.",
         "Then scores are symmetric: cats would look at dogs exactly as much as dogs at cats.",
         section=STANDS,
         project=lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_q, X @ W_v),
@@ -278,6 +280,12 @@ HEAD = {
         "What a word is found by and what it hands over are different things, each with a matrix.",
         wrong=build_head(project=lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_k, X @ W_k)),
     ),
+    "values-of-keys": known(
+        "Your values are the keys times W_v: W_k is used as well, and W_v meets d_k numbers.",
+        "Keys and values are made side by side, from the same tensor. W_v has d_model rows: which "
+        "tensor is that wide?",
+        wrong=build_head(project=lambda X, W_q, W_k, W_v: (X @ W_q, X @ W_k, X @ W_k @ W_v)),
+    ),
     "matrices-transposed": known(
         "You multiply by the transposes of the matrices.",
         "nn.Linear keeps (out, in) and has to be turned. These are (in, out): which of their sizes "
@@ -297,7 +305,7 @@ HEAD = {
         wrong=build_head(match=lambda q, k: q @ k),
     ),
     "keys-turned-with-T": known(
-        "You turn the keys with .T, and it turns all three axes: the batch goes to the end.",
+        "You turn the keys on all three axes, as .T does: the batch goes to the end.",
         "Each sequence has its own matrix of scores. Only words and features change places.",
         wrong=build_head(match=lambda q, k: q @ k.permute(2, 1, 0)),
     ),

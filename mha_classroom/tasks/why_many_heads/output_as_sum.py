@@ -85,6 +85,13 @@ def _sum_as_wide_as_a_head(heads, W_o):
     return output
 
 
+def _sum_as_wide_as_all_heads(heads, W_o):
+    output = heads.new_zeros(*heads.shape[1:3], len(W_o))
+    for head, rows in zip(heads, W_o.split(heads.shape[-1]), strict=True):
+        output += head @ rows
+    return output
+
+
 def _columns_turned(heads, W_o):
     d_v = heads.shape[-1]
     return sum(head @ W_o[:, h * d_v : (h + 1) * d_v].T for h, head in enumerate(heads))
@@ -230,8 +237,8 @@ SUM = {
     },
     "first-head-twice": known(
         "Head 0 is in your sum twice.",
-        "The sum begins with its term, and the loop adds it again. With what should a sum begin, "
-        "or a loop?",
+        "Does the sum begin with its term, and does the loop add it again? With what should a sum "
+        "begin, or a loop?",
         wrong=build_sum(combine=lambda terms: terms.sum(0) + terms[0]),
     ),
     "sum-times-sum": known(
@@ -246,6 +253,12 @@ SUM = {
         "What is added to them is a head times its rows of W_o, and that is as wide as the output: "
         "(B, L, d_model).",
         wrong=_sum_as_wide_as_a_head,
+    ),
+    "sum-as-wide-as-all-heads": known(
+        "You begin your sum with zeros as wide as all heads side by side, H · d_v.",
+        "So wide is what meets the whole W_o. What is added here is a head times its rows of W_o. "
+        "How wide is that?",
+        wrong=_sum_as_wide_as_all_heads,
     ),
     "columns-turned": known(
         "You cut columns out of W_o, and turn them.",

@@ -224,6 +224,12 @@ def _by_rows_that_are_not_0(W_q, W_k, W_v, W_o, num_heads, removed):
     return remove_heads(W_q, W_k, W_v, W_o, num_heads, removed)
 
 
+def _columns_by_width(W, num_heads, stay):
+    """What is over after num_heads widths belongs to nobody."""
+    d = W.shape[1] // num_heads
+    return torch.cat([W[:, h * d : (h + 1) * d] for h in stay], 1)
+
+
 def _starting_early(W, num_heads, stay):
     d = W.shape[1] // num_heads
     return torch.cat([W[:, h * (d - 1) : h * (d - 1) + d] for h in stay], 1)
@@ -252,8 +258,8 @@ D_K_FOR_D_V = (
 )
 ONLY_FIRST = (
     "Only the first head of the list is removed.",
-    "Does a `return` stand inside the loop, does each round start from the full matrices, or do "
-    "you read removed[0] only? `removed` may name several heads, or none.",
+    "Does a `return` stand inside the loop, or do you read removed[0] only? `removed` may name "
+    "several heads, or none.",
 )
 NARROW_ONES = (
     "You return a matrix for each head, with the heads on an axis of their own.",
@@ -311,6 +317,13 @@ REMOVE = {
         "axis of W_o is H · d_v long?",
         section=SUM_OF_HEADS,
         rows=lambda W_o, num_heads, stay: torch.cat([W_o.chunk(num_heads, 1)[h] for h in stay], 1),
+    ),
+    "columns-of-W_o-by-their-width": known(
+        "You cut columns out of W_o, as out of W_q, W_k and W_v.",
+        "Its columns are the features of the output, and every head writes into all of them. Which "
+        "axis of W_o is H · d_v long?",
+        section=SUM_OF_HEADS,
+        wrong=build_remove(rows=_columns_by_width),
     ),
     "rows-of-all": known(
         "You cut rows out of W_q, W_k and W_v.",
@@ -421,7 +434,8 @@ REMOVE = {
     "d_model-over-H-by-mask": known(*D_MODEL_OVER_H, wrong=_by_mask_of_d_model),
     "d_model-over-H-by-index": known(*D_MODEL_OVER_H, wrong=_by_index_of_d_model),
     "reshaped": known(
-        "You reshape the wide matrices to (H, d_model, d), without swapping axes.",
+        "You reshape the wide matrices so that heads come first, as (H, d_model, d), without "
+        "swapping axes.",
         "reshape deals numbers out as they lie in memory, row by row, and a row holds columns of "
         "all heads. Which axis has to be split in two, and which has to move?",
         wrong=build_remove(columns=_reshaped),
@@ -488,7 +502,7 @@ REMOVE = {
         after=lambda matrices: (matrices[1], matrices[0], *matrices[2:]),
     ),
     "rescaled": known(
-        "You multiply what is left by H / (number of heads that stay), as dropout does.",
+        "What is left of W_o is multiplied by H / (number of heads that stay), as in dropout.",
         "The output is a sum over heads. Without a head, its term is missing, and the other terms "
         "stay as they are.",
         section=SUM_OF_HEADS,

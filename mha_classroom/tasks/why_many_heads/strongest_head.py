@@ -200,6 +200,12 @@ STRONGEST = {
         "For each feature the heads compete. Which axis of the terms counts the heads?",
         pick=lambda sizes: sizes.argmax(-1),
     ),
+    "feature-for-each-head-of-a-word": known(
+        "You look for the largest feature of each head: your result has a number for each word and "
+        "head.",
+        "For each feature the heads compete. On which axis of your terms do the heads stand now?",
+        wrong=build_strongest(pick=lambda sizes: sizes.argmax(-1).permute(1, 2, 0)),
+    ),
     "sequences-for-heads": known(
         "You compare the sequences of the batch.",
         "heads is (H, B, L, d_v): which axis counts the heads?",
@@ -241,7 +247,8 @@ STRONGEST = {
         ),
     ),
     "smallest-by-sorting": known(
-        "You name the head that adds least: sorted from the largest down, it stands at the end.",
+        "You name the head that adds least, and of equal ones the last. Is it the end of a list "
+        "that is sorted from the largest down?",
         "Asked for is the head whose term is furthest from 0.",
         wrong=build_strongest(pick=lambda sizes: sizes.argsort(dim=0, descending=True)[-1]),
     ),
@@ -254,8 +261,8 @@ STRONGEST = {
     ),
     "nobody-where-all-are-0": known(
         "Where all terms are 0 you name head −1.",
-        "Your search begins with 0 as the largest so far, and no term is larger. Equal terms have "
-        "a strongest head, too: read in the statement which one counts.",
+        "Does your search begin with 0 as the largest so far, so that no term is larger? Equal "
+        "terms have a strongest head, too: read in the statement which one counts.",
         wrong=build_strongest(pick=_nobody_at_0),
     ),
     "axes-of-size-1-lost": known(

@@ -184,6 +184,11 @@ def _clamped(places):
     )
 
 
+def _words_counted(ids):
+    """Positions that count what is no padding."""
+    return ((ids != 0).cumsum(1) - 1).clamp(min=0)
+
+
 class _Concatenated(build_embeddings()):
     def forward(self, input_ids, token_type_ids=None):
         words, kinds = self.words(input_ids), _kinds(input_ids, token_type_ids)
@@ -244,12 +249,18 @@ EMBEDDINGS = {
         "The first word stands at position 0.",
         position=lambda self, ids: self.positions(_places(ids).flip(0)),
     ),
-    "padding-not-counted": known(
-        "Your positions count only ids other than 0.",
-        "Some other models do that. In BERT a position is the place in the text, padding or not; "
-        "the mask is what hides padding, later.",
-        position=lambda self, ids: self.positions(((ids != 0).cumsum(1) - 1).clamp(min=0)),
-    ),
+    **{
+        id: known(
+            "Your positions count only ids other than 0.",
+            "Some other models do that. In BERT a position is the place in the text, padding or "
+            "not; the mask is what hides padding, later.",
+            position=lambda self, ids, places=places: self.positions(places(ids)),
+        )
+        for id, places in (
+            ("padding-not-counted", _words_counted),
+            ("padding-not-counted-and-at-0", lambda ids: _words_counted(ids) * (ids != 0)),
+        )
+    },
     "whole-table-of-positions": known(
         "You add the whole table of positions, whatever the length of the text.",
         "It has max_position_embeddings rows, and a text of L words needs the first L of them.",
@@ -277,7 +288,8 @@ EMBEDDINGS = {
         segment=lambda self, ids, kinds: self.segments(torch.zeros_like(ids)),
     ),
     "or-for-none": known(
-        "You write `token_type_ids or …`, and that asks a tensor whether it is true.",
+        "You ask a tensor whether it is true: `token_type_ids or …` does that, and so does "
+        "`if token_type_ids`.",
         "A tensor of many numbers is neither true nor false. Whether an argument was given is "
         "asked with `is None`.",
         segment=lambda self, ids, kinds: self.segments(kinds or torch.zeros_like(ids)),
@@ -403,7 +415,7 @@ EMBEDDINGS = {
         drop=lambda self, Y: nn.functional.dropout(Y, self.rate, True),
     ),
     "probability-of-your-own": known(
-        "You drop with a probability of your own, whatever the config says.",
+        "You always drop with the same probability, whatever the config says.",
         "It may be 0 or 1 in the config, too. Which of its probabilities is for hidden states?",
         drop=_drop_another,
     ),

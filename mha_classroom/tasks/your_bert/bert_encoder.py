@@ -44,7 +44,9 @@ def examine_encoder(inputs, seen):
         of hidden states.
     """
     if seen["layer is called"] is not True:
-        raise AnswerError("BertEncoder never calls the `layer` that it is given: layer(config).")
+        raise AnswerError(
+            "Your __init__ does not call the `layer` that it is given: layer(config)."
+        )
     plan = [Call(training=inputs.get("training", False))]
     (states,) = judged("BertEncoder", inputs, plan, seen)
     complaint = unlike(inputs, states)
@@ -112,8 +114,9 @@ class _LastLayerTwice(build_encoder()):
 ENCODER = {
     "one-layer-reused": known(
         "Your list holds one layer, many times over.",
-        "Multiplying a list repeats the object in it. Each layer has weights of its own, so each "
-        "has to be made by a call of its own.",
+        "Multiplying a list repeats the object in it, and so does a loop that appends one object "
+        "again and again. Each layer has weights of its own, so each has to be made by a call of "
+        "its own.",
         make=lambda config, layer: [layer(config)] * config.num_hidden_layers,
     ),
     "layer-not-called": known(
@@ -127,8 +130,9 @@ ENCODER = {
         make=lambda config, layer: [layer() for _ in range(config.num_hidden_layers)],
     ),
     "one-layer-only": known(
-        "You make one layer.",
-        "The config says how many there are: num_hidden_layers.",
+        "There is one layer in your `layers`.",
+        "The config says how many there are: num_hidden_layers. (Is the list made anew in each "
+        "turn of a loop? Then it holds the last one alone.)",
         make=lambda config, layer: [layer(config)],
     ),
     "one-layer-too-many": known(
@@ -138,9 +142,10 @@ ENCODER = {
         make=lambda config, layer: [layer(config) for _ in range(config.num_hidden_layers + 1)],
     ),
     "as-many-layers-as-heads": known(
-        "You make as many layers as the config has attention heads.",
-        "Heads are inside a layer, num_attention_heads of them. How many layers there are is "
-        "num_hidden_layers.",
+        "You make as many layers as num_attention_heads says, or hidden_size, which is the same "
+        "number here.",
+        "Heads are inside a layer, and hidden_size is the width of its vectors. How many layers "
+        "there are is num_hidden_layers.",
         make=lambda config, layer: [layer(config) for _ in range(config.num_attention_heads)],
     ),
     **{
@@ -152,15 +157,17 @@ ENCODER = {
         for count in (2, 6, 12)
     },
     "python-list": known(
-        "You keep the layers in an ordinary list, and PyTorch does not see them.",
+        "PyTorch does not see your layers: either they are kept in an ordinary list, tuple or "
+        "dict, or in a name that lacks `self`.",
         "Their parameters are not the module's then: they would not be loaded, trained or moved. "
         "nn.ModuleList is a list that registers what it holds.",
         keep=list,
     ),
     "sequential-called": known(
-        "You keep the layers in nn.Sequential and call it as a whole.",
+        "You return X and the last hidden state, and the mask does not reach the layers. Do you "
+        "call an nn.Sequential as a whole?",
         "It passes one argument from layer to layer, so the mask gets lost or does not fit; and "
-        "what each layer returns remains inside.",
+        "what each layer returns remains inside. Asked for is every hidden state.",
         wrong=_as_a_whole(lambda self, X, mask=None: [X, self.layers(X)]),
     ),
     "sequential-called-with-mask": known(
@@ -181,7 +188,7 @@ ENCODER = {
         mask_of=_only(lambda number, count: number == count - 1),
     ),
     "mask-asked-whether-true": known(
-        "You ask `if mask`, and that asks a tensor whether it is true.",
+        "You ask a tensor whether it is true: `if mask` does that, and so does `mask or …`.",
         "A tensor of many numbers is neither true nor false. Whether a mask was given is asked "
         "with `is not None`; and each layer takes None as well.",
         mask_of=lambda mask, number, count: mask if mask else None,
@@ -199,7 +206,7 @@ ENCODER = {
     ),
     "mask-added-up": known(
         "The mask grows from layer to layer.",
-        "It is the same for every layer: do not add to it on the way.",
+        "It is the same for every layer: do not change it on the way.",
         mask_of=lambda mask, number, count: None if mask is None else mask * (number + 1),
     ),
     "every-layer-gets-x": known(
@@ -218,8 +225,8 @@ ENCODER = {
         order=lambda layers: [layers[0]] * len(layers),
     ),
     "last-layer-skipped": known(
-        "Your list ends one state early: what the last layer returns is not in it.",
-        "Either the loop leaves that layer out, or it ends before its result is appended. All "
+        "Your list begins with X and is one state too short. Is what the last layer returns in it?",
+        "Either the loop leaves a layer out, or it ends before a result is appended. All "
         "num_hidden_layers of them take part.",
         order=lambda layers: list(layers)[:-1],
     ),
@@ -233,7 +240,7 @@ ENCODER = {
         twin="last-layer-skipped",
     ),
     "only-the-last": known(
-        "You return the last hidden state alone.",
+        "You return one tensor of X's shape. Is it the last hidden state alone?",
         "The task asks for all of them, in a list or a tuple, X first.",
         collect=lambda states: states[-1],
     ),
@@ -258,28 +265,41 @@ ENCODER = {
         collect=lambda states: [*states, states[-1]],
     ),
     "last-layer-twice": known(
-        "The last layer runs twice.",
+        "Your list begins with X and is one state too long. Does a layer run twice, such as the "
+        "last one?",
         "Each layer has its turn once: X, and one more hidden state for each layer.",
         wrong=_LastLayerTwice,
     ),
     "last-layer-skipped-and-x-twice": known(
-        "Your list begins with X twice, and the last layer is left out.",
-        "The length is right by that, and nothing else. All num_hidden_layers of them take part, "
-        "and X stands there once.",
+        "Your list begins with X twice, and what the last layer returns is not in it.",
+        "Its length is right by that. Is a state appended before the layer has run, or is the last "
+        "layer left out? X stands there once, then what each layer returns.",
         order=lambda layers: list(layers)[:-1],
         collect=lambda states: [states[0], *states],
     ),
     **{
         id: known(
-            "After X all entries of your list are the last hidden state.",
+            did,
             "A list holds no copies: if what each layer returns is written into the same tensor, "
             "every entry is that one tensor. Keep what a layer returns as it is.",
             collect=collect,
         )
-        for id, collect in (
-            ("one-tensor-for-all", lambda states: [states[0], *[states[-1]] * (len(states) - 1)]),
-            ("one-tensor-for-all-and-x", lambda states: [states[-1]] * len(states)),
-            ("one-buffer-for-all", _in_one_buffer),
+        for id, did, collect in (
+            (
+                "one-tensor-for-all",
+                "After X all entries of your list are the last hidden state.",
+                lambda states: [states[0], *[states[-1]] * (len(states) - 1)],
+            ),
+            (
+                "one-tensor-for-all-and-x",
+                "All entries of your list are the last hidden state, the first entry too.",
+                lambda states: [states[-1]] * len(states),
+            ),
+            (
+                "one-buffer-for-all",
+                "After X all entries of your list are the last hidden state.",
+                _in_one_buffer,
+            ),
         )
     },
     "weights-asked-for": known(
@@ -300,7 +320,7 @@ ENCODER = {
         call=lambda layer, X, mask: layer.eval()(X, mask),
     ),
     "detached": known(
-        "No gradient gets through your list of hidden states.",
+        "No gradient gets through the last hidden state of your list.",
         "detach, .data and no_grad cut the path back to the weights. A stack that is to be "
         "trained needs it.",
         collect=lambda states: [X.detach() for X in states],

@@ -242,6 +242,14 @@ def _until_truthy(vectors, examples, labels):
     return found
 
 
+def _none_below_0(vectors, examples, labels):
+    """In a loop that begins with the cosine 0 and no label."""
+    names = _first_seen(labels)
+    table = _cosine(vectors, _means_of(names, unit(examples), labels))
+    best = zip(table.amax(1).tolist(), table.argmax(1).tolist(), strict=True)
+    return [names[place] if value > 0 else None for value, place in best]
+
+
 def _best_vectors(vectors, examples, labels):
     """The place of the best vector for each label, looked up among the labels."""
     names = _first_seen(labels)
@@ -446,7 +454,8 @@ NEAREST = {
         ],
     ),
     "wrong-axis-of-names": known(
-        "Your argmax runs over the vectors: it finds the best vector of each label.",
+        "Your search for the largest runs over the vectors: it finds the best vector of each "
+        "label.",
         "The table of cosines has a row for each vector and a column for each label. Each vector "
         "gets one label: which axis has to go?",
         wrong=_best_vectors,
@@ -484,14 +493,15 @@ NEAREST = {
         choose=lambda table: (table.shape[1] - 1 - table.flip(1).argmax(1)).tolist(),
     ),
     "sorted-labels": known(
-        "You sort the labels, or put them into a set, and among equals their order decides.",
-        "Of labels that fit equally well the first to be seen in `labels` was asked for. A set "
-        "keeps no order; dict.fromkeys does.",
+        "Of labels that fit equally well you take the first by size or alphabet. Do you sort the "
+        "labels, put them into a set, or compare pairs that hold them?",
+        "The first to be seen in `labels` was asked for. A set keeps no order; dict.fromkeys does.",
         kinds=lambda labels: sorted(set(labels)),
     ),
     "equals-anyhow": known(
-        "Of labels that fit equally well you take any.",
-        "The first to be seen in `labels` was asked for. A set keeps no order; dict.fromkeys does.",
+        "Of labels that fit equally well you do not always take the first.",
+        "The first to be seen in `labels` was asked for. A set keeps no order; dict.fromkeys does. "
+        "(And the largest of pairs with the same cosine is the one with the largest label.)",
         wrong=build_nearest(kinds=lambda labels: sorted(set(labels), reverse=True)),
         shows=_equals_anyhow,
     ),
@@ -517,6 +527,12 @@ NEAREST = {
         "Does your search for the largest begin with 0? A cosine can be as low as -1.",
         choose=lambda table: torch.where(table > 0, table, 0.0).argmax(1).tolist(),
     ),
+    "none-below-0": known(
+        "Where no cosine is above 0, you return None.",
+        "Does your search for the largest begin with 0? A cosine can be as low as -1, and each "
+        "vector gets a label.",
+        wrong=_none_below_0,
+    ),
     "unit-and-centred": _by_table(
         "You take the mean of all examples off before you compare.",
         "Seen from there, vectors point other ways than they do from 0. The cosine compares where "
@@ -524,7 +540,7 @@ NEAREST = {
         _unit_centred,
     ),
     "pairs-returned": known(
-        "You return pairs of a label and something else.",
+        "You return a pair for each vector, not its label alone.",
         "A list of labels was asked for, one for each vector.",
         finish=lambda found: [(label, 0.0) for label in found],
     ),

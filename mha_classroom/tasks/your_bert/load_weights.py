@@ -400,7 +400,7 @@ STRICT = {
     ),
     **{
         id: known(
-            "You look whether a name is part of another name.",
+            "You look whether a name is part of another name, or of one text with all names.",
             "norm.weight is part of layer.norm.weight and is another weight. Of texts, `in` asks "
             "for a part; of a dict or a list of names, for a whole name.",
             missing=lambda own, given: _inside(own, given),
@@ -419,7 +419,7 @@ STRICT = {
         unknown=lambda own, given: [],
     ),
     "misshapen-not-named": known(
-        "You do not compare shapes before you copy.",
+        "Wrong shapes are not noticed before you copy.",
         "copy_ takes some wrong shapes without a word (a single row is spread over all rows), and "
         "at others it raises when half is copied.",
         misshapen=lambda own, given: [],
@@ -431,7 +431,8 @@ STRICT = {
         wrong=_only_names,
     ),
     "numbers-counted": known(
-        "You compare how many numbers there are, not the shapes.",
+        "A tensor with as many numbers passes as fitting: you compare how many there are, or try "
+        "whether it can be reshaped.",
         "A matrix and its transpose have as many numbers.",
         misshapen=_by_number_count,
         put=lambda parameter, X: _put(parameter, X.reshape(parameter.shape)),
@@ -461,22 +462,24 @@ STRICT = {
         put=lambda parameter, X: _put(parameter, X if X.shape == parameter.shape else X.t()),
     ),
     "first-only": known(
-        "You raise at the first weight that does not fit, and name that one alone.",
+        "Your text names one weight alone, the first that does not fit.",
         "Someone who mends a file wants the whole list. Collect first, raise afterwards.",
         text=lambda missing, unknown, misshapen: [*missing, *unknown, *misshapen][0],
     ),
     "kind-by-kind": known(
-        "You raise for one kind of fault before you have looked for the next.",
+        "Your text names the weights of one kind of fault alone. Do you raise for one kind before "
+        "you look for the next?",
         "The text has to name all three kinds at once. Collect first, raise afterwards.",
         wrong=_kind_by_kind,
     ),
     "names-before-shapes": known(
-        "You raise for wrong names before you have looked at the shapes.",
+        "Where names are wrong, your text names no wrong shapes. Do you raise before you look at "
+        "the shapes?",
         "The text has to name all three kinds at once. Collect first, raise afterwards.",
         wrong=_names_before_shapes,
     ),
     "counted-not-named": known(
-        "You say how many weights do not fit, not which.",
+        "Your text names no weight: it says that some do not fit, or how many.",
         "“3 are missing” leaves the search to the reader. The names are known: write them down.",
         text=lambda missing, unknown, misshapen: (
             f"{len(missing)} missing, {len(unknown)} unknown, {len(misshapen)} misshapen"
@@ -505,8 +508,9 @@ STRICT = {
         for id, missing_first in (("one-by-one", False), ("one-by-one-missing-first", True))
     },
     "told-not-raised": known(
-        "You find what does not fit and print or return it.",
-        "A program that goes on will not read it. `raise ValueError(text)` stops it.",
+        "You find what does not fit, copy nothing and raise nothing.",
+        "A program that goes on will not read what is printed or returned. `raise "
+        "ValueError(text)` stops it.",
         wrong=_told_not_raised,
     ),
     "key-error": known(
@@ -521,7 +525,7 @@ STRICT = {
         error=RuntimeError,
     ),
     "assertion": known(
-        "You refuse with an assert.",
+        "You raise an AssertionError, as assert does.",
         "Assertions are for what cannot happen, and python -O leaves them out. For bad input, "
         "raise a ValueError.",
         error=AssertionError,
@@ -573,8 +577,8 @@ STRICT = {
     ),
     "state-dict-emptied": known(
         "The state_dict that you are given is no longer what it was.",
-        "pop and del take its entries away, and the caller still needs them. Make a new dict or "
-        "set if you want to cross things off.",
+        "pop and del, for instance, take its entries away, and the caller still needs them. Make a "
+        "new dict or set if you want to cross things off.",
         finish=lambda model, given: given.clear(),
     ),
     "frozen": known(

@@ -180,7 +180,7 @@ MEAN = {
         count=lambda mask, hidden: mask.sum(1, keepdim=True) ** 0.5,
     ),
     "divided-whole": known(
-        "You divide with //, which rounds down.",
+        "Your numbers are rounded down, as // does.",
         "The mask counts in whole numbers, the hidden states are fractions: / is the division "
         "for them.",
         wrong=lambda hidden, attention_mask: (
@@ -189,8 +189,8 @@ MEAN = {
     ),
     "first-place-only": known(
         "You take the vector at the first place.",
-        "That is [CLS], which some models are trained to use. This task asks for the mean of all "
-        "tokens.",
+        "[CLS] may stand there, which some models are trained to use. This task asks for the mean "
+        "of all tokens.",
         wrong=lambda hidden, attention_mask: hidden[:, 0],
     ),
     "first-word-only": known(
@@ -242,14 +242,15 @@ MEAN = {
         words=lambda hidden, mask: hidden * mask[:, None, :],
     ),
     "mask-without-axis": known(
-        "You multiply (B, L, D) by the mask (B, L) as it is.",
+        "You multiply (B, L, D) by the mask (B, L) as it is, or with a new axis in front.",
         "Axes are matched from the back: B meets L, and L meets D. The mask needs one more axis. "
         "Where?",
         words=lambda hidden, mask: hidden * mask,
     ),
     "count-without-axis": known(
-        "You divide (B, D) by the counts (B,) as they are.",
-        "Axes are matched from the back, so the counts meet the features. They need one more axis.",
+        "You divide (B, D) by the counts (B,) as they are, or with a new axis in front.",
+        "Axes are matched from the back, so the counts meet the features. They need one more axis. "
+        "Where?",
         count=lambda mask, hidden: mask.sum(1),
     ),
     "mask-inverted": known(
@@ -261,6 +262,12 @@ MEAN = {
         "You take the padding in place of the tokens.",
         "In attention_mask 1 is a token and 0 is padding.",
         wrong=_inverted_and_clamped,
+    ),
+    "all-hidden": known(
+        "Your vectors are 0: every place is hidden. Do you write ~attention_mask?",
+        "Of a whole number ~ makes another one: -2 of 1, -1 of 0, and both count as True. Only "
+        "True and False are turned round by ~. Which comparison makes these of the mask?",
+        wrong=lambda hidden, attention_mask: (hidden * 0).sum(1),
     ),
     "softmax-of-the-mask": known(
         "Your weights are the softmax of the mask.",
@@ -301,7 +308,7 @@ MEAN = {
         total=lambda words: words.sum(0),
     ),
     "unit-length": known(
-        "You divide the mean by its norm.",
+        "Your vectors have norm 1: you divide the mean, or the sum, by its norm.",
         "The course's embed does that afterwards. This task asks for the mean as it is.",
         finish=lambda pooled: pooled / pooled.norm(dim=1, keepdim=True),
     ),
@@ -311,7 +318,7 @@ MEAN = {
         count=lambda mask, hidden: mask.sum(1, keepdim=True) + 1,
     ),
     "ends-left-out": known(
-        "You leave out the first and the last token of each text.",
+        "You leave out the first and the last token of each text that has more than two.",
         "[CLS] and [SEP] are tokens, too: attention_mask has a 1 for them.",
         visible=_without_ends,
     ),
@@ -323,8 +330,8 @@ MEAN = {
     ),
     "words-of-all-texts": known(
         "You average over the tokens of all texts together.",
-        "(B, d_model) was asked for. Picking with hidden[attention_mask == 1] forgets which text a "
-        "token is from.",
+        "(B, d_model) was asked for, a mean for each text. hidden[attention_mask == 1], for "
+        "instance, forgets which text a token is from.",
         wrong=_one_for_all,
         shows=like(_one_for_all, lambda X, mask: _one_for_all(X, mask).expand(len(X), -1)),
     ),
@@ -336,7 +343,7 @@ MEAN = {
         ),
     ),
     "changed-in-place": known(
-        "You set the padding of the given hidden states to 0.",
+        "You write into the given hidden states: most likely you set their padding to 0.",
         "The result may be right, and the caller's hidden states are not what they were.",
         wrong=_in_place,
     ),

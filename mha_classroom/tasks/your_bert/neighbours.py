@@ -395,7 +395,7 @@ def _nobody_first(found):
 
 NEIGHBOURS = {
     "itself-found": known(
-        "Each text finds itself first.",
+        "Each text finds itself, too.",
         "Nothing is more like a text than the text itself. Its neighbours are the others.",
         may=_may(others=False),
     ),
@@ -411,7 +411,7 @@ NEIGHBOURS = {
         ),
     ),
     "twins-left-out": known(
-        "You leave out every text that points exactly the same way, not just the text itself.",
+        "You leave out every text that points the same way, not just the text itself.",
         "Two places may hold the same text, and they are each other's nearest neighbours. A text "
         "is known by its place, not by its cosine.",
         may=_no_twins,
@@ -429,7 +429,7 @@ NEIGHBOURS = {
         shows=_like_parts(may=_may(asking=False)),
     ),
     "padding-ignored": known(
-        "You do not look at used: empty places ask, and are found.",
+        "used has no effect in your table: empty places ask, and are found.",
         "A place that is not used holds whatever was there before. It is nobody's neighbour, and "
         "has none.",
         may=_may(found=False, asking=False),
@@ -489,7 +489,7 @@ NEIGHBOURS = {
         )
     },
     "itself-at-the-end": known(
-        "Where too few others are left, your rows end with the text itself.",
+        "Where too few others are left, the text itself follows them in its row.",
         "It is hidden behind the others, but counted among them. How many others does a text have "
         "if n places are in use?",
         wrong=_itself_at_the_end,
@@ -591,10 +591,10 @@ NEIGHBOURS = {
         order=_worst_first,
     ),
     "norms-made-larger": known(
-        "You add something small to the norms, or do not let them get smaller than that.",
+        "Something small is added to the norms, or they do not get smaller than that. "
+        "(cosine_similarity and normalize do that by themselves.)",
         "It should keep 0 from being divided by 0. But the norm of a text may be as small as 1e-6, "
-        "and what is added then counts as much as the norm itself. Only an empty place can hold "
-        "zeros.",
+        "and next to that even a small number counts. Only an empty place can hold zeros.",
         score=_softened(0, 1e-8),
         shows=_is_softened,
     ),
@@ -627,9 +627,9 @@ NEIGHBOURS = {
         shows=_like(lambda vectors, used, k=3: build_neighbours()(vectors, 1 - used.long(), k)),
     ),
     "empty-rows-answered": known(
-        "Empty places get neighbours.",
-        "A place that is not used holds no text, so its whole row is -1, whatever you put there "
-        "in the meantime.",
+        "The rows of empty places are not -1 throughout.",
+        "A place that is not used holds no text and has no neighbours, whatever you put there in "
+        "the meantime.",
         wrong=_ones_in_empty_places,
         shows=_empty_answered,
     ),

@@ -259,8 +259,8 @@ SEARCH = {
         score=lambda query, documents: (documents / documents.norm()) @ unit(query),
     ),
     "norms-squared": known(
-        "You divide by the squares of the norms.",
-        "The norm is the root of the sum of squares.",
+        "You divide by the squares of the norms, or by the norms twice.",
+        "The norm is the root of the sum of squares, and each norm divides once.",
         score=lambda query, documents: (
             documents @ query / (documents.square().sum(1) * query.square().sum())
         ),
@@ -340,8 +340,8 @@ SEARCH = {
     ),
     "found-by-number": known(
         "You sort the cosines and look up afterwards at which place each number stands.",
-        "index always finds the first. Where two cosines are equal, the same document comes twice. "
-        "Sort the places, not the numbers.",
+        "list.index and nonzero()[0] find the first always. Where two cosines are equal, the same "
+        "document comes twice. Sort the places, not the numbers.",
         wrong=_found_by_number,
     ),
     "only-above-0": known(
@@ -425,14 +425,15 @@ SEARCH = {
         pair=lambda index, cosine: index,
     ),
     "cosines-only": known(
-        "You return the cosines without saying which documents they belong to.",
+        "You return numbers alone, without saying which documents they belong to.",
         "A list of pairs was asked for, index and cosine.",
         pair=lambda index, cosine: cosine,
     ),
     "norms-made-larger": known(
-        "You add something small to the norms, or do not let them get smaller than that.",
+        "Something small is added to the norms, or they do not get smaller than that. "
+        "(cosine_similarity and normalize do that by themselves.)",
         "It should keep 0 from being divided by 0. Here no norm is 0, and a norm may be as small "
-        "as 1e-6: what is added then counts as much as the norm itself.",
+        "as 1e-6: next to that even a small number counts.",
         score=lambda query, documents: (
             documents @ query / (documents.norm(dim=1) * query.norm() + 1e-8)
         ),

@@ -210,6 +210,11 @@ def _narrow_one_hot(logits, targets):
     return (logits.softmax(1) - torch.nn.functional.one_hot(targets)) / len(targets)
 
 
+def _narrow_one_hot_first(logits, targets):
+    """The same as the first operand, turned round: an error names it first."""
+    return (torch.nn.functional.one_hot(targets) - logits.softmax(1)) / len(targets)
+
+
 def _below_the_largest_of_all(logits):
     """The logarithm of the softmax with one maximum for all texts, infinite far below it."""
     lowered = logits - logits.max()
@@ -282,7 +287,7 @@ def _squared_error(logits, targets):
 
 STEP = {
     "uphill": known(
-        "You add the gradient: the step goes uphill.",
+        "The step goes uphill: you add the gradient, or the sign of yours is turned round.",
         "The gradient points where the loss grows. A step that lowers it goes the other way.",
         move=lambda parameter, rate, gradient: parameter + rate * gradient,
     ),
@@ -398,13 +403,19 @@ STEP = {
         "pair of row and column.",
         slope=_columns_of_all_targets,
     ),
-    "one-hot-too-narrow": known(
-        "one_hot makes as many classes as the largest target needs, and the last class may have no "
-        "text in the batch.",
-        "How many classes there are is said by W and b. one_hot takes the number as its second "
-        "argument.",
-        slope=_narrow_one_hot,
-    ),
+    **{
+        id: known(
+            "Your one-hot table has as many columns as the largest target needs, and the last "
+            "class may have no text in the batch. (one_hot does that by itself.)",
+            "How many classes there are is said by W and b. one_hot takes the number as its "
+            "second argument.",
+            slope=slope,
+        )
+        for id, slope in (
+            ("one-hot-too-narrow", _narrow_one_hot),
+            ("one-hot-too-narrow-in-front", lambda *given: -_narrow_one_hot_first(*given)),
+        )
+    },
     "softmax-over-texts": known(
         "Your softmax runs over the texts, in the loss and in the gradient.",
         "Each text has its own probabilities, one for each class. Which axis of (N, C) is that?",
@@ -510,7 +521,7 @@ STEP = {
         id: known(
             "Your loss is a squared error, and so is your gradient.",
             "Asked for is the cross-entropy: minus the logarithm of the probability of the right "
-            "class. Its gradient with respect to the logits is shorter than that of a square.",
+            "class. What is its gradient with respect to the logits?",
             **_squares(total),
         )
         for id, total in (
