@@ -359,8 +359,8 @@ CHOSEN = {
     ),
     "nothing-of-none-stays": known(
         "Heads of importance 0 go, although they are to stay.",
-        "You mark those that go by a 0, and take what is above 0: an importance can be 0 itself. "
-        "Which mark is no importance?",
+        "Do you mark those that go by a 0, and then look for what is not 0? An importance can be 0 "
+        "itself. Which mark is no importance?",
         wrong=lambda X, n: choose_heads(X, n) & (X > 0),
     ),
     "num_off-stay": known(

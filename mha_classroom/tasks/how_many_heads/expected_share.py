@@ -78,6 +78,16 @@ def repeats_and_one(values):
     return len(values) - len(set(values)) + 1
 
 
+def _most_frequent_itself(first, order):
+    """The value, not how often it comes; values count from `first`, ties go by the order."""
+
+    def right(values):
+        values = [first + value for value in values]
+        return max(order(values), key=values.count)
+
+    return right
+
+
 def _product(rights, groups):
     product = 1.0
     for right, size in zip(rights, groups, strict=True):
@@ -114,8 +124,8 @@ SHARES = {
         groups_of=lambda groups: (sum(groups),),
     ),
     "nothing-in-a-tie": known(
-        "Where two values of a head come equally often, you count no right answer.",
-        "The model may guess either: whichever it is, as many are right as that value comes.",
+        "Where no value of a head comes more often than all others, you count no right answer.",
+        "The model may guess any of the most frequent ones: as many are right as that value comes.",
         right=lambda values: most_frequent(values) * (_number_of_best(values) == 1),
     ),
     "one-right-for-each-head": known(
@@ -124,7 +134,7 @@ SHARES = {
         right=lambda values: 1,
     ),
     "values-always-different": known(
-        "You go only through cases in which all values of a head differ, where there are enough.",
+        "Where there are enough values, you count as if all values of a head differed.",
         "Keys are there once each. Each value is drawn by itself, so one may come twice.",
         possible=lambda n, size: (
             itertools.permutations(range(n), size)
@@ -234,6 +244,18 @@ ALONE = {
         "Of four answers two may have one value, and two another. One guess is right for two of "
         "them only.",
         right=repeats_and_one,
+    ),
+    "value-not-its-number": known(
+        "You add up the most frequent values themselves.",
+        "A share is made of how often a value comes. Counter.most_common gives pairs of a value "
+        "and its number, and max with a key gives the value.",
+        **any_of(
+            build_share,
+            right=[
+                _most_frequent_itself(*form)
+                for form in itertools.product((0, 1), (list, sorted, set))
+            ],
+        ),
     ),
     "divided-twice": known(
         "You divide by the number of answers twice.",

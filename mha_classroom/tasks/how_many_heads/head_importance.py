@@ -270,7 +270,7 @@ ALONE = {
         **any_of(build_importance, gather=(lambda X: X.mean(dim=1), lambda X: X.mean(dim=2))),
     ),
     "small-number": known(
-        "You change small norms before you divide. Perhaps you add a small number to every norm, "
+        "Layers with small norms come out too small. Perhaps you add a small number to every norm, "
         "or raise norms below a limit to that limit, or take them for 0.",
         "Where gradients are small, as after long training, that changes the result. Only a norm "
         "of exactly 0 needs care.",

@@ -217,8 +217,8 @@ ALONE = {
         ),
     ),
     "less-the-first": known(
-        "You subtract the first number from the old ones.",
-        "Then the first place is 0, and gaps further on are still there.",
+        "You subtract the smallest number from the old ones.",
+        "Then the smallest place is 0, and gaps further on are still there.",
         place=lambda used, needed: used - used.min(),
     ),
     "place-for-each-key-head": known(

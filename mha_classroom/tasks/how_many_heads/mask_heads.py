@@ -127,7 +127,8 @@ MASKS = {
         wrong=_axis_by_size,
     ),
     "one-mask-if-as-long": known(
-        "With as many examples as heads you take a mask of (B, H) for one of (H,).",
+        "With as many examples as heads all examples get the mask of the first, as if (B, H) were "
+        "(H,).",
         "Sizes may be equal by chance, and then they tell no axes apart. What else tells (H,) from "
         "(B, H)?",
         wrong=_one_mask_if_as_long,

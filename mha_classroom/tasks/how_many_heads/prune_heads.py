@@ -320,7 +320,7 @@ REMOVED = {
         width=lambda attention: attention.W_q.out_features // attention.num_heads,
     ),
     "width-of-in_features": known(
-        "You get the width of a head from the width of the queries, in_features.",
+        "You get the width of a head from the width of the queries, in_features or shape[1].",
         "Queries may have any width, and it stays as it is when heads go. Which axis of the weight "
         "of W_q holds the heads?",
         width=lambda attention: attention.W_q.in_features // attention.num_heads,
@@ -412,7 +412,7 @@ ALONE = {
         begin=_values_folded_in,
     ),
     "masked-not-removed": known(
-        "You set what belongs to the heads to 0.",
+        "No head is removed: some numbers of the layer are set to 0.",
         "That saves nothing: all heads are still computed.",
         wrong=_zeroed,
         shows=_shows_zeros,

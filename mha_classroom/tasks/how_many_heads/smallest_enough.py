@@ -220,6 +220,18 @@ def _neighbours(num_heads, accuracies, goal, least_runs):
     return min(good, default=None)
 
 
+def _neighbours_counted(num_heads, accuracies, goal, least_runs):
+    groups = itertools.groupby(num_heads.tolist())
+    enough = {count for count, runs in groups if len([*runs]) >= least_runs}
+    good = _good(num_heads, accuracies, goal, least_runs)
+    return min(enough.intersection(good), default=None)
+
+
+def _all_but_the_largest(num_heads, accuracies, goal, least_runs):
+    others = num_heads < num_heads.max()
+    return smallest_enough(num_heads[others], accuracies[others], goal, least_runs)
+
+
 def _in_steps(steps):
     """Accuracies are rounded to so many steps from 0 to 1."""
     return lambda share, goal: (steps * share).round() / steps >= goal
@@ -283,9 +295,9 @@ ENOUGH = {
         wrong=_with_all_larger,
     ),
     "halved": known(
-        "You search by halving, which is right only if all larger numbers of heads are enough, "
-        "too.",
-        "More heads may be worse again. Go through the numbers one by one.",
+        "Where 1 head is enough, you return more. Do you begin with 2, or search by halving?",
+        "Halving is right only if all larger numbers of heads are enough, too. Go through all "
+        "numbers, one by one.",
         wrong=_by_halving,
     ),
     **{
@@ -360,6 +372,12 @@ ENOUGH = {
         "itertools needs a sorted list.)",
         wrong=_neighbours,
     ),
+    "neighbours-counted": known(
+        "You count only neighbouring runs to see whether there are enough.",
+        "Runs come in any order: the same number of heads may come again later. "
+        "(unique_consecutive counts neighbours, and unique all.)",
+        wrong=_neighbours_counted,
+    ),
 }
 
 # Not looked for together with another one: they hide it, or are seldom made.
@@ -424,6 +442,11 @@ ALONE = {
             ("up-to-a-limit-below-16", lambda count: count <= 12),
         )
     },
+    "largest-left-out": known(
+        "You never look at the largest number of heads.",
+        "It may be the only one that is enough. range(a, b) ends before b.",
+        wrong=_all_but_the_largest,
+    ),
 }
 
 TASK = Task(

@@ -84,8 +84,8 @@ MORE = {
 
 FLOPS = {
     "macs-not-flops": known(
-        "You count each multiplication together with its addition as one.",
-        "These are MACs, and some tools show them. A FLOP is one or the other.",
+        "Your count is half of the right one, as if a multiplication and its addition were one.",
+        "Both together are a MAC, and some tools count these. A FLOP is one or the other.",
         one_sum=lambda k: k,
     ),
     "first-addition-not-counted": known(
@@ -101,7 +101,7 @@ FLOPS = {
         projections=3,
     ),
     "one-projection": known(
-        "You count one projection.",
+        "Your projections cost as much as one does: three of the four are missing, or factors.",
         "W_q, W_k, W_v and W_o each multiply every token, and each of these products counts.",
         projections=1,
     ),
@@ -123,7 +123,7 @@ FLOPS = {
         wrong=lambda n, d: 8 * n * n * d + 4 * n * n * d,
     ),
     "projections-forgotten": known(
-        "You count the pairs of tokens and nothing else.",
+        "Your number is what the pairs of tokens cost, and nothing else.",
         "That is what the paper's table 1 does, and a short text spends most of its FLOPs "
         "elsewhere: tokens have to become queries, keys and values first.",
         section=PAIRS,
@@ -149,7 +149,7 @@ FLOPS = {
         "Your pairs of tokens cost half of what they should: one of their two products is "
         "missing, or additions are left out there.",
         "Each pair takes part in two products: one for its score, one where its weight is used. "
-        "Which of the lesson's four rows is not in your sum?",
+        "Are all of the lesson's four rows in your sum, each with both kinds of operation?",
         sums=lambda n, d: 0,
     ),
     "scores-forgotten": known(
@@ -170,7 +170,7 @@ FLOPS = {
         sums=lambda n, d: d,
     ),
     "tokens-doubled": known(
-        "You count 2 · n pairs of n tokens, as if n * 2 were meant and not n ** 2.",
+        "Your pairs of n tokens cost as much as 2 · n pairs do: do you write n * 2 for n ** 2?",
         "Every token meets every token, in the scores and in the weighted sums. How many pairs are "
         "that?",
         section=PAIRS,
@@ -206,7 +206,8 @@ FLOPS = {
         wrong=_pairs(lambda n, d: 4 * n**3),
     ),
     "pairs-up-to-the-diagonal": known(
-        "You count a token's pairs with itself and with what stands before it.",
+        "You count n · (n + 1) / 2 pairs: those of a token with itself and with what stands "
+        "before it, or every two tokens once.",
         CAUSAL,
         section=PAIRS,
         wrong=_pairs(lambda n, d: 2 * n * (n + 1) * d),
@@ -223,17 +224,17 @@ FLOPS = {
         projected=lambda n: 1,
     ),
     "pairs-not-squared": known(
-        "Your products over pairs have the shape of a projection.",
-        "There every token meets a matrix of fixed size. Here every token meets every token: which "
-        "size comes twice?",
+        "Your count is what six projections cost, as if both products over pairs were such, too.",
+        "In a projection every token meets a matrix of fixed size. Here every token meets every "
+        "token: which size comes twice?",
         scores=lambda n, d: d * n,
         sums=lambda n, d: d * d,
     ),
     **{
         f"pairs-times-{heads}-heads": known(
-            f"You multiply the pairs by {heads} heads, each of the full width.",
-            f"The scores are computed {heads} times, from vectors that are {heads} times shorter. "
-            "What did the lesson's table find for 1 to 12 heads?",
+            f"Your pairs cost {heads} times what they should, as with {heads} heads of full width.",
+            f"{heads} heads make {heads} times as many scores, from vectors that are {heads} times "
+            "shorter. What did the lesson's table find for 1 to 12 heads?",
             section=FEWER,
             heads=heads,
         )
@@ -252,13 +253,15 @@ FLOPS = {
         sizes=lambda n, d: (d, n),
     ),
     "biases-counted": known(
-        "You count the additions of the biases.",
-        "They are few, and leaving them out is agreed. The task lists what is counted.",
+        "4 · n · d operations are too many in your count, as many as the biases add, or as n pairs "
+        "of tokens cost.",
+        "To leave out the biases is agreed: the task lists what is counted. Or do you count the "
+        "pair of a token with itself twice?",
         extra=lambda n, d: 4 * n * d,
     ),
     **{
         f"{more}-more-for-each-score": known(
-            f"You count {many} for each score: {what}.",
+            f"You count {many} for each score, such as {what}.",
             "They are few beside the products, and leaving them out is agreed. The task lists "
             "what is counted.",
             extra=lambda n, d, more=more: more * n * n,
@@ -267,7 +270,7 @@ FLOPS = {
     },
     **NUMBER_TYPES,
     "per-token": known(
-        "You divide by the number of tokens.",
+        "Your count is that of one token: the right one divided by the number of tokens.",
         "Asked for is the whole sequence.",
         tokens=lambda n: n,
     ),

@@ -84,7 +84,7 @@ UNITS = (1000, 1024, 1000**2, 1024**2)
 
 CACHE = {
     "one-kept": known(
-        "You keep one of the two, keys or values.",
+        "Your count is half of the right one, as if one of the two were kept, keys or values.",
         "The query of a new token is compared with the keys of all tokens so far, and then the "
         "average is taken of something else. What does that need?",
         kept=1,
@@ -96,7 +96,7 @@ CACHE = {
         heads=lambda h: 1 + h,
     ),
     "queries-kept": known(
-        "You keep queries as well.",
+        "You count three vectors for each token and head: do you keep queries as well?",
         "Only the new token asks. No later step uses its query again.",
         kept=3,
     ),
@@ -106,7 +106,8 @@ CACHE = {
         size=lambda b: 1,
     ),
     "bytes-of-one-only": known(
-        "You multiply with bytes_per_number only the keys, or only the values.",
+        "In your count only the keys or only the values take bytes_per_number bytes, and the "
+        "others 1 byte.",
         "In keys + values * b the product comes before the sum. Both are numbers in memory, and "
         "each of them takes bytes_per_number bytes.",
         wrong=lambda n, layers, heads, width, b=2, B=1: (
@@ -114,7 +115,7 @@ CACHE = {
         ),
     ),
     "bits-not-bytes": known(
-        "You return bits.",
+        "Your count is 8 times the right one, as a count of bits is.",
         "Asked for are bytes, of 8 bits each.",
         size=lambda b: 8 * b,
     ),
@@ -140,7 +141,8 @@ CACHE = {
         batch=lambda B: 1,
     ),
     "batch-for-one-only": known(
-        "You multiply with batch_size only the keys, or only the values.",
+        "In your count only the keys or only the values are there for each sequence of the batch, "
+        "and the others once.",
         "In keys + values * B the product comes before the sum. Each sequence of the batch has "
         "keys and values of its own.",
         wrong=lambda n, layers, heads, width, b=2, B=1: (
@@ -148,12 +150,12 @@ CACHE = {
         ),
     ),
     "batch-twice": known(
-        "batch_size stands twice in your product.",
+        "Your count grows with the square of batch_size: does it stand in your product twice?",
         "Each sequence of the batch keeps its own tokens, and these are as many as in one alone.",
         batch=lambda B: B * B,
     ),
     "batch-added": known(
-        "You add batch_size to the number of tokens.",
+        "In your count batch_size, or one less, is added to the number of tokens.",
         "Each sequence of the batch has num_tokens tokens. How many have all of them together?",
         wrong=lambda n, layers, heads, width, b=2, B=1: RIGHT(n + B - 1, layers, heads, width, b),
         shows=_batch_added,
@@ -204,7 +206,7 @@ CACHE = {
         tokens=lambda n: 1,
     ),
     "last-token-not-kept": known(
-        "You leave out the last token.",
+        "You count one token less than there are, as if the last one were not kept.",
         "It is there when the next one is written, which looks back at all tokens before it.",
         tokens=lambda n: n - 1,
     ),

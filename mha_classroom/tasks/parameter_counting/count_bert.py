@@ -157,7 +157,7 @@ BLOCKS = {
         block=build_block(ffn_biases=lambda d, f: (0, d)),
     ),
     "ffn-biases-forgotten": known(
-        "In every block the biases of the feed-forward network are missing.",
+        "In every block as much is missing as the biases of the feed-forward network are.",
         "Its two layers have biases, like the matrices of attention, and not equally many.",
         block=build_block(ffn_biases=lambda d, f: (0, 0)),
     ),
@@ -215,8 +215,8 @@ BLOCKS = {
     ),
     "widths-of-the-block-swapped": known(
         "In your blocks the width and the inner width have changed places.",
-        "The width of a token comes first in the def line of 5.2. Compare it with the line that "
-        "calls it.",
+        "If you call count_block of 5.2: the width of a token comes first in its def line. If not: "
+        "into which width does each layer lead?",
         block=lambda d, f: RIGHT_BLOCK(f, d),
     ),
 }
@@ -305,9 +305,9 @@ BERT = {
         norm=lambda d: 6 * d,
     ),
     "tables-with-biases": known(
-        "You count a bias for each of the three tables.",
+        "Three numbers a feature are too many: has each of your tables a bias, or one more row?",
         "A table is looked up: a token takes its row as it is. A bias needs a product to be added "
-        "to.",
+        "to. And how many rows each table has is given.",
         extra=lambda V, d: 3 * d,
     ),
     "word-table-forgotten": known(
@@ -379,13 +379,15 @@ BERT = {
         pooler=lambda d: 2 * (d * d + d),
     ),
     "word-table-counted-twice": known(
-        "You count the vocabulary twice, as a table and as a layer that leads back to words.",
+        "The table of the vocabulary is in your count twice: do you count a layer that leads back "
+        "to words?",
         "Here nothing leads back: nothing comes after the pooler.",
         words=lambda V: 2 * V,
     ),
     "sizes-swapped-in-def": known(
-        "max_len and num_segments have changed places in your def line.",
-        "Who calls with five numbers means max_len by the fifth.",
+        "max_len and num_segments have changed places in your def line, or their defaults have.",
+        "Who calls with five numbers means max_len by the fifth, and counts on your default for "
+        "num_segments.",
         wrong=_sizes_swapped,
     ),
     "other-max-len-by-default": known(

@@ -67,13 +67,13 @@ BLOCK = {
         twin="one-layer-norm",
     ),
     "ffn-biases-forgotten": known(
-        "You leave out the biases of the feed-forward network.",
+        "As much is missing as the biases of the feed-forward network are.",
         "Its two layers have biases, like the matrices of attention, and not equally many.",
         ffn_biases=lambda d, f: (0, 0),
     ),
     "layer-norms-forgotten": known(
         "Four numbers a feature are missing. The two LayerNorms have as many together, and so have "
-        "the biases of attention: one of the two is left out.",
+        "the biases of attention: is one of the two left out?",
         "They are small, but they are trained, so they are parameters. Print the attention, the "
         "feed-forward network and the LayerNorms one by one, and hold them against the task's "
         "list.",
@@ -90,8 +90,10 @@ BLOCK = {
         norms=3,
     ),
     "layer-norm-of-two-numbers": known(
-        "You count one scale and one shift for a whole LayerNorm.",
-        "Every feature of a token is scaled and shifted by numbers of its own.",
+        "In place of 4 numbers a feature you count 4 in all: one scale and one shift for a whole "
+        "LayerNorm, or one number as the bias of a whole matrix of attention.",
+        "Every feature of a token is scaled and shifted by numbers of its own, and every output "
+        "of a matrix has a bias of its own.",
         norm_numbers=lambda d, f: 2,
     ),
     "layer-norm-of-inner-width": known(
@@ -107,6 +109,12 @@ BLOCK = {
         "take for one feature?",
         norm_numbers=lambda d, f: d * d + d,
     ),
+    "layer-norms-with-the-width-squared": known(
+        "You count d · d numbers for a LayerNorm: do you write d ** 2 for d * 2?",
+        "For width 2, as in the example, these are the same. How many numbers does a LayerNorm "
+        "have for each feature?",
+        wrong=build_block(norm_numbers=lambda d, f: d * d),
+    ),
     "attention-sides-added": known(
         "You count 2 · d numbers for a matrix of attention: do you write d * 2 for d ** 2?",
         "A matrix of d by d has a number for every pair of an input and an output. Does your count "
@@ -120,15 +128,17 @@ BLOCK = {
         attention=build_attention(biases=lambda matrices, d: d),
     ),
     "attention-biases-and-norms-forgotten": known(
-        "Eight numbers a feature are missing: the biases of attention and both LayerNorms.",
+        "Eight numbers a feature are missing, as many as the biases of attention and both "
+        "LayerNorms have.",
         "Few numbers each, and trained like all others: a count is exact or it is an estimate.",
         attention=build_attention(default=False),
         norms=0,
     ),
     "biases-forgotten": known(
-        "As much is missing as all biases of the linear layers are.",
-        "In BERT each of them has some, those of attention and those of the feed-forward network. "
-        "A bias is as long as what comes out of its layer.",
+        "As much is missing as all biases of the linear layers are, or as both LayerNorms and the "
+        "biases of the feed-forward network are.",
+        "In BERT each linear layer has a bias, in attention and in the feed-forward network. It is "
+        "as long as what comes out of its layer.",
         attention=build_attention(default=False),
         ffn_biases=lambda d, f: (0, 0),
     ),
@@ -183,6 +193,12 @@ BLOCK = {
         "A token goes up to the inner width and has to come back to its own.",
         layers=1,
     ),
+    "one-matrix-with-both-biases": known(
+        "You count one matrix in the feed-forward network, and the biases of both layers.",
+        "A token goes up to the inner width and has to come back to its own. Is the way back made "
+        "with the same numbers?",
+        wrong=build_block(extra=lambda d, f: -d * f),
+    ),
     "feed-forward-forgotten": known(
         "You leave out the feed-forward network.",
         "It is the larger part of a block: the lesson's print-out shows it as linear1 and linear2.",
@@ -195,11 +211,12 @@ BLOCK = {
     ),
     "output-projection-forgotten": known(
         "You count three matrices in attention, with their biases.",
-        "The print-out in the lesson has in_proj and out_proj. Which of them is missing in yours?",
+        "The print-out in the lesson has in_proj, which is three of them, and out_proj. Are both "
+        "in your count?",
         attention=build_attention(matrices=3),
     ),
     "times-12-heads": known(
-        "You multiply attention by 12 heads.",
+        "Your attention has 12 times its numbers, as 12 heads of full width have.",
         "The heads share the width of the block. Neither of the two arguments says how many there "
         "are: why can the task leave that out?",
         section="Parameters of an attention layer",

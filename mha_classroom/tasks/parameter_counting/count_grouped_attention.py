@@ -118,8 +118,10 @@ GROUPED = {
         output_biases=lambda d, inner: inner,
     ),
     "half-as-many-kv-heads": known(
-        "You count half as many KV heads as heads, whatever num_kv_heads is.",
-        "That is so in the example. How many KV heads there are is given.",
+        "Your W_k and W_v together are as large as W_q: you count keys or values alone, for every "
+        "head, or half as many KV heads as heads.",
+        "In the example that gives the right number. How many KV heads there are is given, and "
+        "each makes keys and values.",
         wrong=_half_as_many_kv_heads,
     ),
     "one-of-two-shared": known(
@@ -219,14 +221,14 @@ GROUPED = {
         input_biases=lambda q, k, v: 3 * q,
     ),
     "query-bias-only": known(
-        "Of the biases you count one number for each feature of all heads: the bias of W_q, and no "
-        "other.",
+        "Of the biases you count one number for each feature of all heads, as the bias of W_q has, "
+        "and no other.",
         "With bias=True each of the four matrices has biases.",
         input_biases=lambda q, k, v: q,
         output_biases=lambda d, inner: 0,
     ),
     "output-bias-only": known(
-        "You count a bias for W_o and for no other matrix.",
+        "You count num_hiddens biases, as many as W_o has, and no others.",
         "With bias=True each of the four matrices has biases.",
         input_biases=lambda q, k, v: 0,
     ),
@@ -234,6 +236,11 @@ GROUPED = {
         "You count no bias for W_o.",
         "It is a linear layer like the other three.",
         output_biases=lambda d, inner: 0,
+    ),
+    "output-bias-always": known(
+        "With bias=False you still count num_hiddens biases, as many as W_o has.",
+        "Without biases no matrix has any. Which part of your sum does not depend on bias?",
+        wrong=lambda d, H, G, w, bias=True: build_grouped()(d, H, G, w, bias) + (0 if bias else d),
     ),
     "bias-ignored": known(
         "You count biases even when bias=False.",

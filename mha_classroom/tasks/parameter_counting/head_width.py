@@ -156,9 +156,9 @@ WIDTH = {
         result=lambda d, h: -(-d // h),
     ),
     "asserted": known(
-        "You refuse with an assert.",
-        "It raises an AssertionError, and python -O skips it: the width is then cut silently. The "
-        "task names the error that is wanted.",
+        "You refuse with an AssertionError, as an assert raises it.",
+        "python -O skips every assert: the width is then cut silently. The task names the error "
+        "that is wanted.",
         refuse=_raising(AssertionError),
     ),
     "plain-exception": known(
@@ -207,9 +207,9 @@ WIDTH = {
         message="the heads do not divide the width",
     ),
     "message-with-braces": known(
-        "You refuse, and your message has names in braces where the numbers should be.",
-        "Only in an f-string does Python put a value where a name stands in braces. What is "
-        "missing in front of the quotes?",
+        "You refuse, and your message has braces where the numbers should be.",
+        "In an f-string Python puts a value where a name stands in single braces. Without the f, "
+        "only format() fills braces. What stands in front of your quotes?",
         message="{{h}} heads, width {{d}}",
     ),
     "message-of-the-example": known(
@@ -237,7 +237,8 @@ WIDTH = {
         refused=lambda d, h: d % h == 0,
     ),
     "remainder-of-the-wrong-division": known(
-        "You look at what is left over when the number of heads is divided by the width.",
+        "You refuse wherever there are more features than heads: you look at what is left over "
+        "when the heads are divided by the width, or at which number is larger.",
         "The width is what is shared out, and the heads are those who share it. Which of the two "
         "has to stand on the left of %?",
         refused=lambda d, h: h % d != 0,
@@ -272,7 +273,7 @@ WIDTH = {
         result=lambda d, h: h / d,
     ),
     "remainder-returned": known(
-        "You return what is left over.",
+        "You return 0 where the heads do divide the width: is that what is left over?",
         "% tells you whether the division works out. What each head gets is another number.",
         result=lambda d, h: d % h,
     ),

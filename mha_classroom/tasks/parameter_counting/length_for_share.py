@@ -154,8 +154,8 @@ def _at_least_one_token(whole):
 
 ROUNDINGS = {
     "rounded-down": (
-        "You round down.",
-        "With the length that you return the pairs have not reached the share yet.",
+        "You round down, or your search stops before the share is reached.",
+        "Where a length has to be rounded, the pairs have not reached the share yet with yours.",
         floor,
     ),
     "rounded-to-nearest": (
@@ -215,7 +215,8 @@ SHARE = {
         shows=_doubled,
     ),
     "share-rounded": known(
-        "You round the share to whole percent before you compare it.",
+        "A share that is up to half a percent too small is enough for you: do you round it to "
+        "whole percent before you compare it?",
         "A share of 79.6 % is rounded to 80 %, and is not 80 %. Compare it as it is.",
         wrong=_share_rounded,
         shows=like(_share_rounded, build_share(odds=_half_a_percent_less)),
@@ -235,7 +236,7 @@ SHARE = {
         wrong=_share_of_attention,
     ),
     "starts-at-two": known(
-        "Your search begins with 2 tokens.",
+        "You never return 1 token: the shortest length that you try or allow is 2.",
         "One token has a score and a weighted sum, too, with itself. It may be enough.",
         wrong=lambda *sizes: max(2, build_share()(*sizes)),
     ),
@@ -269,9 +270,10 @@ SHARE = {
         pairs=2,
     ),
     "one-product-of-the-pairs": known(
-        "You ask when one of the two products over pairs has the share.",
-        "The pairs are the scores and the weighted sums. Together they have to reach it: one of "
-        "the two alone never has half of all FLOPs.",
+        "You ask when half of the pairs' work has the share: one of their two products, or the "
+        "multiplications without the additions.",
+        "The pairs are the scores and the weighted sums, and together they have to reach it. Half "
+        "of their work is never half of all FLOPs.",
         wrong=_part_of_all_pairs,
         shows=_one_product,
     ),
@@ -294,7 +296,8 @@ SHARE = {
         biases=lambda d, f: 5 * d + f,
     ),
     "search-ends-early": known(
-        "Your search ends before it has reached the longest texts.",
+        "Where many tokens are needed, you return too few, or None: does your search end before it "
+        "gets there?",
         "For a wide model the length can be many thousands of tokens. Go on until the share is "
         "reached, or work the length out without a search.",
         wrong=lambda *sizes: n if (n := build_share()(*sizes)) <= 1000 else None,

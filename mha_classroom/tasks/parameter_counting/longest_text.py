@@ -145,6 +145,11 @@ def _parameters_only_tested(card, P, m, h, w, b=2, B=1):
     return build_text(parameters=lambda P, b, B: 0)(card, P, m, h, w, b, B) * (P * b <= card)
 
 
+# No less than 1 where the parameters fit, and where there is room beside them.
+ONE_IF_THEY_FIT = build_text(whole=lambda length: floor(length) or 1)
+ONE_IF_ROOM_IS_LEFT = build_text(whole=lambda n: floor(n) if n >= 1 else ceil(n))
+
+
 def _on_a_part(share):
     """An answer that fills only this part of the card."""
     return lambda card, *sizes, **more: build_text()(floor(card * share), *sizes, **more)
@@ -152,7 +157,7 @@ def _on_a_part(share):
 
 ROUNDINGS = {
     "rounded-up": (
-        "You round up.",
+        "You round up, or your search stops one token too late.",
         "The last token of your text does not fit on the card as a whole.",
         ceil,
     ),
@@ -205,7 +210,7 @@ TEXT = {
         parameters=lambda P, b, B: P,
     ),
     "multiplied-behind-the-division": known(
-        "You divide by the first factor of what a token takes, and multiply by the others.",
+        "You divide by one factor of what a token takes, and multiply by the others.",
         "Python goes from left to right: a // b * c is (a // b) * c. All that one token takes "
         "belongs in brackets.",
         wrong=_multiplied_behind(0),
@@ -224,7 +229,7 @@ TEXT = {
         kept=1,
     ),
     "queries-kept": known(
-        "You keep queries as well.",
+        "You count three vectors for each token and head: do you keep queries as well?",
         "Only the new token asks. Its query is not needed again.",
         kept=3,
     ),
@@ -249,9 +254,9 @@ TEXT = {
         bytes_of=lambda b: (2, b),
     ),
     "bytes-and-batch-swapped": known(
-        "bytes_per_number and batch_size have changed places, or their defaults have.",
-        "Who calls with seven numbers gives them in the order of the task, and who calls with five "
-        "counts on its defaults. Compare your def line with the one in the task.",
+        "bytes_per_number and batch_size have changed places.",
+        "Who calls with seven numbers gives them in the order of the task. Compare your def line "
+        "with the one in the task, and then look at the lines where you use the two.",
         wrong=_swapped,
     ),
     "four-bytes-by-default": known(
@@ -325,6 +330,13 @@ TEXT = {
         "You return 1 where not a single token fits.",
         "The cache of one token would be larger than the room for it.",
         least=lambda n: max(n, 1),
+    ),
+    "at-least-one-if-the-parameters-fit": known(
+        "Where the parameters fit and not a single token does, you return 1.",
+        "The cache of one token would be larger than the room for it. If you search: is a text of "
+        "1 token tried before it is taken?",
+        wrong=ONE_IF_THEY_FIT,
+        shows=like(ONE_IF_THEY_FIT, ONE_IF_ROOM_IS_LEFT),
     ),
     **{
         f"parameters-tested-without-bytes{end}": known(

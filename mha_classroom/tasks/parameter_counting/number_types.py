@@ -22,7 +22,7 @@ def in_float32(right):
 
     return {
         "float32": known(
-            "Your count is right in its first seven digits, and no further.",
+            "Where your count is long, about its first seven digits are right, and no more.",
             "That is as much as float32 can hold, PyTorch's default dtype. Count with Python's own "
             "whole numbers, which have as many digits as it takes.",
             wrong=lambda *sizes, **more: int(np.float32(right(*sizes, **more))),
