@@ -135,7 +135,8 @@ MASK = {
         hide=lambda attention_mask: attention_mask == 1,
     ),
     "padding-assumed-at-the-end": known(
-        "You count the words of each sequence and hide what comes after so many.",
+        "You hide as many places at the end of each sequence as there are zeros in it. Do you "
+        "count?",
         "That is right only where all padding stands at the end. attention_mask says of each "
         "place by itself whether there is a word, and some tokenizers pad in front.",
         hide=lambda attention_mask: (
@@ -170,25 +171,26 @@ MASK = {
         hide=lambda mask: (mask[:1] == 0).expand(mask.shape),
     ),
     "minus-infinity": known(
-        "You fill with -inf.",
+        "For padding your mask holds -inf.",
         "Where a row holds nothing but padding, all its scores would be -inf, and softmax divides "
         "0 by 0: NaN. A finite number that is low enough hides as well and cannot do that.",
         write=_filled(lambda dtype: -torch.inf),
     ),
     "minus-infinity-in-float32": known(
-        "You fill with -inf, and the mask is float32 whatever dtype was asked for.",
+        "For padding your mask holds -inf, and it is float32 whatever dtype was asked for.",
         "In a row of nothing but padding -inf becomes NaN, and a finite number that is low enough "
-        "hides as well. And of plain numbers torch.where makes PyTorch's default dtype.",
+        "hides as well. And PyTorch makes float32, its default dtype, where you say no other: of "
+        "plain numbers in torch.where, too.",
         write=lambda hidden, dtype: _filled(lambda dtype: -torch.inf)(hidden, torch.float32),
     ),
     "infinity-times-0": known(
-        "You multiply with -inf, and for words that is 0 · (-inf).",
+        "Your mask holds NaN for words and -inf for padding. Do you multiply with infinity?",
         "0 times infinity is not 0 but NaN. The lowest finite number can be multiplied with 0, "
         "and masked_fill or where need no product.",
         write=lambda hidden, dtype: hidden.to(dtype) * -torch.inf,
     ),
     "words-marked-with-1": known(
-        "You return attention_mask itself with new axes: 1 for words, 0 for padding.",
+        "Your mask holds what attention_mask holds: 1 for words, 0 for padding.",
         "Added to the scores, that raises the words a little and hides nothing: exp(0) is 1, so "
         "padding keeps its share.",
         write=lambda hidden, dtype: (~hidden).to(dtype),
@@ -212,36 +214,37 @@ MASK = {
         write=lambda hidden, dtype: -hidden.to(dtype),
     ),
     "highest-number": known(
-        "You fill with the highest number, not the lowest.",
-        "Added to a score it draws all attention to the padding.",
+        "For padding your mask holds the highest number, not the lowest.",
+        "Added to a score it draws all attention to the padding. Is it max, or the lowest number "
+        "times -1?",
         write=_filled(lambda dtype: torch.finfo(dtype).max),
     ),
     "smallest-number": known(
-        "You fill with the smallest positive number.",
-        "torch.finfo knows several: tiny is the positive number nearest to 0, and adding it "
+        "For padding your mask holds the smallest positive number.",
+        "torch.finfo knows several: tiny is a positive number very near to 0, and adding it "
         "changes nothing. What is wanted is far below 0.",
         write=_filled(lambda dtype: torch.finfo(dtype).tiny),
     ),
     "fixed-1e9": known(
-        "You fill with -1e9 whatever the dtype.",
+        "For padding you take -1e9 whatever the dtype.",
         "float16 ends at -65504, so there is no -1e9: PyTorch refuses or makes -inf of it. Each "
         "dtype has a lowest number of its own; ask the dtype for it.",
         write=_filled(lambda dtype: -1e9),
     ),
     "fixed-1e9-overflows": known(
-        "You fill with -1e9 whatever the dtype.",
+        "For padding you take -1e9 whatever the dtype.",
         "float16 ends at -65504, so -1e9 becomes -inf there. Each dtype has a lowest number of its "
         "own; ask the dtype for it.",
         write=lambda hidden, dtype: (hidden.double() * -1e9).to(dtype),
     ),
     "fixed-1e4": known(
-        "You fill with -10000 whatever the dtype.",
+        "For padding you take -10000 whatever the dtype.",
         "BERT's first code did so, and it does for usual scores. The task asks for more: the "
         "lowest finite number of the dtype, below which no score can be.",
         write=_filled(lambda dtype: -1e4),
     ),
     "lowest-of-float32": known(
-        "You fill with the lowest number of float32 whatever the dtype.",
+        "For padding you take the lowest number of float32 whatever the dtype.",
         "For float64 it is not the lowest, and float16 does not have it. Ask the dtype that was "
         "given.",
         write=_filled(lambda dtype: torch.finfo(torch.float32).min),
@@ -253,7 +256,7 @@ MASK = {
         write=_by_way_of(lambda dtype: (torch.float64, torch.float32)),
     ),
     "lowest-of-float32-for-float64": known(
-        "Where float64 is asked for, you fill with the lowest number of float32.",
+        "Where float64 is asked for, your mask holds the lowest number of float32.",
         "That of float64 is about -1.8e308, far below. Ask the dtype that was given, whichever it "
         "is.",
         write=_filled(lambda dtype: max(_lowest(dtype), _lowest(torch.float32))),
@@ -266,27 +269,28 @@ MASK = {
     ),
     "always-float32": known(
         "Your mask is float32 whatever dtype was asked for.",
-        "A tensor that is made without saying its dtype gets PyTorch's default. Its lowest number "
-        "depends on the dtype, too.",
+        "Do you say float32 or float(), or no dtype at all? Without one PyTorch takes its default, "
+        "float32. The lowest number depends on the dtype, too.",
         write=lambda hidden, dtype: RIGHT_FILL(hidden, torch.float32),
     ),
     "by-way-of-float32": known(
         "Where float64 is asked for, your mask holds -inf.",
-        "A function that is given plain numbers makes PyTorch's default dtype of them, float32, "
-        "and the lowest number of float64 does not fit into it. Converting afterwards is too late.",
+        "Was it float32 on the way? PyTorch makes that, its default dtype, where you say no other. "
+        "The lowest number of float64 does not fit into it, and converting afterwards is too late.",
         write=_by_way_of(lambda dtype: (torch.float32, dtype)),
     ),
     "filled-in-float32": known(
         "You write the lowest number of the dtype into a float32 tensor.",
         "PyTorch makes float32, its default dtype, where you say no other: of plain numbers given "
-        "to where, too. The lowest number of float64 does not fit in, and converting afterwards is "
-        "too late.",
+        "to where, too. float() makes it as well. The lowest number of float64 does not fit in, "
+        "and converting afterwards is too late.",
         write=_filled_in_float32(convert=True),
     ),
     "left-in-float32": known(
         "You ask the right dtype for its lowest number, and the mask is float32 all the same.",
         "PyTorch makes float32, its default dtype, where you say no other: of plain numbers given "
-        "to where, too. The lowest number of float64 does not even fit in.",
+        "to where, too. float() makes it as well. The lowest number of float64 does not even fit "
+        "in.",
         write=_filled_in_float32(convert=False),
     ),
     "lowest-of-float64": known(
@@ -295,10 +299,10 @@ MASK = {
         write=_by_way_of(lambda dtype: (torch.float64, torch.float64)),
     ),
     "whole-numbers-multiplied": known(
-        "You multiply whole numbers with the lowest number, and the product has PyTorch's default "
-        "dtype instead of the one asked for.",
-        "In float32 the lowest number of float64 is -inf, and 0 · (-inf) is NaN. Convert before "
-        "you multiply.",
+        "You multiply with the lowest number in float32, PyTorch's default dtype, and your mask "
+        "stays in it.",
+        "Whole numbers times a number give float32, and float() gives it too. There the lowest "
+        "number of float64 is -inf, and 0 · (-inf) is NaN. Convert before you multiply.",
         write=lambda hidden, dtype: hidden.long() * _lowest(dtype),
     ),
     "whole-numbers-multiplied-then-converted": known(
@@ -316,22 +320,22 @@ MASK = {
         shows=lambda inputs, value: value[0].startswith("int"),
     ),
     "some-low-number": known(
-        "You fill with a negative number that is not the lowest of the dtype.",
+        "For padding your mask holds a negative number that is not the lowest of the dtype.",
         "A score that is large enough makes up for it, and if the number is near 0, any score is. "
         "`torch.finfo(dtype).tiny` is the smallest number above 0. Which one is the lowest of all?",
         write=_filled(lambda dtype: -1000.0),
         shows=_one_number(-1),
     ),
     "some-low-number-in-float32": known(
-        "You fill with a negative number that is not the lowest, and the mask is float32 whatever "
-        "dtype was asked for.",
-        "Of whole numbers and plain numbers PyTorch makes float32, its default dtype. Each dtype "
-        "has a lowest number of its own; ask the one that was given.",
+        "For padding your mask holds a negative number that is not the lowest, and it is float32 "
+        "whatever dtype was asked for.",
+        "PyTorch makes float32, its default dtype, of whole numbers and plain numbers, and float() "
+        "makes it too. Each dtype has a lowest number of its own; ask the one that was given.",
         write=lambda hidden, dtype: _filled(lambda dtype: -1e9)(hidden, torch.float32),
         shows=_one_number(-1, "float32"),
     ),
     "some-positive-number": known(
-        "You fill with a positive number.",
+        "For padding your mask holds a positive number.",
         "Added to a score it makes padding more attractive. What is wanted is as far below 0 as "
         "the dtype goes.",
         write=_filled(lambda dtype: 1000.0),

@@ -231,13 +231,13 @@ FEED_FORWARD = {
         bend=lambda config: ACTIVATIONS["gelu_new"],
     ),
     "gelu-unless-relu": known(
-        "You know two activations, ReLU and the exact GELU, and take GELU for gelu_new as well.",
+        "You take the exact GELU for gelu_new as well.",
         "gelu_new is the approximation by tanh, which differs in the fourth digit after the "
         "point. config.activation is the function, whichever it is.",
         bend=lambda config: F.relu if config.hidden_act == "relu" else F.gelu,
     ),
     "name-called": known(
-        "You call config.hidden_act, which is a name.",
+        "You call a string as a function. config.hidden_act, for instance, is only a name.",
         "The function of that name is config.activation.",
         wrong=_NameCalled,
     ),
@@ -393,9 +393,8 @@ FEED_FORWARD = {
         widen=lambda self, X: drop(self, self.activation(self.W_1(X))),
     ),
     "dropout-after-the-sum": known(
-        "You drop after X was added.",
-        "Then X is dropped too, and it is meant to get through whatever happens. Only what is "
-        "added to it is dropped.",
+        "X is dropped too. Do you drop after it was added?",
+        "It is meant to get through whatever happens. Only what is added to it is dropped.",
         section=JOINED,
         drop=lambda self, Y: Y,
         finish=lambda self, Y, X: self.norm(drop(self, Y + X)),
@@ -420,7 +419,7 @@ FEED_FORWARD = {
         wrong=build_feed_forward(inner=lambda config: 4 * config.hidden_size),
     ),
     "widths-swapped": known(
-        "Your W_1 takes the inner width and W_2 returns it.",
+        "Your W_1 takes the inner width and returns hidden_size. Have W_1 and W_2 changed places?",
         "W_1 is the first: it takes hidden_size numbers. nn.Linear is given what comes in, then "
         "what goes out.",
         wrong=_Swapped,
@@ -432,7 +431,7 @@ FEED_FORWARD = {
         wrong=_WideNorm,
     ),
     "no-bias": known(
-        "Your W_1 and W_2 have no bias.",
+        "Your W_1 has no bias, and perhaps W_2 has none.",
         "BERT's linear layers have one each.",
         wrong=build_feed_forward(bias=False),
     ),

@@ -466,7 +466,8 @@ LAYER = {
     ),
     "mask-lost-with-weights": known(
         "With need_weights=True the mask does not reach the attention.",
-        "You call self_attention in two places, and one of them leaves the mask out.",
+        "Do you call self_attention in two places, and leave the mask out of one, or put something "
+        "else in its place?",
         section=ADDED,
         attend=lambda self, X, mask, need_weights: self.self_attention(
             X, None if need_weights else mask, True
@@ -474,7 +475,8 @@ LAYER = {
     ),
     "mask-lost-without-weights": known(
         "With need_weights=False the mask does not reach the attention.",
-        "You call self_attention in two places, and one of them leaves the mask out.",
+        "Do you call self_attention in two places, and leave the mask out of one, or put something "
+        "else in its place?",
         section=ADDED,
         attend=lambda self, X, mask, need_weights: self.self_attention(
             X, mask if need_weights else None, True
@@ -482,8 +484,8 @@ LAYER = {
     ),
     **{
         id: known(
-            "You change the mask on its way to self_attention, as if it held 1 for words and 0 for "
-            "padding.",
+            "You change the mask on its way to self_attention. Do you take it for 1 for words and "
+            "0 for padding?",
             "That has been done (6.1). What arrives is ready to be added: give it on as it is.",
             section=ADDED,
             attend=lambda self, X, mask, need_weights, change=change: self.self_attention(
@@ -584,7 +586,8 @@ LAYER = {
     ),
     **{
         id: known(
-            "You give self_attention need_weights in the place of the mask.",
+            "The mask does not reach self_attention: either need_weights stands in its place, or "
+            "both are left out.",
             "Its second argument is the mask. Whatever comes after X is safest given by name.",
             wrong=answer,
         )

@@ -124,8 +124,8 @@ def nothing_dropped(seen):
         return  # which is what the learner has to hear of
     if not all(torch.is_tensor(X) and _near(X, first) for X in seen.get("more", [])):
         raise AnswerError(
-            "In eval mode the output differs from one call to the next, for the same inputs: "
-            "numbers are dropped there too. F.dropout drops unless it is told that the module is "
+            "In eval mode the output differs from one call to the next, for the same inputs. "
+            "Are numbers dropped there too? F.dropout drops unless it is told that the module is "
             "not training."
         )
 
@@ -288,6 +288,30 @@ def _dropped_before(*matrices):
     return BertSelfAttention
 
 
+def _dropped_before_the_mask(shown):
+    """An answer that drops queries, and so scores; the weights that it returns show that or not."""
+
+    class BertSelfAttention(build_attention(drop=lambda self, weights: weights)):
+        def __init__(self, config):
+            super().__init__(config)
+            self.W_q.register_forward_hook(lambda linear, given, made: drop(self, made))
+
+        def forward(self, X, mask=None, need_weights=False):
+            output, weights = super().forward(X, mask, True)
+            if not shown:
+                rate, self.rate = self.rate, 0.0
+                weights = super().forward(X, mask, True)[1]
+                self.rate = rate
+            return (output, weights) if need_weights else output
+
+    return BertSelfAttention
+
+
+def _scores_noted(self, scores):
+    self.scores = scores
+    return scores.softmax(-1)
+
+
 class _OneForAll(build_attention()):
     def __init__(self, config):
         super().__init__(config)
@@ -367,7 +391,7 @@ SCORE_MASKS = {
         hide=lambda scores, mask, scale: scores * scale - mask,
     ),
     "mask-scaled": known(
-        "You add the mask before you scale, so it is divided by √d like the scores.",
+        "In your result the mask is divided by √d like the scores. Do you add it before you scale?",
         "The mask is added to the scaled scores. With very low numbers no one notices; with others "
         "the result changes.",
         hide=lambda scores, mask, scale: (scores + mask) * scale,
@@ -462,16 +486,17 @@ SCORE_MASKS = {
     ),
     **{
         f"mask-clamped{end}": known(
-            "You let no number of the mask be lower than one of your own, -10000 for instance.",
-            "The task says that the mask is added, whatever its numbers. In a row of nothing but "
-            "padding the scores vanish beside the lowest number, and beside a higher one they do "
-            "not.",
+            "In a row of nothing but padding your scores still differ. Do you let no number of the "
+            "mask be lower than -10000, for instance, or change the mask of such a row?",
+            "The task says that the mask is added, whatever its numbers. In such a row the scores "
+            "vanish beside the lowest number, and beside a higher one they do not.",
             hide=lambda scores, mask, scale, low=low: scores * scale + mask.clamp(min=low),
         )
         for end, low in {"": -1e4, "-far-below": -1e9}.items()
     },
     "scores-clamped": known(
-        "You let no score be lower than a number of your own, -10000 for instance.",
+        "Scores that are very low become alike in your result. Do you let none be lower than "
+        "-10000, for instance, or put a number of your own where the mask is low?",
         "The task says that the mask is added, whatever its numbers. Where all of a row are as low "
         "as that, they still differ.",
         hide=lambda scores, mask, scale: (scores * scale + mask).clamp(min=-1e4),
@@ -502,9 +527,10 @@ SCORE_MASKS = read_again(ADDED, SCORE_MASKS)
 
 ATTENTION = {
     "split-without-transpose": known(
-        "Your heads hold whole words: the split misses the swap of words and heads.",
-        "A reshape deals numbers out word after word, so a head sees some words only. It has to "
-        "get its slice of every word (lesson 4).",
+        "Each of your heads holds only some of the words: the split misses the swap of words and "
+        "heads.",
+        "A reshape deals numbers out word after word. A head has to get its slice of every word "
+        "(lesson 4).",
         split=lambda X, H: X.reshape(X.shape[0], H, X.shape[1], -1),
     ),
     "features-interleaved": known(
@@ -560,7 +586,7 @@ ATTENTION = {
     ),
     **{
         f"{role}-by-{W}": known(
-            f"You make the {role} with {W}.",
+            f"Where the {role} belong, you use what {W} makes.",
             "Each of the three has a matrix of its own. Queries, keys and values have one shape, "
             "so nothing warns you.",
             roles=roles,
@@ -666,13 +692,27 @@ ATTENTION = {
         soften=lambda self, scores: drop(self, scores).softmax(-1),
         drop=lambda self, weights: weights,
     ),
+    "dropout-before-softmax-for-the-output": known(
+        "The output is made with dropped scores: you drop before the softmax.",
+        "A score of 0 is no small weight: exp(0) is 1. Weights are dropped, after the softmax.",
+        soften=_scores_noted,
+        drop=lambda self, weights: drop(self, self.scores).softmax(-1),
+    ),
+    **{
+        f"dropout-before-the-mask{end}": known(
+            "You drop before the mask is added: scores, or queries or keys.",
+            "A score of 0 is no small weight: exp(0) is 1. Weights are dropped, after the softmax.",
+            wrong=_dropped_before_the_mask(shown),
+        )
+        for end, shown in {"": True, "-for-the-output": False}.items()
+    },
     "dropped-by-hand": known(
         **BY_HAND,
         drop=dropped_by_hand,
     ),
     "naive-exp": known(
-        "Where all scores of a row are very low, your row turns into NaN: exp makes 0 of each, and "
-        "0 is divided by 0.",
+        "Where all scores of a row are very low, your row turns into NaN: either you divide exp by "
+        "its sum, and each exp is 0, or you make -inf of low numbers.",
         "A softmax stays the same if one number is taken off a whole row. Which one keeps the exp "
         "of at least one score above 0, in every row?",
         soften=lambda self, scores: scores.exp() / scores.exp().sum(-1, keepdim=True),
@@ -778,17 +818,17 @@ ATTENTION = {
         wrong=_NoDropoutWithWeights,
     ),
     "weights-always-returned": known(
-        "You return the weights whether they were asked for or not.",
+        "You return two values whether the weights were asked for or not.",
         "With need_weights=False, the default, whoever calls expects one tensor.",
         plain=lambda output, weights: (output, weights),
     ),
     "no-biases": known(
-        "Your nn.Linear have no bias.",
+        "Your W_q has no bias, and perhaps the other two have none.",
         "In lesson 4 bias=False was the default; BERT's projections have one.",
         wrong=build_attention(bias=False),
     ),
     "one-linear-for-all": known(
-        "W_q, W_k and W_v are one and the same nn.Linear.",
+        "W_q, W_k and W_v share one weight. Are they one and the same nn.Linear?",
         "Then each word would be its own best match. BERT has three, with weights of their own.",
         wrong=_OneForAll,
     ),

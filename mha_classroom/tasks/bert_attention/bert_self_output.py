@@ -338,8 +338,9 @@ OUTPUT = {
         finish=lambda self, Y, X, residual: own_norm(self, Y + residual, correction=1),
     ),
     "divided-by-std": known(
-        "You divide by std as it is.",
-        "It divides by n - 1 where LayerNorm divides by n, and knows nothing of eps.",
+        "You divide by std as it is, or by the root of var.",
+        "Both divide by n - 1 unless told otherwise, where LayerNorm divides by n, and know "
+        "nothing of eps.",
         finish=lambda self, Y, X, residual: own_norm(self, Y + residual, correction=1, eps=0),
     ),
     "eps-added-to-std": known(
@@ -400,14 +401,19 @@ OUTPUT = {
         "That one is for attention weights, in 6.2. Hidden states have a probability of their own.",
         rate=lambda config: config.attention_probs_dropout_prob,
     ),
+    "kept-with-p": known(
+        "You drop with 1 - hidden_dropout_prob: all is dropped where it is 0, and nothing at 1.",
+        "It is the probability that a number is dropped, and not that it is kept. nn.Dropout and "
+        "F.dropout are given that one, too.",
+        rate=lambda config: 1 - config.hidden_dropout_prob,
+    ),
     "dropped-by-hand": known(
         **BY_HAND,
         drop=dropped_by_hand,
     ),
     "dropout-after-the-sum": known(
-        "You drop after the residual was added.",
-        "Then the residual is dropped too, and it is meant to get through whatever happens. "
-        "Only what is added to it is dropped.",
+        "The residual is dropped too. Do you drop after it was added?",
+        "It is meant to get through whatever happens. Only what is added to it is dropped.",
         drop=lambda self, Y: Y,
         finish=lambda self, Y, X, residual: self.norm(drop(self, Y + residual)),
     ),

@@ -81,8 +81,7 @@ def _left_out(weights):
     return {n: X for n, X in folded.items() if n not in ("W_k.bias", "W_v.bias")}
 
 
-ROWS = "You add W_o multiplied with W_v.bias number by number, and added up along the wrong axis."
-IN_ROWS = "Each output of W_o adds up one row of it, each number times one number of the bias."
+IN_ROWS = "Each output of W_o adds up one row of it, each number times another one of the bias."
 
 BIASES = {
     "value-bias-left": known(
@@ -172,12 +171,13 @@ BIASES = {
         moved=lambda w: w["W_o.weight"] @ (w["W_v.weight"] @ w["W_v.bias"]),
     ),
     "rows-scaled": known(
-        ROWS,
+        "You add W_v.bias, each number times the sum of a row of W_o.",
         IN_ROWS,
         moved=lambda w: (w["W_o.weight"] * w["W_v.bias"][:, None]).sum(1),
     ),
     "columns-summed": known(
-        ROWS,
+        "You add W_v.bias, each number times the sum of a column of W_o. Do you add up along the "
+        "wrong axis?",
         IN_ROWS,
         moved=lambda w: (w["W_o.weight"] * w["W_v.bias"]).sum(0),
     ),
@@ -188,19 +188,19 @@ BIASES = {
         moved=lambda w: 2 * (w["W_o.weight"] @ w["W_v.bias"]),
     ),
     "mean-moved": known(
-        "You take the mean of W_v.bias, one number, for all of it.",
+        "All of W_v.bias counts as one number in what you add. Do you take its mean?",
         "Each number of the bias stands at a place of its own, and W_o multiplies each with "
         "another column.",
         moved=lambda w: w["W_o.weight"].sum(1) * w["W_v.bias"].mean(),
     ),
     "sum-moved": known(
-        "You take the sum of W_v.bias, one number, for all of it.",
+        "All of W_v.bias counts as one number in what you add. Do you take its sum?",
         "Each number of the bias stands at a place of its own, and W_o multiplies each with "
         "another column.",
         moved=lambda w: w["W_o.weight"].sum(1) * w["W_v.bias"].sum(),
     ),
     "divided-by-width": known(
-        "You divide what W_o makes of W_v.bias by the width.",
+        "What you add is what W_o makes of W_v.bias, divided by the width. Do you take a mean?",
         "The weights of a row sum to 1, so each number of the bias gets through as it is. "
         "Nothing is averaged.",
         moved=lambda w: w["W_o.weight"] @ w["W_v.bias"] / len(w["W_v.bias"]),
@@ -267,7 +267,7 @@ BIASES = {
         wrong=lambda weights: dict(weights),
     ),
     "biases-left-out": known(
-        "The two biases are missing from your result.",
+        "W_k.bias is missing from your result, and perhaps W_v.bias too.",
         "All eight names stay, so that the weights fit into the same module. A bias that adds "
         "nothing is 0.",
         wrong=_left_out,

@@ -169,13 +169,14 @@ NORM = "nn.LayerNorm calls gamma weight, and beta bias."
 
 VARIABLES = {
     "kernels-not-transposed": known(
-        "You take the kernels as they are.",
+        "In your result no kernel is transposed. If you do it, does the name still end in kernel "
+        "there?",
         "TensorFlow keeps (in, out), nn.Linear (out, in). Most matrices of a BERT are square, so "
         "they would load without an error.",
         turn=lambda name, X: X,
     ),
     "only-misfits-transposed": known(
-        "You transpose only the kernels that are not square.",
+        "In your result only the kernels that are not square are transposed.",
         "Those are the ones that would not load. The square ones are the other way round, too, "
         "and no shape tells.",
         turn=lambda name, X: X.T if name.endswith("kernel") and X.shape[0] != X.shape[1] else X,
@@ -222,9 +223,10 @@ VARIABLES = {
         number=lambda name: name,
     ),
     "prefix-by-lstrip": known(
-        "You cut bert/ with lstrip, and it cuts more.",
-        "lstrip takes a set of letters, not a word: it goes on as long as the next letter is one "
-        "of b, e, r, t or a slash, and the e of encoder is.",
+        "Your names in encoder and embeddings lost their first letter. Do you cut bert/ with "
+        "lstrip or strip?",
+        "Both take a set of letters, not a word: they go on as long as the next letter is one of "
+        "b, e, r, t or a slash, and the e of encoder is.",
         number=lambda name: "bert/" + _numbered(name).lstrip("bert/"),
     ),
     "prefix-kept": known(
@@ -250,6 +252,12 @@ VARIABLES = {
         "You transpose the kernels of query, key and value, and no others.",
         "Every kernel is the other way round: TensorFlow keeps (in, out), nn.Linear (out, in).",
         turn=lambda name, X: X.T if name.endswith("kernel") and "/self/" in name else X,
+    ),
+    "projections-not-transposed": known(
+        "In your result the kernels of query, key and value are not transposed.",
+        "Only their names have no dense in front of kernel. Every kernel is the other way round: "
+        "TensorFlow keeps (in, out), nn.Linear (out, in).",
+        wrong=build_variables(turn=lambda name, X: X.T if name.endswith("dense/kernel") else X),
     ),
     "second-matrix-not-transposed": known(
         "The kernel of a layer's output/dense is not transposed, or it is transposed twice.",
@@ -278,7 +286,7 @@ VARIABLES = {
         for end, renamed in {"": _any_end, "-as-it-was": _as_it_was}.items()
     },
     "moments-kept": known(
-        "Names that end in adam_m or adam_v are in your result.",
+        "Names with adam_m or adam_v are in your result.",
         "Training needs these numbers, two for each weight, and the optimiser keeps them. The "
         "model has no place for them.",
         other=lambda name: (
@@ -298,19 +306,19 @@ VARIABLES = {
         other=lambda name: None if name.endswith(MOMENTS) else name.replace("/", "."),
     ),
     "bert-anywhere": known(
-        "You take every name in which bert stands, in whatever place.",
-        "Another model's name can have it too, as albert does. Its variables then overwrite yours. "
-        "What is wanted begins with bert/.",
+        "What begins with albert/ overwrites in your result what begins with bert/.",
+        "Another model's name can have bert in it. Do you ask whether it is in a name, in whatever "
+        "place, or leave out only cls and global_step? What is wanted begins with bert/.",
         ours=lambda name: "bert" in name,
     ),
     "bert-without-slash": known(
-        "You take every name that begins with bert, with or without a slash after it.",
-        "Another model's name can go on there, as bert_small does. Its variables then overwrite "
-        "yours. What is wanted begins with bert/.",
+        "What begins with bert_small/ overwrites in your result what begins with bert/.",
+        "Another model's name can go on behind bert. Do you ask for it without the slash? What is "
+        "wanted begins with bert/.",
         ours=lambda name: name.startswith("bert"),
     ),
     "everything-else-kept": known(
-        "What is no weight of the BERT is in your result under its old name.",
+        "What is no weight of the BERT is in your result too.",
         "The numbers of the optimiser, the heads of the pretraining and the counter of steps "
         "have no place in the model.",
         other=lambda name: name,

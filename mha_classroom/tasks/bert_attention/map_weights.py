@@ -221,6 +221,7 @@ def _one_place(state_dict):
     return mapped
 
 
+NORM = ("LayerNorm", "norm")
 PREFIX_ANYWHERE = "You take bert. out of a name wherever it stands."
 ONLY_LEADING = (
     "Only a leading bert. goes. replace and split also find it inside of albert., and that name "
@@ -246,13 +247,13 @@ NAMES = {
     ),
     "names-with-prefix-missed-behind-others": known(
         "Where a head's names come first, names with a leading bert. stay as they were.",
-        "You look at one name, and decide for all. A checkpoint may hold names of both kinds, in "
-        "any order.",
+        "Do you look at one name, the first for instance, and decide for all? A checkpoint may "
+        "hold names of both kinds, in any order.",
         wrong=_decided_by_the_first_name,
     ),
     "prefix-cut-where-all-have-it": known(
         "Names with a leading bert. stay as they were where others, those of a head, have none.",
-        "You look at all names, and decide for all. A checkpoint may hold names of both kinds: "
+        "Do you look at all names, and decide for all? A checkpoint may hold names of both kinds: "
         "look at each for itself.",
         wrong=_decided_by_all_names,
     ),
@@ -263,13 +264,13 @@ NAMES = {
         cut=lambda name: name.split(".", 1)[1],
     ),
     "names-without-prefix-skipped": known(
-        "You skip every name that does not begin with bert.",
+        "Names that do not begin with bert. are missing from your result.",
         "Only some checkpoints have it in front, and a head's names never do. What has no bert. in "
         "front is renamed like the rest, or stays as it is.",
         ours=lambda name: name.startswith("bert."),
     ),
     "prefix-by-lstrip": known(
-        "You cut bert. with lstrip, and it cuts more.",
+        "Your names lost letters in front. Do you cut bert. with lstrip?",
         LSTRIP,
         cut=lambda name: name.lstrip("bert."),
     ),
@@ -279,7 +280,8 @@ NAMES = {
         cut=lambda name: name.replace("bert.", ""),
     ),
     "prefix-replaced-where-known": known(
-        PREFIX_ANYWHERE,
+        "albert.pooler.dense.bias becomes pooler.dense.bias. Do you look for bert. anywhere in a "
+        "name, or for names of the table?",
         ONLY_LEADING,
         wrong=build_names(
             cut=lambda name: name.split("bert.")[-1], unknown=lambda name, short: name
@@ -291,14 +293,14 @@ NAMES = {
         wrong=build_names(cut=lambda name: name.split("bert.")[-1]),
     ),
     "prefix-by-lstrip-where-known": known(
-        "You cut bert. with lstrip, and it cuts more: names in encoder and embeddings are no "
-        "longer found.",
+        "Names in encoder and embeddings stay as they were. Do you cut bert. with lstrip, and look "
+        "up what is left?",
         LSTRIP,
         wrong=build_names(cut=lambda name: name.lstrip("bert."), unknown=lambda name, short: name),
     ),
     **{
         f"prefix-by-lstrip-in-a-chain-{layer.replace('.', '-')}{end}": known(
-            "You cut bert. with lstrip, and it cuts more.",
+            "Your names lost letters in front. Do you cut bert. with lstrip?",
             LSTRIP,
             wrong=_stripped_and_replaced(layer, not end),
         )
@@ -364,6 +366,23 @@ NAMES = {
         "half a name behind. Which of the two has to come first?",
         table=RIGHT_NAMES | {OUTPUT[1]: OUTPUT_FIRST[OUTPUT[1]]},
     ),
+    **{
+        f"self-output-renamed-again{end}": known(
+            "attention.output becomes self_output, and that once more, self_feed_forward.",
+            "Each replace works on what the one before it left. self_output.dense ends in "
+            "output.dense, self_output.norm in output.norm. Do you look for these afterwards?",
+            wrong=build_names(
+                table=RIGHT_NAMES
+                | {name: f"self_{RIGHT_NAMES[name.split('.', 1)[1]]}" for name in again},
+                unknown=unknown,
+            ),
+        )
+        for end, again, unknown in (
+            ("", OUTPUT, lambda name, short: short),
+            ("-norm", OUTPUT[1:], lambda name, short: short),
+            ("-norm-everywhere", OUTPUT[1:], lambda name, short: short.replace(*NORM)),
+        )
+    },
     "output-taken-for-output": known(
         "Names with attention.output become those of the feed-forward part.",
         "output.dense is also the end of attention.output.dense. Whoever asks only for the short "
@@ -406,7 +425,7 @@ NAMES = {
         table=_swapped("embeddings.position_embeddings", "embeddings.token_type_embeddings"),
     ),
     "embeddings-missed": known(
-        "The names in embeddings stay as they were.",
+        "Your names in embeddings are still the published ones.",
         "They have other names in the course too, outside the layers.",
         table={k: v for k, v in RIGHT_NAMES.items() if not k.startswith("embeddings.")},
     ),
@@ -448,7 +467,8 @@ NAMES = {
         wrong=lambda state_dict: dict(state_dict),
     ),
     "names-for-tensors": known(
-        "You return which name becomes which, without the tensors.",
+        "Your result has the published names. If the new ones are its values, where are the "
+        "tensors?",
         "The result has to be ready to load: the new names, each with its tensor.",
         wrong=_only_names,
     ),

@@ -201,14 +201,15 @@ PRE_NORM = {
         whole=_whole_parts,
     ),
     "self-output-as-it-is": known(
-        "You call self_output as it is.",
+        "Your first sum comes out of the norm of self_output. Do you call self_output as it is?",
         SO_WHY,
         attend=lambda self, N, mask: self.self_attention(N, mask),
         drop=lambda self, A: A,
         add=lambda self, A, X: self.self_output(A, X),
     ),
     "self-output-of-normed": known(
-        "You call self_output as it is, with the normalised X as its residual.",
+        "You add to the normalised X, and this sum comes out of the norm of self_output. Do you "
+        "call self_output as it is?",
         SO_WHY,
         attend=lambda self, N, mask: self.self_attention(N, mask),
         drop=lambda self, A: A,
@@ -230,7 +231,8 @@ PRE_NORM = {
         add=lambda self, A, X: X + self.self_output(A, self.self_output.norm(X)),
     ),
     "feed-forward-as-it-is": known(
-        "You call feed_forward as it is.",
+        "The feed-forward part gets the first sum without a norm, and the last sum is normalised. "
+        "Do you call feed_forward as it is?",
         FF_WHY,
         ready_again=lambda self, Y, X: Y,
         think=lambda self, X: self.feed_forward(X),
@@ -238,7 +240,8 @@ PRE_NORM = {
         finish=lambda self, A, Y, X: A,
     ),
     "feed-forward-of-normed": known(
-        "You give the normalised sum to feed_forward as it is.",
+        "The feed-forward part adds to the normalised first sum, and that sum is normalised again. "
+        "Do you call feed_forward as it is?",
         FF_WHY,
         think=lambda self, X: self.feed_forward(X),
         drop_again=lambda self, A: A,
@@ -318,7 +321,7 @@ PRE_NORM = {
         ),
     ),
     "norms-without-weights-and-eps": known(
-        "You use norms of your own, that neither scale nor shift and have an eps of 1e-5.",
+        "Your norms neither scale nor shift, and have an eps of 1e-5.",
         "Each part keeps a norm with a weight and a bias for each feature, which a trained model "
         "brings along, and with the config's eps.",
         wrong=build_pre_norm(
@@ -371,7 +374,7 @@ PRE_NORM = {
     ),
     "x-for-the-first-sum": known(
         "In the end you add X, and not the first sum.",
-        "Then what the attention found is not passed on. The second part adds to what the first "
+        "Then what the attention found is not in that sum. The second part adds to what the first "
         "one left.",
         finish=lambda self, A, Y, X: X + A,
     ),
@@ -465,9 +468,8 @@ PRE_NORM = {
         ),
     ),
     "dropout-on-the-sums": known(
-        "You drop numbers of both sums.",
-        "Then X is dropped too, and it is meant to get through whatever happens. Only what is "
-        "added to it is dropped.",
+        "X is dropped too. Do you drop numbers of the sums, or of one of them?",
+        "It is meant to get through whatever happens. Only what is added to it is dropped.",
         section="Joined, added, normalised",
         drop=lambda self, A: A,
         add=lambda self, A, X: drop(self.self_output, X + A),

@@ -347,7 +347,14 @@ CHOSEN = {
     "layers-normalised": known(
         "You divide each layer by its norm, or by another number of its own, and then choose.",
         "The importances are used as they are given.",
-        score=lambda importance: importance / importance.norm(dim=1, keepdim=True),
+        **any_of(
+            build_choice,
+            score=[
+                lambda X: X / X.norm(dim=1, keepdim=True),
+                lambda X: X / X.sum(dim=1, keepdim=True),
+                lambda X: X / X.amax(dim=1, keepdim=True),
+            ],
+        ),
     ),
     "num_off-of-each-layer": known(
         "You take num_off heads from each layer.",
