@@ -86,6 +86,10 @@ def _earlier(keys, own):
     return keys < own[:, None]
 
 
+def _all_before_the_last_tile(keys, own):
+    return (keys <= own[:, None]) | (keys[-1] < own[-1])  # the last query is the last token
+
+
 def _hide(scores, allowed):
     return scores.masked_fill(~allowed, -torch.inf)
 
@@ -311,7 +315,7 @@ MISTAKES = {
         shows=_any_start({"allowed": _earlier}, where=_sees_another),
     ),
     "one-key-too-many": known(
-        "Each query sees one key too many, that of the next token.",
+        "A query sees one key too many, that of the next token.",
         "The last query is the last token. How far before the end is query 0?",
         section=MASK,
         allowed=lambda keys, own: keys <= own[:, None] + 1,
@@ -353,7 +357,8 @@ MISTAKES = {
         of_total=torch.ones_like,
     ),
     "tiles-added-up": known(
-        "You compute attention in each tile for itself, and add the outputs, or take their mean.",
+        "You compute attention in each tile for itself, and add the outputs, take their mean or "
+        "keep the last one.",
         "The weights of a tile sum to 1 then, also where all of its scores are small. Tiles can be "
         "put together only if all are measured against the same score, and divided once.",
         wrong=_each_alone(sum),
@@ -381,7 +386,7 @@ MISTAKES = {
         scale=lambda q, v: 1.0,
     ),
     "nothing-subtracted": known(
-        "You compute exp(score), without subtracting the largest.",
+        "Somewhere you take exp of a score, or of a tile's result, as it is.",
         "exp overflows above 709 in float64, and far below 0 all of it is 0. The largest score so "
         "far has to be subtracted before.",
         section=ONE_PASS,
@@ -409,7 +414,7 @@ ALONE = {
         allowed=lambda keys, own: keys <= own[:, None] + 10**6,
     ),
     "offset-turned-round": known(
-        "You take L − S for S − L.",
+        "You take L − S for S − L, or add S − L to the numbers of the keys.",
         "Query 0 is the first of the last L tokens, so its number is not below 0. With 5 queries "
         "and 13 keys, which token is it?",
         section=MASK,
@@ -426,6 +431,13 @@ ALONE = {
             {"allowed": lambda keys, own: keys >= own[:, None]},
         ),
     ),
+    "masked-in-the-last-tile-only": known(
+        "Only the last tile is masked. Of the tiles before it every query sees all keys.",
+        "Query 0 is token S − L, and all keys after that are hidden from it. In how many tiles can "
+        "they lie?",
+        section=MASK,
+        allowed=_all_before_the_last_tile,
+    ),
     "hidden-scores-finite": known(
         "Hidden scores get a number such as −1000, or are lowered by one.",
         "Scores can be far apart and far below 0. Then exp still gives hidden keys the most "
@@ -434,18 +446,20 @@ ALONE = {
         shows=_finite_fill,
     ),
     "starts-at-a-number": known(
-        "Your largest score starts at 0, or at another number that scores can be below.",
-        "Where all scores are below it, it stays. exp of every score is 0 then, and so is the "
-        "total.",
+        "Your largest score starts at 0, or at another number that scores can be below, or such a "
+        "number is counted among the scores.",
+        "Where all scores are below it, it is taken for the largest. exp of every score is 0 then, "
+        "and so is the total.",
         section=ONE_PASS,
         start_at=0.0,
         shows=_starts_too_high,
     ),
     "corrected-the-wrong-way": known(
-        "You compute exp(new − old), or exp(score − old), which is infinite in the first tile.",
-        "Before it the largest score is −inf, and both 0 · inf and inf / inf are NaN. What came "
-        "before has to become smaller when a larger score arrives, and the scores of a tile are "
-        "measured against the new largest.",
+        "You get NaN everywhere. Do you compute exp(new − old), or exp(score − old)? Both are "
+        "infinite in the first tile.",
+        "If the old largest is −inf there, 0 · inf or inf / inf comes up, and that is NaN. What "
+        "came before has to become smaller when a larger score arrives, and the scores of a tile "
+        "are measured against the new largest.",
         section=ONE_PASS,
         correct=lambda old, new: torch.exp(new - old),
         shows=like(build_tiles(correct=lambda old, new: torch.exp(new - old))),
@@ -464,9 +478,10 @@ ALONE = {
         merged=lambda old, new: new,
     ),
     "each-tile-for-itself": known(
-        "Each tile is measured against its own largest score. Where a whole tile is hidden from a "
-        "query this is −inf, and −inf − (−inf) is NaN.",
-        "Subtract the largest score so far. What may it be before a query has seen a key?",
+        "A tile that is hidden from a query altogether gives it NaN. Is each tile computed for "
+        "itself?",
+        "The largest score of such a tile is −inf, and its total 0: −inf − (−inf) and 0 / 0 are "
+        "NaN. Subtract the largest score so far. What may it be before a query has seen a key?",
         section=ONE_PASS,
         wrong=_each_tile_for_itself,
     ),
@@ -479,7 +494,7 @@ ALONE = {
         numbered=lambda start, stop, tile: torch.arange(stop - start) - start,
     ),
     "last-tile-taken-for-full": known(
-        "You number `tile` keys in the last tile, and it may have fewer.",
+        "Your mask has room for `tile` keys in the last tile, too, and it may have fewer.",
         "Where `tile` does not divide S, or is larger than S, the mask is wider than the scores of "
         "the last tile. How many keys are left for it?",
         numbered=lambda start, stop, tile: torch.arange(start, start + tile),
@@ -516,8 +531,7 @@ ALONE = {
         shows=_ends_early(_full_tiles, lambda L, S, tile: range(0, S - tile + 1, tile)),
     ),
     "ends-too-early": known(
-        "You stop at the tiles that query 0 may not see, or after as many keys as there are "
-        "queries.",
+        "You stop about where the keys of query 0 end, or after as many keys as there are queries.",
         "The keys are cut into tiles, and there are S of them. A tile can be left out only if no "
         "query sees it.",
         section=MASK,
@@ -548,7 +562,8 @@ TASK = Task(
             inputs["queries"][..., 0].numel() * inputs["tile"],
         ),
         reason="A tile of scores, the queries, keys, values and the output have no more. The whole "
-        "table of scores has B · H · L · S.",
+        "table of scores has B · H · L · S, a mask of all keys L · S, and padding makes keys and "
+        "values larger.",
     ),
     mistakes=read_again(TILES, ALONE | MISTAKES),
     build=build_tiles,

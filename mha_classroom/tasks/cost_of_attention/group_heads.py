@@ -106,7 +106,7 @@ MISTAKES = {
         cut=lambda W, H, G: W.unflatten(0, (H // G, G, -1)).transpose(0, 1),
     ),
     "rows-of-a-head": known(
-        "You put together neighbouring rows, which belong to the same head.",
+        "You put together neighbouring rows, as if each row were a head.",
         "Row 0 of one head goes with row 0 of the next. Of the axes that you cut the rows into, "
         "which one is the width of a head?",
         cut=lambda W, H, G: W.unflatten(0, (G, -1, H // G)).transpose(1, 2),
@@ -131,7 +131,7 @@ MISTAKES = {
     "divided-by-something-else": known(
         "You divide the sum of a group by something else than how many heads it has.",
         "A mean is divided by how many were added: the heads of one group. With 4 heads and 2 key "
-        "heads these are as many as the groups, and nobody notices.",
+        "heads there are as many groups, and dividing by these is right by chance.",
         **any_of(
             build_group,
             combine=(
@@ -180,7 +180,7 @@ MISTAKES = {
         wrong=lambda W, H, G: W[: len(W) * G // H].clone(),
     ),
     "means-repeated": known(
-        "You repeat each mean for all heads of its group.",
+        "You repeat each mean as often as its group has heads.",
         "The smaller layer has num_kv_heads heads of keys: that is what it saves.",
         wrong=REPEATED[0],
         shows=like(*REPEATED),

@@ -173,14 +173,15 @@ MISTAKES = {
         wrong=_copied,
     ),
     "keys-copied-in-a-loop": known(
-        "Your loop takes one key head for all query heads of its group, and @ copies it for each.",
+        "Your loop takes one key head for all query heads of its group, and it is copied for each: "
+        "by @, or by a function that repeats.",
         "The numbers are right. But where a matrix with a head axis of 1 meets several heads, @ "
         "makes a copy for each of them before it multiplies. With one query head at a time, or "
         "one matrix with all queries of a group, nothing is copied.",
         wrong=_by_slices,
     ),
     "key-heads-in-turn": known(
-        "The query heads take the key heads in turn: 0, 1, 0, 1.",
+        "The query heads take the key heads in turn: with 2 key heads 0, 1, 0, 1.",
         "Neighbouring query heads share one key head.",
         key_head=lambda h, H, G: h % G,
     ),
@@ -196,7 +197,7 @@ MISTAKES = {
         value_head=lambda h, H, G: h % G,
     ),
     "heads-averaged": known(
-        "You average the queries of a group.",
+        "You average the queries of a group, or its scores.",
         "Query heads share keys and values, and nothing else: each has its own weights and its own "
         "output.",
         wrong=_means,
@@ -306,7 +307,8 @@ TASK = Task(
             inputs["queries"][..., 0].numel() * inputs["values"].shape[-1],
             inputs["queries"][..., 0].numel() * inputs["keys"].shape[2],
         ),
-        reason="The queries, keys, values, scores and the output need no more.",
+        reason="The queries, keys, values, scores and the output need no more: each query head "
+        "meets one key head.",
     ),
     mistakes=read_again(SHARED, MISTAKES | ALONE),
     build=build_grouped,

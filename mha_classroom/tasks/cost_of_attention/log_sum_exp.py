@@ -187,8 +187,9 @@ MISTAKES = {
         correct=lambda old, new: torch.ones_like(new),
     ),
     "corrected-the-wrong-way": known(
-        "You correct the total by exp(new − old), or by another factor that is infinite at first.",
-        "Before the first tile the largest score is −inf, and 0 · inf is NaN. The old terms have "
+        "You get NaN, hidden keys or not. Do you correct the total by exp(new − old), or does the "
+        "total start at −inf?",
+        "If the old largest is −inf, exp(new − old) is inf, and 0 · inf is NaN. The old terms have "
         "to become smaller when a larger score arrives: try it by hand with log 3 and then log 6.",
         correct=lambda old, new: torch.exp(new - old),
     ),
@@ -199,9 +200,10 @@ MISTAKES = {
         merged=lambda old, new: new,
     ),
     "starts-at-zero": known(
-        "Your largest score starts at 0, or at another number that scores can be below.",
-        "Where all scores are below it, it stays, and exp of very negative numbers is 0. Which "
-        "number is smaller than every score?",
+        "Your largest score starts at 0, or at another number that scores can be below, or such a "
+        "number is counted among the scores.",
+        "Where all scores are below it, it is taken for the largest, and exp of very negative "
+        "numbers is 0. Which number is smaller than every score?",
         start=0.0,
     ),
     "nothing-subtracted": known(
@@ -217,8 +219,8 @@ MISTAKES = {
     ),
     "nan-for-hidden-keys": known(
         "A tile of hidden keys makes NaN.",
-        "As long as every score was −inf, the largest is −inf, and −inf − (−inf) is NaN. What can "
-        "be subtracted instead, so that exp gives 0?",
+        "Where every score is −inf, of a tile or so far, the largest is −inf, and −inf − (−inf) is "
+        "NaN. What can be subtracted instead, so that exp gives 0?",
         base=unchanged,
         shows=_nan_after_hidden,
     ),
@@ -262,7 +264,7 @@ MISTAKES = {
         ),
     ),
     "one-largest-for-all-rows": known(
-        "You subtract one largest score from all rows.",
+        "You subtract one largest score from several rows, or from all.",
         "Each row has its own. Where the rows are far apart, exp of a whole row is 0, and its "
         "logarithm −inf.",
         largest_of=lambda tile: tile.amax().expand(tile.shape[:-1]),
@@ -304,9 +306,9 @@ ALONE = {
         shows=_skipped,
     ),
     "stand-in-kept": known(
-        "Where all keys so far are hidden, you keep 0 as the largest score.",
-        "Later scores may all be below 0, and far below: measured against 0 their exp is 0. What "
-        "stands in for −inf is for the subtraction alone.",
+        "Where all keys so far are hidden, you keep 0, or another number, as the largest score.",
+        "Later scores may all be far below it: measured against it their exp is 0. What stands in "
+        "for −inf is for the subtraction alone.",
         merged=_with_0_for_nothing,
         shows=like(build_one_pass(merged=_with_0_for_nothing)),
     ),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from mha_classroom.checks.forms import any_of, near
+from mha_classroom.checks.forms import any_of, like, near
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.cost_of_attention.log_sum_exp import ONE_PASS
 
@@ -234,6 +234,55 @@ def _in_a_loop(output_corrected=True, total_corrected=True, divided=False):
     return merge_parts
 
 
+def _never_updated(given):
+    """One part after another, each time with the largest score of the first; given: which largest
+    score is returned."""
+
+    def merge_parts(outputs, largest, totals):
+        first, total = largest[0], totals[0]
+        output = outputs[0] * total[:, None]
+        for o, m, t in zip(outputs[1:], largest[1:], totals[1:], strict=True):
+            new = torch.maximum(first, m)
+            by, share = torch.exp(first - _base(new)), t * torch.exp(m - _base(new))
+            output = output * by[:, None] + o * share[:, None]
+            total = total * by + share
+        return _fine(outputs, output, total), given(largest, 0), total
+
+    return merge_parts
+
+
+def _without_keys_somewhere(inputs):
+    return (inputs["totals"] == 0).any(0)
+
+
+def _empty_for_all(outputs, largest, totals):
+    """Nothing is left of any query, if one of them sees no key of some part."""
+    output, new, total = build_merge()(outputs, largest, totals)
+    if not (totals == 0).any():
+        return output, new, total
+    return torch.zeros_like(output), torch.full_like(new, -torch.inf), torch.zeros_like(total)
+
+
+def _nothing_left(inputs, value):
+    """That, or NaN for 0 / 0."""
+    want = _empty_for_all(*inputs.values())
+    if not _tensors(value, [X.shape for X in want]):
+        return False
+    output = value[0].nan_to_num() if not want[2].any() else value[0]
+    return bool(_parts_near((output, *value[1:]), want).all())
+
+
+def _empty_if_anywhere(outputs, largest, totals):
+    """A query that sees no key of some part gets what belongs to one that sees none at all."""
+    output, new, total = build_merge()(outputs, largest, totals)
+    empty = (totals == 0).any(0)
+    return (
+        output.masked_fill(empty[:, None], 0.0),
+        new.masked_fill(empty, -torch.inf),
+        total.masked_fill(empty, 0.0),
+    )
+
+
 def _weighted(weights):
     """The output comes of these weights of the parts; the rest is right."""
 
@@ -244,9 +293,9 @@ def _weighted(weights):
     return merge_parts
 
 
-def _seen_by_any(*answers):
+def _seen_by_any(*answers, where=None):
     """The `shows` of a mistake with several forms, for queries that see a key."""
-    made = [seen_by(answer) for answer in answers]
+    made = [seen_by(answer, where) for answer in answers]
     return lambda inputs, value: any(shows(inputs, value) for shows in made)
 
 
@@ -311,7 +360,8 @@ MISTAKES = {
         **any_of(build_merge, largest_of=(lambda largest: largest[0], lambda largest: largest[-1])),
     ),
     "total-not-corrected": known(
-        "The output is right. The total that you return is the sum of the totals.",
+        "Your output is made of corrected totals. The total that you return is the sum of the "
+        "totals as they come in.",
         "It has to be measured against the new largest score, so that the result can be merged "
         "once more.",
         section=ONE_PASS,
@@ -321,7 +371,7 @@ MISTAKES = {
         ),
     ),
     "nothing-subtracted": known(
-        "You compute exp(largest), without subtracting.",
+        "Somewhere you take exp of a largest score as it is.",
         "It overflows above 709 in float64, and far below 0 all of it is 0. Only differences of "
         "the largest scores may go into exp.",
         section=ONE_PASS,
@@ -374,6 +424,20 @@ MISTAKES = {
         section=ONE_PASS,
         wrong=_in_a_loop(total_corrected=False),
     ),
+    "largest-not-updated": known(
+        "Going from part to part, you measure what came before against the largest score of the "
+        "first part.",
+        "It was corrected in the step before, so it is measured against the largest score of all "
+        "parts until then. With two parts nobody notices. Do you keep that score for the next "
+        "step?",
+        section=ONE_PASS,
+        wrong=_never_updated(torch.Tensor.amax),
+        shows=_seen_by_any(
+            _never_updated(torch.Tensor.amax),
+            _never_updated(lambda largest, axis: largest[0]),
+            where=_without_keys_somewhere,
+        ),
+    ),
     "divided-in-each-step": known(
         "Going from part to part, you divide in each step, and take the result for a sum in the "
         "next.",
@@ -424,8 +488,8 @@ ALONE = {
         ),
     ),
     "number-for-minus-inf": known(
-        "You put a number such as 0 or −1000 in the place of −inf, or start with it, and the "
-        "scores of a query can all be below it.",
+        "You put a number such as 0 or −1000 in the place of −inf, start with it, or let the "
+        "largest score not be below it. The scores of a query can all be below it.",
         "Then it is taken for their largest, and exp of every difference is 0. Which number is "
         "below every score?",
         section=ONE_PASS,
@@ -437,6 +501,21 @@ ALONE = {
         "The task says which three numbers belong to it: those of a part in which it sees no key.",
         wrong=_finite_without_keys,
         shows=_others_without_keys,
+    ),
+    "no-keys-in-one-part": known(
+        "A query that sees no key of one part gets what belongs to a query that sees none at all.",
+        "In another part it may see keys, and these count. Of how many parts does it have to be "
+        "true, of any or of all?",
+        wrong=_empty_if_anywhere,
+        shows=like(_empty_if_anywhere),
+    ),
+    "part-left-out-for-all": known(
+        "If one query sees no key of a part, all queries lose: either you leave this part out for "
+        "all of them, or you return what belongs to queries without keys.",
+        "Other queries may see keys of this part, and these count. Each query has a largest score "
+        "and a total of its own.",
+        wrong=_empty_for_all,
+        shows=_nothing_left,
     ),
     "two-parts-always": known(
         "You merge part 0 and part 1: others are left out, and with one part there is an error.",

@@ -194,7 +194,7 @@ def _keys_outside(right, b, L, S, d_k, d_v, tile):
 
 MISTAKES = {
     "tile-of-keys-forgotten": known(
-        "You give all of the fast memory to the queries.",
+        "You keep no room for the tile of keys and values in fast memory.",
         "A tile of keys and of values has to lie there at the same time.",
         fixed=lambda tile, d_k, d_v: 0,
     ),

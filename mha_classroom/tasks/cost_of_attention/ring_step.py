@@ -273,8 +273,8 @@ MISTAKES = {
         shows=_gives(build_ring(seen=lambda t, W: torch.arange(W) < t), where=_first_others),
     ),
     "own-key-only-in-the-next-step": known(
-        "You attend first and write afterwards: the token does not see itself, but the one in its "
-        "slot, or only those before it.",
+        "You attend to the cache as it was before this step: the token does not see itself, but "
+        "the one in its slot, or only those before it.",
         "A token attends to itself, and the window has W tokens with it. Before the attention it "
         "has to be in the cache.",
         section=MASK,
@@ -325,7 +325,7 @@ MISTAKES = {
         place=lambda t, W: min(t, W - 1),
     ),
     "causal-over-slots": known(
-        "You mask the slots after the one that you write into, also when the ring is full.",
+        "Slots after the one that you write into do not count, also when the ring is full.",
         "Slots are no positions: behind the newest token stand the oldest ones of the window.",
         seen=lambda t, W: torch.arange(W) <= t % W,
     ),
@@ -369,8 +369,8 @@ ALONE = {
         wrong=_shifted_when_full,
     ),
     "exp-too-small": known(
-        "You compute exp(score), without subtracting the largest. Far below 0 all of it is 0, and "
-        "0 / 0 is NaN.",
+        "You compute exp(score) without subtracting the largest, or take 0 for it. Far below 0 all "
+        "of it is 0, and 0 / 0 is NaN.",
         "A softmax looks at differences only. What can be subtracted before the exponential?",
         section=CACHE,
         over=_plain_exp,

@@ -129,6 +129,16 @@ def masked_and_divided_safely(weights, keep):
     return masked_and_divided(weights, keep).nan_to_num()
 
 
+def _one_largest(mended):
+    """The largest score of the whole batch is subtracted; mended: what is made of NaN."""
+
+    def weigh(scores):
+        powers = torch.exp(scores - scores.max())
+        return mended(powers / powers.sum(-1, keepdim=True))
+
+    return weigh
+
+
 DIVIDED_AGAIN = (
     "Padding has a say before it is taken out: in a softmax whose weights you divide by their sum "
     "again, or in the largest score that you subtract.",
@@ -170,7 +180,7 @@ STEP = {
         ),
     ),
     "scaled": known(
-        "You divide the scores by a width or its square root.",
+        "You divide the scores by one of the sizes, such as a width, or by its square root.",
         "That belongs to the dot product, whose size grows with the width. Bahdanau's score has "
         "no scale: w_v can learn one.",
         scale=lambda h: h**-0.5,
@@ -275,6 +285,13 @@ ALONE = {
             {"weigh": _powers_shared},
             {"lens": _everything_seen, "weigh": torch.exp, "after": masked_and_divided},
         ),
+    ),
+    "one-largest-for-the-batch": known(
+        "It is wrong where the scores of one sequence are far below those of another: you subtract "
+        "one largest score from all sequences.",
+        "Measured against a score that is far above its own, exp of all scores of a sequence is 0, "
+        "and so is their sum. Which largest score belongs to each sequence?",
+        **any_of(build_step, weigh=(_one_largest(unchanged), _one_largest(torch.nan_to_num))),
     ),
     "softmax-over-the-batch": known(
         "The softmax runs over the sequences of the batch.",

@@ -122,6 +122,16 @@ def _powers_shared_where_there_are(scores, axis):
     return scores.exp() / total.masked_fill(total == 0, 1)
 
 
+def _one_largest(*axes):
+    """One largest score is subtracted along these axes."""
+
+    def weigh(scores, axis):
+        powers = torch.exp(scores - scores.amax(axes, keepdim=True))
+        return powers / powers.sum(axis, keepdim=True)
+
+    return weigh
+
+
 def _mask_of_two_axes(y, keys, values, memory_lens, W_q, W_o):
     B, H, S, d_k = keys.shape
     scores = (y @ W_q).reshape(B, H, 1, d_k) @ keys.mT / d_k**0.5
@@ -235,8 +245,8 @@ CROSS = {
     ),
     "nan-for-length-0": known(
         "A source of length 0 makes NaN.",
-        "Every score is −inf there, and a softmax of them divides 0 by 0. The task says what such "
-        "a source brings.",
+        "No key counts there: whether all scores are −inf or all powers are 0, it ends in 0 / 0 or "
+        "−inf − (−inf). The task says what such a source brings.",
         section=MASKS,
         mend=unchanged,
     ),
@@ -259,7 +269,7 @@ CROSS = {
     ),
     "length-0-counts-as-1": known(
         "A source of length 0 brings its first value, though that is padding: you turn its length "
-        "into 1.",
+        "into 1, or never hide key 0.",
         "That keeps NaN away. But there is nothing to read, and the task says what such a source "
         "brings.",
         section=MASKS,
@@ -319,6 +329,13 @@ ALONE = {
         "You average the keys: values has no effect.",
         "The keys are for being found. What a head brings are the values.",
         values=lambda keys, values: keys,
+    ),
+    "one-largest-for-several-rows": known(
+        "It is wrong where the scores of one head are far below others: you subtract one largest "
+        "score from several heads, or from the whole batch.",
+        "Measured against a score that is far above its own, exp of all scores of a head is 0, and "
+        "so is their sum. Which largest score belongs to each row of scores?",
+        **any_of(build_cross, weigh=(_one_largest(0, 1, 2, 3), _one_largest(1, 2, 3))),
     ),
     "softmax-over-another-axis": known(
         "The softmax runs over the one query, or over the heads.",

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cross_attention.runs import run_decoder_layer
 
@@ -179,6 +179,11 @@ def _but_for_nan(**parts):
     return {"shows": shows, **parts}
 
 
+def _padding_zeroed(layer, Y, memory, memory_lens):
+    real = _real_tokens(memory.shape[1], memory_lens)[..., None]
+    return build_layer(padding=lambda S, lens: None)(layer, Y, memory * real, memory_lens)
+
+
 def _up_to_itself(L):
     return torch.ones(L, L, dtype=torch.bool).tril()
 
@@ -205,6 +210,19 @@ def _not_added(*lacking):
 # The numbers of the norms that are taken, where they are not 1, 2 and 3.
 NORMS = ((2, 1, 3), (1, 3, 2), (3, 2, 1), (1, 1, 1), (1, 2, 2), (1, 1, 2), (1, 1, 3), (1, 2, 1))
 
+
+def _norms_where(norms, norm_first):
+    """An answer that takes these norms if layer.norm_first is this, and else the right ones."""
+
+    def answer(layer, *given):
+        named = {"norms": [f"norm{n}" for n in norms]} if layer.norm_first == norm_first else {}
+        return build_layer(**named)(layer, *given)
+
+    return answer
+
+
+NORMS_SOMEWHERE = [_norms_where(norms, first) for first in (False, True) for norms in NORMS]
+
 # What the cross-attention asks with, of the layer's input: always, normalised or not, or only
 # where the norms come first, or behind.
 ASKS_WITH_THE_INPUT = [
@@ -226,7 +244,7 @@ NORMED_SUMS = [
 
 LAYER = {
     "future-seen": known(
-        "Your self-attention has no causal mask.",
+        "Your self-attention has no causal mask, or one that hides nothing.",
         "Each row has to guess the next token. Without a mask it reads it.",
         later=lambda L: None,
     ),
@@ -299,6 +317,12 @@ ALONE = {
         "In PyTorch's module True means: ignore this key.",
         **_but_for_nan(padding=_real_tokens),
     ),
+    "padding-set-to-0": known(
+        "You put zeros in the place of padding in the memory, and do not hide it.",
+        "Each key gets a share of the weights, also one that is made of zeros. Which argument of "
+        "the attention says which keys to ignore?",
+        wrong=_padding_zeroed,
+    ),
     "one-key-too-many": known(
         "The cross-attention sees one key past the length.",
         "Keys count from 0, so a length of 3 allows the keys 0, 1 and 2.",
@@ -358,6 +382,14 @@ ALONE = {
         "norm1 belongs to the self-attention, norm2 to the cross-attention, norm3 to the "
         "feed-forward network. Each has weights of its own.",
         **_any_of(*({"norms": [f"norm{n}" for n in norms]} for norms in NORMS)),
+    ),
+    "another-norm-in-one-case": known(
+        "In one of the two cases, with norm_first or without it, a norm stands in the place of "
+        "another one.",
+        "norm1 belongs to the self-attention, norm2 to the cross-attention, norm3 to the "
+        "feed-forward network, in both cases.",
+        wrong=NORMS_SOMEWHERE[0],
+        shows=like(*NORMS_SOMEWHERE, run=run_decoder_layer),
     ),
     "parts-in-another-order": known(
         "The three parts come in another order.",

@@ -266,7 +266,7 @@ ALONE = {
         choose=lambda scores: scores.argmin(1),
     ),
     "rows-without-end-erased": known(
-        "A row in which no END was written becomes padding, from START on.",
+        "A row in which no END was written becomes padding, all of it behind START.",
         "argmax of what is False everywhere is 0: the first place. A row without an END has no "
         "place from which it is to be filled up.",
         wrong=_filled_from_the_first_end,

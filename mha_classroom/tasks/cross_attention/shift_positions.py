@@ -246,7 +246,7 @@ def _counts_from_0(inputs, value):
 
 SHIFT = {
     "turned-back": known(
-        "You turn the wrong way: your positions are earlier, not later.",
+        "You turn the wrong way: for a positive shift your positions are earlier, not later.",
         "Write down sin(a + b) and cos(a + b). Which of them has a minus sign? (To take sines for "
         "cosines and cosines for sines comes to the same.)",
         sign=-1,
@@ -257,8 +257,8 @@ SHIFT = {
         omega=lambda d: _powers(torch.arange(d // 2) / d),
     ),
     "position-not-found": known(
-        "You work out a position or an angle from a single number, or from one pair, and that "
-        "does not tell it.",
+        "You work out a position, an angle, a sine or a cosine from a single number, or a position "
+        "from one pair, and that does not tell it.",
         "A sine has the same value at several angles, and each pair comes back to its start: pair "
         "0 after 6.28 positions, the others later. You need no position: each pair can be turned "
         "as it is.",
@@ -308,7 +308,7 @@ SHIFT = {
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
     "wrong-signs": known(
-        "Your matrix is no rotation: a sign is wrong.",
+        "One sign is wrong, or more, in the four terms that turn a pair.",
         "Write down sin(a + b) and cos(a + b). One of the four terms is subtracted.",
         **any_of(build_shift, turn=[_signs(*signs) for signs in WRONG_SIGNS]),
     ),
@@ -342,7 +342,8 @@ ALONE = {
         **any_of(build_shift, by=(abs, lambda shift: max(shift, 0))),
     ),
     "degrees": known(
-        "You take the angles for degrees or for turns: they are multiplied by 180 / π, π or 2π.",
+        "You take the angles for degrees or for turns: they are multiplied by π / 180, 180 / π, π "
+        "or 2π.",
         "torch.sin and torch.cos count in radians, and so does the lesson: pair 0 turns by 1 "
         "radian for each position.",
         **any_of(build_shift, unit=(math.pi / 180, 180 / math.pi, 2 * math.pi, math.pi)),
@@ -364,7 +365,8 @@ ALONE = {
         shows=_all_alike,
     ),
     "other-speeds": known(
-        "Your speeds fall too slowly or too fast, or rise.",
+        "Your speeds are not those of the formula: they fall too slowly or too fast, rise, or do "
+        "not begin with 1.",
         "In the formula the speed of pair i is 10000 to the power of −2i / d, where i counts pairs "
         "from 0 and d counts all features.",
         **any_of(build_shift, omega=OTHER_SPEEDS),

@@ -223,8 +223,8 @@ THREE = {
 ALONE = {
     "one-row-for-all": known(
         "A mask has a single row for all queries.",
-        "It would be broadcast and hide the right keys. But the task asks for a row for each "
-        "query: (B, S, S), (B, L, L) and (B, L, S).",
+        "With an axis of 1 for the queries it could be broadcast. But the task asks for a row for "
+        "each query: (B, S, S), (B, L, L) and (B, L, S).",
         **any_of(build_masks, last=SINGLE_ROWS),
     ),
     "padded-queries-hidden": known(
