@@ -121,7 +121,7 @@ def _nan_where_large(inputs, result):
 
 ADDITIVE = {
     "no-tanh": known(
-        "You leave tanh out.",
+        "There is no tanh in your scores: is it left out, or its result not used?",
         "It comes between the mapped pair and w_v. Where the two are added and there is no tanh, "
         "the query's part of the score is the same for all keys, and only differences count: the "
         "query has no say.",
@@ -187,7 +187,7 @@ ADDITIVE = {
         weigh=lambda hidden, w_v: hidden.sum(-1),
     ),
     "averaged-over-h": known(
-        "You take the mean over the h numbers.",
+        "You divide by h, or take the mean over the h numbers.",
         "The dot product with w_v adds them up, each times its entry of w_v; it does not divide.",
         weigh=lambda hidden, w_v: (hidden * w_v).mean(-1),
     ),
@@ -210,7 +210,7 @@ ADDITIVE = {
     ),
     "axis-left-over": known(
         "Your result has an axis of length 1 at the end.",
-        "The numbers are right. A score is one number, so the result is (B, L, S).",
+        "A score is one number, so the result is (B, L, S).",
         weigh=lambda hidden, w_v: hidden @ w_v[:, None],
     ),
     "squeezed-too-far": known(
@@ -239,7 +239,7 @@ ADDITIVE = {
         meet=lambda q, k: (q, k),
     ),
     "queries-meet-other-sentences": known(
-        "You give the keys their new axis in front, before that of the batch.",
+        "Your keys get no new axis, or get it in front, before that of the batch.",
         "Then sentences of the keys stand below queries, and with a batch of one nobody notices. "
         "A key is repeated along the queries: which axis is theirs?",
         wrong=build_additive(meet=lambda q, k: (q.unsqueeze(2), k.unsqueeze(0))),
@@ -269,9 +269,10 @@ ADDITIVE = {
         meet=lambda q, k: (q.unsqueeze(1), k.unsqueeze(2)),
     ),
     "keys-before-queries-reshaped": known(
-        "You compute (B, S, L), a row for each key, and reshape that to (B, L, S).",
-        "The shape is right, the numbers stand in other places: reshape deals them out in the "
-        "order in which they lie in memory. Rows and columns have to change places.",
+        "You compute the scores key by key, in the order of (B, S, L), and give them the shape "
+        "(B, L, S).",
+        "The shape is right, the numbers stand in other places: reshape deals them out row after "
+        "row. Rows and columns have to change places.",
         wrong=_reshaped,
     ),
     "keys-of-the-first-sentence": known(

@@ -142,7 +142,7 @@ BOTH = {
         shift=lambda x, axis: x.amax(axis, keepdim=True).clamp(min=0),
     ),
     "scaled": known(
-        "You divide the scores by the square root of their width.",
+        "You divide the scores by the square root of the width of a query.",
         "That is lesson 2. Here attention is plain: the task asks for scores that are not divided.",
         scale=lambda d: d**-0.5,
     ),
@@ -154,8 +154,8 @@ BOTH = {
     ),
     "no-softmax": known(
         "You multiply the values by the scores themselves.",
-        "Scores are no weights: they may be negative, and they do not add up to 1. The result then "
-        "lies outside of the values, where no average can be.",
+        "Scores are no weights: they may be negative, and they do not add up to 1. The result can "
+        "then lie outside of the values, where no average can be.",
         section=AVERAGE,
         power=unchanged,
         shift=no_shift,
@@ -170,7 +170,7 @@ BOTH = {
     ),
     "plain-average": known(
         "You return the plain average of the values: the query has no say.",
-        "Only a query of zeros gets that. Which keys fit has to show in the weights.",
+        "That is what a query of zeros gets. Which keys fit has to show in the weights.",
         section=AVERAGE,
         combine=lambda w, v: torch.full_like(w, 1 / w.shape[-1]) @ v,
     ),
@@ -181,19 +181,19 @@ BOTH = {
     ),
     "more-than-the-result": known(
         "You return the result and something else with it.",
-        "One thing is asked for: what the query brings back. Whoever uses it would get a pair. "
-        "(In lesson 2 the weights come along.)",
+        "One thing is asked for: what the query brings back. Whoever uses it would get several "
+        "things. (In lesson 2 the weights come along.)",
         give=lambda result, weights: (result, weights),
         shows=_shows_more_than_the_result,
     ),
     "values-just-added-up": known(
-        "All your weights are 1: your result is the plain sum of the values.",
+        "Your result is the plain sum of the values, as if all weights were 1.",
         "A softmax along an axis of length 1 gives 1 everywhere, since each score is alone there. "
         "Along which axis do the scores of all keys lie?",
         combine=lambda w, v: torch.ones_like(w) @ v,
     ),
     "divided-once-more": known(
-        "You take the mean of the weighted values.",
+        "You divide by the number of keys: do you take the mean of the weighted values?",
         "The weights add up to 1 already, so the sum is the average. A number that all values "
         "share should come out as it went in.",
         section=AVERAGE,
@@ -231,14 +231,14 @@ BOTH = {
         averaged="keys",
     ),
     "cosine": known(
-        "You divide the vectors by their lengths before you compare them (cosine similarity).",
+        "You divide by the lengths of the vectors that you compare (cosine similarity).",
         "Then the length of a query has no effect. Here it has one: twice the query, twice the "
         "scores, and the weights move from the plain average towards a look-up.",
         section=AVERAGE,
         vectors=lambda X: F.normalize(X, dim=-1),
     ),
     "cosine-of-zeros": known(
-        "You divide the vectors by their lengths before you compare them (cosine similarity).",
+        "You divide by the lengths of the vectors that you compare (cosine similarity).",
         "Then the length of a query has no effect, and a vector of zeros, which fits nothing "
         "better than anything else, gives NaN.",
         section=AVERAGE,
@@ -283,6 +283,13 @@ ATTEND = {
         section=LOOKUP,
         combine=lambda weights, values: (weights * values).sum(0),
     ),
+    "added-up-along-the-features": known(
+        "You add up along the features, so that one number is left for each key.",
+        "What a query brings back is as wide as a value: one number for each feature. Along which "
+        "axis do the weighted values of different keys lie?",
+        section=AVERAGE,
+        combine=lambda weights, values: (weights[:, None] * values).sum(1),
+    ),
     "result-as-wide-as-the-query": known(
         "You collect the result in a tensor as wide as the query.",
         "What comes out is made of values, and these may be wider or narrower than query and keys.",
@@ -291,9 +298,8 @@ ATTEND = {
     ),
     "keys-reshaped": known(
         "You reshape the keys to (d, S).",
-        "The shape is right, the numbers are not: reshape deals them out in the order in which "
-        "they lie in memory, so that a column holds parts of several keys. The axes have to change "
-        "places.",
+        "The shape is right, the numbers are not: reshape deals them out row after row, so that "
+        "a column holds parts of several keys. The axes have to change places.",
         wrong=build_attend(score=lambda query, keys: query @ keys.reshape(len(query), -1)),
     ),
     "softmax-of-the-result": known(
@@ -341,5 +347,10 @@ TASK = Task(
     uses=("01-softmax",),
     forbidden=FINISHED,
     number=2,
-    alone=("scores-cut-off", "last-pair-left-out", "weights-along-the-features"),
+    alone=(
+        "scores-cut-off",
+        "last-pair-left-out",
+        "weights-along-the-features",
+        "added-up-along-the-features",
+    ),
 )

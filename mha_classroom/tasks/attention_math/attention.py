@@ -178,16 +178,15 @@ ATTENTION = {
         score=lambda queries, keys: queries @ keys,
     ),
     "all-axes-reversed": known(
-        "You transpose the keys with the batch: all three axes change places.",
+        "You transpose the keys with the batch: (d, S, B), their axes in reverse order.",
         "That is what .T does to three axes. Two of them have to change places, and the one that "
         "tells sentences apart has to stay.",
         score=lambda queries, keys: queries @ keys.permute(2, 1, 0),
     ),
     "keys-reshaped": known(
         "You reshape the keys to (B, d, S).",
-        "The shape is right, the numbers are not: reshape deals them out in the order in which "
-        "they lie in memory, so that a column holds parts of several keys. The axes have to change "
-        "places.",
+        "The shape is right, the numbers are not: reshape deals them out row after row, so that "
+        "a column holds parts of several keys. The axes have to change places.",
         score=lambda queries, keys: queries @ keys.reshape(keys.mT.shape),
     ),
     "keys-viewed": known(
@@ -197,7 +196,7 @@ ATTENTION = {
         score=lambda queries, keys: queries @ keys.view(keys.mT.shape),
     ),
     "batch-as-one-sentence": known(
-        "You lay the sentences of the batch end to end: queries find keys of other sentences.",
+        "Your queries find the keys of all sentences of the batch, as if these lay end to end.",
         "Every query attends to the keys of its own sentence only. With one sentence in the batch "
         "nobody notices.",
         wrong=_as_one_sentence,
@@ -216,7 +215,7 @@ ATTENTION = {
     ),
     "later-keys-hidden": known(
         "Your queries do not see the keys that come after their own place.",
-        "Such a mask is for models that write a text word by word. Here every query sees all keys.",
+        "That is for models that write a text word by word. Here every query sees all keys.",
         wrong=_causal,
     ),
     "first-query-only": known(
@@ -260,7 +259,7 @@ ATTENTION = {
     ),
     "sentences-joined": known(
         "Your result has one row after the other and no axis for the sentences.",
-        "The numbers are right. A batch comes out as a batch: (B, L, d_v).",
+        "A batch comes out as a batch: (B, L, d_v).",
         finish=lambda result: result.flatten(0, 1),
     ),
     "result-transposed": known(

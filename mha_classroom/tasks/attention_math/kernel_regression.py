@@ -203,8 +203,9 @@ KERNEL = {
     ),
     "small-number-in-the-sum": known(
         "You add a small number to the sum of the powers.",
-        "Far from all known places the powers are smaller than that number, and the weights no "
-        "longer add up to 1. The sum can be kept away from 0 without changing any weight.",
+        "The weights then no longer add up to 1. Far from all known places powers that are not "
+        "shifted are even smaller than that number. The sum can be kept away from 0 without "
+        "changing any weight.",
         section=SHIFT,
         weigh=_with_small_number,
         shows=_shows_small_number,
@@ -309,10 +310,11 @@ KERNEL = {
         shows=_shows_float32,
     ),
     "squares-multiplied-out": known(
-        "It is wrong where places lie far from 0 and near to each other: you multiply the square "
-        "of the difference out, p² − 2 p·k + k².",
+        "It is wrong where places lie far from 0 and near to each other: is the square of the "
+        "difference multiplied out, p² − 2 p·k + k², by you or by cdist?",
         "On paper that is the same. But two numbers near 10¹³ are subtracted to leave one near 1, "
-        "and the digits of the distance are gone. Take the difference first, then square it.",
+        "and the digits of the distance are gone. Take the difference first, in float64, "
+        "then square it.",
         wrong=_multiplied_out,
         shows=_shows_multiplied_out,
     ),
@@ -344,7 +346,7 @@ KERNEL = {
         scale=lambda width: -(width**2) / 2,
     ),
     "divided-first-squared-later": known(
-        "You divide by 2 · width and square all of it.",
+        "You divide by 4 · width²: do you divide by 2 · width and square all of it?",
         "Then the 2 is squared, too.",
         scale=lambda width: -1 / (2 * width) ** 2,
     ),

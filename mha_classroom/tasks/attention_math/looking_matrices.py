@@ -197,6 +197,10 @@ def _shares(looks_at):
     return looks_at / looks_at.sum(dim=1, keepdim=True)
 
 
+def _shares_with_care(looks_at):
+    return looks_at / looks_at.sum(dim=1, keepdim=True).clamp(min=1)
+
+
 def _growing_shares(looks_at):
     places = torch.arange(1, len(looks_at) + 1, dtype=looks_at.dtype)
     return 20 * looks_at, torch.diag(places)
@@ -345,6 +349,17 @@ LOOKING = {
         queries=lambda looks_at: looks_at / looks_at.sum(dim=1, keepdim=True).clamp(min=1),
         strength=20.0,
     ),
+    **{
+        f"rows-divided-with-care-at-a-strength-of-{strength:.0f}": known(
+            "You divide the rows of looks_at by their sum, and where a kind looks at several, "
+            "their scores get small.",
+            "It need not be divided: what makes equal scores into equal shares, however many they "
+            "are?",
+            section="From scores to weights",
+            wrong=build_looking(queries=_shares_with_care, strength=strength),
+        )
+        for strength in (10.0, 15.0)
+    },
     "away-from-them": known(
         "Your words look at all but the right ones.",
         "Somewhere a sign is turned round: a large score means a large weight.",

@@ -54,7 +54,8 @@ PREDICTIONS = {
         second_weight=0.5,
     ),
     "shift-for-one-only": known(
-        "Your second_weight comes about if ln 3 is added to the second score only.",
+        "Your second_weight comes about if ln 3 is added to the second score only, or if the "
+        "second power is divided by the sum of the two others.",
         "Every score grows by ln 3. What do all powers have in common then, and what becomes of it "
         "when they are divided by their sum?",
         section=SHIFT,
@@ -67,7 +68,8 @@ PREDICTIONS = {
         second_weight=4 / 22,
     ),
     "logarithms-added": known(
-        "Your second_weight comes about if the second power grows by the factor 5.",
+        "Your second_weight comes about if the second power grows by the factor 5, and the others "
+        "by the factor 3.",
         "Adding ln 3 and ln 2 to a score multiplies its power by 3 and by 2. ln 3 + ln 2 is the "
         "logarithm of a product, not of 3 + 2.",
         section=SHIFT,
@@ -162,8 +164,9 @@ PREDICTIONS = {
         new_output=22.0,
     ),
     "six-doubled-too": known(
-        "You add 6 first and double afterwards.",
-        "2 · v + 6 doubles v alone.",
+        "Your new_output comes about if you add 6 first and double afterwards, or if the third "
+        "value is all that counts.",
+        "2 · v + 6 doubles v alone, and every value has its weight.",
         new_output=30.0,
     ),
     "twin-without-effect": known(

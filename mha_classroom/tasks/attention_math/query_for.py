@@ -160,6 +160,29 @@ def _equal_keys_merged(keys, weights):
     return query_for(different, merged)
 
 
+def _taken_off(key, score):
+    """The shift that takes this key, given by its place, and another score off all others."""
+    return lambda keys, scores: (keys - keys[key(scores)], scores - score(scores))
+
+
+def _first(scores):
+    return 0
+
+
+def _last(scores):
+    return -1
+
+
+REFERENCES = tuple(
+    _taken_off(key, score)
+    for key, others in (
+        (_first, (torch.max, torch.mean, lambda scores: scores[-1])),
+        (_last, (torch.max, torch.mean, lambda scores: scores[0])),
+        (torch.argmax, (torch.mean, lambda scores: scores[0], lambda scores: scores[-1])),
+    )
+    for score in others
+)
+
 NEAR = 0.1
 
 
@@ -269,6 +292,13 @@ QUERY = {
         "two.",
         shift=lambda keys, scores: (keys[1:] - keys[0], scores.diff()),
     ),
+    "two-references": known(
+        "You subtract one key from all keys, but from the scores another number than the score of "
+        "that key.",
+        "What a query has with the difference of two keys is the difference of the scores of these "
+        "two. Which score belongs to the key that you subtract?",
+        **any_of(build_query, shift=REFERENCES, run=_weights_of),
+    ),
     "constant-returned-too": known(
         "You return one number too many: the unknown constant stands beside the query.",
         "You need it to solve the equations. The query is the rest of the solution.",
@@ -303,21 +333,21 @@ QUERY = {
         wrong=_first_and_last,
     ),
     "last-key-left-out": known(
-        "You leave the last key out, since the weights sum to 1.",
+        "You leave the last key out: is that because the weights sum to 1?",
         "Its weight follows from the others only if its score fits, and nothing in your equations "
         "makes it fit. Besides, of the other scores only the differences are known.",
         wrong=lambda keys, weights: _with_pinv(keys[:-1], weights[:-1].log()),
     ),
     "last-difference-left-out": known(
         "No equation of yours has the last key in it.",
-        "S keys have S - 1 differences between neighbours, and yours is one short: where does the "
-        "loop, or the slice, end?",
+        "S keys have S - 1 differences, between neighbours or from one of them, and yours are one "
+        "short: where does the loop, or the slice, end?",
         wrong=_without_last_difference,
     ),
     "first-difference-left-out": known(
         "No equation of yours has the first key in it.",
-        "S keys have S - 1 differences between neighbours, and yours is one short: where does the "
-        "loop, or the slice, begin?",
+        "S keys have S - 1 differences, between neighbours or from one of them, and yours are one "
+        "short: where does the loop, or the slice, begin?",
         wrong=_without_first_difference,
     ),
     "equal-keys-merged": known(
@@ -366,7 +396,7 @@ QUERY = {
         wrong=lambda keys, weights: keys.T @ weights.log(),
     ),
     "keys-added-up": known(
-        "You multiply the scores by the keys and add up.",
+        "You multiply scores by keys, or differences of them, and add up.",
         "Keys times query is scores. To get from scores to the query is not a product with the "
         "keys, but the solution of equations, one for each key.",
         section="Scores",
@@ -403,10 +433,11 @@ QUERY = {
         wrong=lambda keys, weights: weights.log(),
     ),
     "only-nearly": known(
-        "Your query is right, or nearly so, in the easy cases, and not where keys are alike or "
-        "weights far apart.",
-        "That comes of steps that stop too early, of a small number added to the equations, and "
-        "of directions that are left out. The equations have an exact solution.",
+        "Your query is right, or nearly so, in the easy cases. Where keys are alike or weights far "
+        "apart, it may be far off.",
+        "That comes of steps that stop too early, of a small number added to the equations or the "
+        "weights, of directions that are left out, or of rounding. The equations have an exact "
+        "solution.",
         solve=_with_ridge,
         shows=_nearly,
     ),
@@ -431,7 +462,7 @@ TASK = Task(
     number=7,
     since=2,
     alone=(
-        *("query-as-a-column", "only-nearly"),
+        *("query-as-a-column", "only-nearly", "two-references"),
         *("equations-taken-for-independent", "equations-solved-as-independent"),
     ),
 )

@@ -165,7 +165,8 @@ WEIGHING = {
         shift=no_shift,
     ),
     "place-of-the-largest-subtracted": known(
-        "You subtract the place of the largest score, not the score: argmax where max is meant.",
+        "You subtract a number from the scores, but not the largest: its place, with argmax where "
+        "max is meant, or a fixed number?",
         "argmax says where the largest stands, 0, 1 or 2 in a row of three. Scores of 1000 less 2 "
         "overflow as before. What has to come out as 0, so that no power is above 1?",
         section=SHIFT,
@@ -187,9 +188,9 @@ WEIGHING = {
         total=no_total,
     ),
     "not-divided-by-the-sum": known(
-        "You take the powers and stop there.",
-        "They are positive, but they do not add up to 1. Weights that add up to more than 1 make "
-        "the result larger than any value.",
+        "Your weights are powers that are not divided by their sum.",
+        "They are positive, but they do not add up to 1. Weights that add up to more than 1 can "
+        "make the result larger than any value.",
         section=FORMULA,
         total=no_total,
     ),
@@ -207,18 +208,18 @@ WEIGHING = {
         prepare=torch.neg,
     ),
     "scores-cut-off": known(
-        "You cut large scores off so that their powers stay finite.",
-        "1000 and 1001 both become the same number, and the difference between them, which is all "
-        "that counts, is gone. They can be moved instead of cut.",
+        "You cut off scores that are large, or far below 0, so that they stay within bounds.",
+        "1000 and 1001, or -1000 and -1001, become the same number, and the difference between "
+        "them, which is all that counts, is gone. They can be moved instead of cut.",
         section=SHIFT,
         shift=no_shift,
         power=lambda x: x.clamp(-700, 700).exp(),
         shows=like(*CUT_OFF),
     ),
     "nan-turned-into-0": known(
-        "Where the powers overflow you replace NaN by 0.",
-        "Then nothing is left of the row. The NaN comes from powers that are too large to be "
-        "written down; they must not arise in the first place.",
+        "Where powers overflow, or all round to 0, nothing is left but 0: is NaN replaced by it?",
+        "Weights have to add up to 1 in every row. Powers that are too large to be written down, "
+        "and rows in which all of them are 0, must not arise in the first place.",
         section=SHIFT,
         shift=no_shift,
         finish=torch.nan_to_num,
@@ -382,7 +383,7 @@ SOFTMAX = {
         shift=lambda x, axis: x.max(axis, keepdim=True),
     ),
     "exp-of-one-number": known(
-        "You give a whole tensor to math.exp.",
+        "You give a whole tensor to a function that takes one number, such as math.exp.",
         "The functions of math take one number. PyTorch has its own, which take every number of a "
         "tensor at once.",
         section=FORMULA,
@@ -410,8 +411,8 @@ SOFTMAX = {
         finish=lambda x: F.one_hot(x.argmax(-1), x.shape[-1]).to(x.dtype),
     ),
     "small-number-in-the-sum": known(
-        "You add a small number to the sum.",
-        "It is meant to keep the sum away from 0, but every row then adds up to a little less than "
+        "You add a number to the sum, the same for every row.",
+        "A small one is meant to keep the sum away from 0, but every row then adds up to less than "
         "1, and 9 digits are asked for. After the right shift, how small can the sum of a row be?",
         total=lambda powers, axis: row_sum(powers, axis) + 1e-8,
         shows=lambda inputs, result: a_little_less(softmax(inputs["x"]), result),
@@ -432,8 +433,7 @@ SOFTMAX = {
     ),
     "axes-joined": known(
         "You return one table, whatever axes x had.",
-        "The weights are right. The result has to have the shape of x, so that each weight stands "
-        "where its score was.",
+        "The result has to have the shape of x, so that each weight stands where its score was.",
         section=FORMULA,
         finish=lambda weights: weights.reshape(-1, weights.shape[-1]),
     ),
