@@ -1,5 +1,7 @@
 """Task 11.5, broken_promises: what attention has to keep, tested without a right answer."""
 
+import math
+
 import torch
 
 from mha_classroom.checks.examining import total
@@ -209,6 +211,18 @@ def batch_counts(
     return False
 
 
+def batch_of_words(attention, queries, keys, values, lens, with_length):
+    """Each sequence alone, without its padding."""
+    together = attention(queries, keys, values, lens)
+    for b, end in enumerate(lens.tolist()):
+        one = slice(b, b + 1)
+        length = lens[one] if with_length else None
+        alone = attention(queries[one], keys[one, :end], values[one, :end], length)
+        if differ(alone, together[one]):
+            return True
+    return False
+
+
 def build_promises(
     padding=padding_counts,
     keys=key_order_counts,
@@ -292,9 +306,9 @@ PROMISES = {
         padding=only(padding_counts, change=torch.zeros_like),
     ),
     "padding-set-to-nan": known(
-        "You set the padding to NaN, and call the promise broken where it is kept.",
-        "Right attention gives padding a weight of 0, but 0 · NaN is NaN. Change it to other "
-        "numbers.",
+        "You set the padding to NaN or infinity, and call the promise broken where it is kept.",
+        "Right attention gives padding a weight of 0, but 0 · NaN is NaN, and so is 0 · inf. "
+        "Change it to other numbers.",
         padding=only(padding_counts, change=lambda X: torch.full_like(X, torch.nan)),
     ),
     "large-differences-only": known(
@@ -364,8 +378,10 @@ PROMISES = {
         keys=only(key_order_counts, lengths=True),
     ),
     "rows-not-turned-back": known(
-        "You turn the queries around and compare row 0 with row 0.",
-        "Row 0 now belongs to the last query. Each output row moves with its query.",
+        "You turn the queries around, and do not turn back the rows of the output. So you compare "
+        "rows of different queries.",
+        "Row 0 now belongs to the last query. Each output row moves with its query. If you turn "
+        "the output: which of its axes counts the rows?",
         queries=only(query_order_counts, back=False),
     ),
     "queries-turned-on-another-axis": known(
@@ -404,15 +420,17 @@ PROMISES = {
         ),
     ),
     "alone-compared-with-all": known(
-        "You compare the output of a sequence alone with the output of the whole batch.",
+        "You compare the output of a sequence alone with that of the whole batch, or of another "
+        "sequence.",
         "Alone it gives one row of sequences. Which row of the other output belongs to it?",
         section=TEXT_C,
         batch=only(batch_counts, row=slice(None)),
     ),
     "not-each-alone": known(
-        "You try some of the sequences alone, and not each of them.",
-        "Any of them may be the one that is wrong. Does range(n) end before n, or does a later "
-        "one that fits undo what you have found?",
+        "Not each sequence alone has a say: either you try some of them only, or a later one that "
+        "fits undoes what you have found.",
+        "Any of them may be the one that is wrong. Where does your range end, and is there a "
+        "return inside the loop?",
         section=TEXT_C,
         **_any_of(
             *(
@@ -468,6 +486,16 @@ ALONE = {
         "its padding.",
         "Change all padding, each sequence past its own length.",
         padding=cut_off_at_the_longest,
+    ),
+    "alone-cut-to-its-length": known(
+        "You cut the keys and values of a sequence alone down to its length.",
+        "Attention that looks past the length gives another output then, and it keeps this "
+        "promise. Between the two calls only the other sequences go. What else has to stay?",
+        section=TEXT_C,
+        **_any_of(
+            {"batch": only(batch_of_words, with_length=False)},
+            {"batch": only(batch_of_words, with_length=True)},
+        ),
     ),
     # Three forms, of which any may explain a case: after the mistake that it could be taken for.
     "sign-of-a-difference": known(
@@ -542,6 +570,8 @@ def point_out_difference(inputs, said):
     test(SUSPECTS[suspect], *given, differ=lambda *both: apart.append(_largest(*both)))
     if not apart:  # of another shape
         return f"{what_is_done}, the output has another shape."
+    if any(map(math.isnan, apart)):
+        return f"{what_is_done}, there is NaN in the output."
     change = (
         f"changes by up to {number_text(max(apart), 2)}" if max(apart) > 1e-9 else "stays as it is"
     )

@@ -46,9 +46,10 @@ def examine_test(inputs, said):
     verdicts = {NAMES[number]: said[number] for number in inputs["implementations"].tolist()}
     if all(verdict == NOTHING for verdict in verdicts.values()):
         raise AnswerError(
-            "The test returns nothing and raises no AssertionError, whatever it is given. So it "
-            "accepts everything. Is a return missing? And assert (this, text) in brackets never "
-            "fails: a tuple counts as true."
+            "The test returns nothing, and no AssertionError comes out of it, whatever it is "
+            "given. So it accepts everything. Is a return missing? Does an except of yours catch "
+            "the AssertionError? And assert (this, text) in brackets never fails: a tuple counts "
+            "as true."
         )
     others = [v for v in verdicts.values() if type(v) is not bool and v != NOTHING]
     others = [v for v in others if type(v) is not str or not v.startswith("raises ")]
@@ -150,6 +151,15 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     (
         {"W_q, W_k, W_v not used", "W_o not used"},
         "For the matrices: if they are the identity, it makes no difference whether they are used.",
+    ),
+    (
+        {"W_q, W_k, W_v not used"},
+        "For W_q, W_k and W_v: if they are the identity, it makes no difference whether they are "
+        "used.",
+    ),
+    (
+        {"W_o not used"},
+        "For W_o: if it is the identity, it makes no difference whether it is used.",
     ),
     (
         {"keys made by W_q"},
@@ -371,8 +381,8 @@ ROOT_OF_H = (
 FIRST = {
     **NOT_A_TEST,
     "ones": known(
-        "Your inputs are the same number everywhere.",
-        "Then all words are alike, and it makes no difference to which of them a query attends.",
+        "All words in your test are alike: the same number everywhere, or the same word each time.",
+        "Then it makes no difference to which of them a query attends.",
         draw=torch.ones,
     ),
     "one-tensor": known(

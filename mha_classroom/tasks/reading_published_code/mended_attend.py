@@ -137,7 +137,8 @@ TESTS = "Tests that people write"
 ATTEND = {
     "in-place": known(
         "The caller's queries are still changed.",
-        "An operator with = at its end, like /=, writes into the tensor that it is given. In "
+        "An operator with = at its end, like /=, writes into the tensor that it is given, and so "
+        "does a method with _ at its end. A view of the queries has the same numbers as they. In "
         "self-attention that tensor is also the keys and the values.",
         section=EQUAL,
         shrink=in_place,
@@ -161,7 +162,7 @@ ATTEND = {
         shrink=lambda q, d, H: q / d,
     ),
     "not-scaled": known(
-        "You do not scale at all.",
+        "The scores in your softmax are not scaled at all.",
         "The line that changes the queries does something wrong and something needed. What is "
         "needed?",
         section=TESTS,
@@ -284,10 +285,20 @@ ALONE = {
         wrong=words_in_front,
     ),
     "split-without-transpose": known(
-        "Your heads hold whole words: the split has lost its transpose.",
+        "Your heads hold some words each, and not some features of every word: the split has lost "
+        "its transpose.",
         "It was right in the found function, whose two defects are elsewhere.",
         section=QUIET,
         split=lambda X, words, H: X.reshape(len(X), H, words, -1),
+    ),
+    "split-and-joined-without-transpose": known(
+        "Your heads hold some words each, and not some features of every word: split and join have "
+        "lost their transpose.",
+        "Both were right in the found function, whose two defects are elsewhere. A reshape deals "
+        "the numbers out as they lie in memory, word after word.",
+        section=QUIET,
+        split=lambda X, words, H: X.reshape(len(X), H, words, -1),
+        join=lambda X: X.reshape(X.shape[0], X.shape[2], -1),
     ),
 }
 

@@ -92,7 +92,8 @@ def examine_learning(inputs, seen):
     if without:
         raise AnswerError(
             f"After backward() there is no gradient in {', '.join(without)}, so training never "
-            f"changes {'them' if len(without) > 1 else 'it'}."
+            f"changes {'them' if len(without) > 1 else 'it'}. Is the way from there to the output "
+            "cut off, by .data, detach, no_grad or a copy of plain numbers? Or is it not used?"
         )
     *heads, joins = (gradients[name] for name in wanted)
     by_role = torch.stack(heads).chunk(3, dim=1)  # each (H, d, d_model)
@@ -177,7 +178,8 @@ def _heads_in_front(outputs):
 
 MODULE = {
     "heads-in-a-list": known(
-        "The heads are in a Python list, as in the found class, or in a tuple or a dict.",
+        "The heads are in a Python list, as in the found class, or in a tuple or a dict, or their "
+        "matrices are plain tensors.",
         "A module looks for its parameters in attributes that are modules, and a list is none. "
         "Print the names of the parameters: whatever is missing there, no optimiser sees, and no "
         "file of weights holds. (Once the parameters are there, their gradients are looked at.)",
@@ -185,8 +187,8 @@ MODULE = {
         keep=list,
     ),
     "weights-cut-off": known(
-        "The gradient stops at the attention weights: the rows that make queries and keys have a "
-        "gradient of 0.",
+        "The rows that make queries and keys have a gradient of 0: it stops at the attention "
+        "weights, at the scores, or at queries and keys.",
         "The output is right to the last digit. But .data, detach and no_grad give the numbers "
         "without how they came about, so training cannot change where a head looks.",
         use=torch.detach,
@@ -204,7 +206,7 @@ MODULE = {
         ),
     ),
     "heads-shared": known(
-        "Your heads are one and the same layer.",
+        "There is one layer for all of your heads.",
         "[layer] * num_heads puts one layer into the list many times. Each head needs its own.",
         section=USED,
         keep=lambda made: nn.ModuleList([made[0]] * len(made)),

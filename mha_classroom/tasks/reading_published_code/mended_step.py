@@ -219,8 +219,8 @@ STEP = {
         see=begins,
     ),
     "hidden-scores-tiny": known(
-        "The hidden scores are 0, or so close to it that exp makes nearly 1 of them: they get "
-        "weight.",
+        "The hidden scores get weight: they are 0, nearly 0 like finfo.tiny, a small number like "
+        "-10, or as low as the lowest score.",
         "finfo.tiny is the positive number next to 0, and -tiny is the negative one. Which number "
         "has an exp of 0?",
         section=TESTS,
@@ -259,6 +259,21 @@ STEP = {
         "The keys of the old words are kept so that new words can look at them. Which columns of "
         "the mask belong to old words?",
         see=lambda L, S: ends(L, S) & (torch.arange(S) >= S - L),
+    ),
+    "other-new-words-hidden": known(
+        "A new word sees the old words and itself, and not the new words before it.",
+        "Each may see all words before it, old or new. Write the mask for 3 new words and no old "
+        "one by hand.",
+        see=lambda L, S: (
+            ends(L, S) & ((torch.arange(S) < S - L) | torch.eye(L, S).roll(S - L, 1).bool())
+        ),
+    ),
+    "hidden-without-a-cache-only": known(
+        "Where there are old words, nothing is hidden: new words see later ones.",
+        "Old words are all in the past, and the new ones are not: the first of them is before the "
+        "others. Which places are hidden with 2 new words among 5?",
+        section=EQUAL,
+        see=lambda L, S: ends(L, S) if L == S else torch.ones(L, S).bool(),
     ),
     "all-visible": known(
         "Nothing is hidden: new words see later ones.",
@@ -322,7 +337,8 @@ ALONE = {
         **any_of(build_step, hide=(filled(math.inf), filled(torch.finfo(torch.float64).max))),
     ),
     "mask-times-infinity": known(
-        "You multiply a mask by infinity, and 0 · inf is NaN.",
+        "All your numbers are NaN: either you multiply a mask by infinity, and 0 · inf is NaN, or "
+        "you hide every word.",
         "Where the mask is 0 nothing is to be added. masked_fill puts a number in, without a "
         "product.",
         hide=lambda scores, allowed, axis: (scores + (~allowed) * -math.inf).softmax(axis),
@@ -381,6 +397,6 @@ TASK = Task(
     mistakes=read_again(LOOK, STEP | ALONE),
     build=build_step,
     stages=step_stages,
-    alone=tuple(ALONE),
+    alone=(*ALONE, "other-new-words-hidden", "hidden-without-a-cache-only"),
     number=2,
 )

@@ -187,7 +187,7 @@ WEIGHTS = {
         fit=lambda real: ~real[:, None, None],
     ),
     "hidden-scores-0": known(
-        "The hidden scores are set to 0, and they still get weight.",
+        "The hidden scores are 0, or nearly 0, and they still get weight.",
         "exp(0) is 1. Which number has an exp of 0?",
         section=TESTS,
         hide=lambda scores, allowed, axis: scores.masked_fill(~allowed, 0.0).softmax(axis),
@@ -214,8 +214,8 @@ WEIGHTS = {
         hide=lambda scores, allowed, axis: scores.softmax(axis) * allowed,
     ),
     "scores-times-the-mask": known(
-        "You multiply the scores by the mask before the softmax: padding has a score of 0, and "
-        "counts in the sum by which all are divided.",
+        "Padding has a score of 0 in your softmax, by a product with the mask or by masked_fill, "
+        "and counts in the sum by which all are divided.",
         "exp(0) is 1. Which number has an exp of 0?",
         section=TESTS,
         **any_of(
@@ -229,8 +229,8 @@ WEIGHTS = {
         ),
     ),
     "mask-added": known(
-        "You add the mask to the scores: a word gets 1 more than padding, and padding still gets "
-        "weight.",
+        "A word's score gets 1 more than padding's: you add the mask, or take off its opposite. "
+        "Padding still gets weight.",
         "True counts as 1 in a sum. A hidden score has to become so low that its exp is 0.",
         section=TESTS,
         hide=lambda scores, allowed, axis: (scores + allowed.double()).softmax(axis),
@@ -283,7 +283,8 @@ ALONE = {
         fit_heads=lambda real, H: real.repeat(H, 1).view(len(real), H, 1, -1),
     ),
     "mask-times-infinity": known(
-        "You multiply a mask by infinity, and 0 · inf is NaN.",
+        "All your weights are 0: either you multiply a mask by infinity, where 0 · inf is NaN, and "
+        "make zeros of NaN, or you hide every place.",
         "Where the mask is 0 nothing is to be added. masked_fill puts a number in, without a "
         "product.",
         section=TESTS,

@@ -40,18 +40,21 @@ MINE = {
         "Your test rejects whatever it is given, right ones too.",
         "Try it on build(), which is right, and see which comparison fails. Have two modules that "
         "you compare the same weights? Are numbers of your own zeros where a length is 0? Is "
-        "backward() called before you look at grad, and not where all lengths are 0?",
+        "backward() called before you look at grad, and not where all lengths are 0 or 1? (With "
+        "one word to look at, W_q and W_k get a gradient of 0.)",
         wrong=lambda Attention: False,
     ),
     "one-sequence": known(
-        "You test with one sequence and without lengths, on one tensor.",
-        "No wrong mask shows there, and no mistake that mixes up sequences.",
+        "You test without lengths, and the values are the keys, or all three are one tensor.",
+        "Without lengths no wrong mask shows. And values that are made from the keys are right by "
+        "chance then.",
         tries=(SELF,),
         batch=1,
         one_tensor=True,
     ),
     "without-lengths": known(
-        "You never pass lengths.",
+        "Your test finds nothing that is wrong only with lengths: either you pass none, or what "
+        "such a call shows never reaches your return.",
         "About a third of the wrong ones are wrong in their mask only.",
         tries=(SELF, CROSS, (4, 6, [None], 3000)),
     ),
@@ -73,7 +76,7 @@ MINE = {
         sizes=(16, 4),
     ),
     "no-sequence-of-length-0": known(
-        "None of your sequences has length 0.",
+        "None of your sequences has length 0, or its output is not looked at.",
         "Two of the wrong ones are wrong there only. The statement says what should come out.",
         section=FIVE,
         tries=(SHORT, (5, 7, [[7, 3], [6, 4]], 1), LOUD),
@@ -86,7 +89,8 @@ MINE = {
         tries=(SHORT, PADDED),
     ),
     "one-call-each": known(
-        "You call each module once, or each time with the same lengths.",
+        "You call each module once, or each time with the same lengths, or look at one of its "
+        "outputs only.",
         "One of the wrong ones keeps something from its first call. What has to differ in the "
         "second one?",
         section=FIVE,
@@ -94,7 +98,7 @@ MINE = {
     ),
     "second-call-the-same-and-no-gradients": known(
         "You call each module once, or each time with the same lengths, and you look at no "
-        "gradients.",
+        "gradients, or not at those of all four matrices.",
         "One of the wrong ones keeps something from its first call: what has to differ in the "
         "second one? Another is right in each output and can never learn where to look.",
         section=FIVE,

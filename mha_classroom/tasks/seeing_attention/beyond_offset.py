@@ -430,7 +430,7 @@ BEYOND = {
         baseline=_other_side,
     ),
     "distance-turned": known(
-        "Your distance is query - key, so the baseline looks on the other side of the query.",
+        "Your baseline has the distance query - key: it looks on the other side of the query.",
         "For the pair (2, 3) the key stands one place further right, at distance 1. The places to "
         "compare with are (0, 1), (1, 2) and so on.",
         section="The token before",
@@ -453,7 +453,8 @@ BEYOND = {
     ),
     "one-pair-of-each-query": known(
         "Of several pairs with the same query only one counts.",
-        "A dict has one key for each query. Its last pair replaces the one before.",
+        "A dict with queries as keys has one place for each, and so has a list with a place for "
+        "each query: the last pair replaces the one before.",
         wrong=lambda weights, pairs: beyond_offset(weights, list(dict(map(tuple, pairs)).items())),
     ),
     "every-query-with-every-key": known(
@@ -476,7 +477,8 @@ BEYOND = {
         baseline=_everywhere,
     ),
     "tagged-counted-as-0": known(
-        "You set the tagged weights to 0 in the baseline, and still count them in its mean.",
+        "Tagged places count as 0 in your baseline: either you set their weights to 0 before the "
+        "mean, or you divide the sum of the others by the number of all places at the distance.",
         "A place that is left out is not in the sum and not in the number that the sum is divided "
         "by.",
         baseline=_tagged_as_0,

@@ -121,6 +121,15 @@ def _is_with_added(inputs, value):
     )
 
 
+# What a weight of 0 is replaced by.
+INSTEAD_OF_0 = (
+    *(10.0**-n for n in range(9, 13)),
+    *(10.0**-n for n in range(1, 9)),
+    torch.finfo(torch.float32).eps,
+    *(math.e, 2.718281828, 2.71828, 2.718, 0.5, 2.0),
+)
+
+
 def _is_cut_off(inputs, value):
     """Whether the entropies come of a limit below which weights do not count as they are."""
     if not torch.is_tensor(value):
@@ -140,9 +149,9 @@ ENTROPY = {
         logarithm=torch.log,
     ),
     "nan-made-0": known(
-        "You replace the NaN after the sum: every row with a weight of 0 gets entropy 0.",
-        "By then its other terms are lost, too. It is each single term that needs an answer where "
-        "the weight is 0.",
+        "Every row with a weight of 0 gets entropy 0. Do you replace the NaN after the sum?",
+        "The other terms of that row are lost, too. It is each single term that needs an answer "
+        "where the weight is 0.",
         wrong=lambda weights: torch.nan_to_num(-(weights * weights.log()).sum(dim=-1)),
     ),
     **{
@@ -162,7 +171,7 @@ ENTROPY = {
     ),
     "one-added": known(
         "You take the logarithm of 1 + w.",
-        "log1p is 0 where the weight is 0, and another function everywhere else. Only a weight of "
+        "ln (1 + w) is 0 where the weight is 0, and it is not ln w anywhere else. Only a weight of "
         "0 needs an answer of its own: what does w · ln w come to when w shrinks to 0?",
         logarithm=torch.log1p,
     ),
@@ -179,6 +188,18 @@ ENTROPY = {
         wrong=lambda weights: _with_added(1e-7)[0](weights),
         shows=_is_with_added,
     ),
+    "another-number-for-0": known(
+        "You put another number in the place of a weight of 0, in both factors.",
+        "Its logarithm is no longer -inf, but the product is no longer 0: in w · ln w, the w in "
+        "front has that number, too. What does such a key add, and what should it add?",
+        **any_of(
+            build_entropy,
+            before=[
+                lambda weights, number=number: weights.where(weights != 0, number)
+                for number in INSTEAD_OF_0
+            ],
+        ),
+    ),
     "base-2": known(
         "You take the logarithm to base 2.",
         "That is entropy in bits. The task asks for the natural logarithm, so that equal weights "
@@ -193,7 +214,7 @@ ENTROPY = {
     "divided-by-the-largest": known(
         "You divide by the largest entropy that is possible, ln S.",
         "That is a good way to compare sentences of unequal length, and the lesson does it "
-        "afterwards. The task asks for the entropy itself. (With one key it is 0 / 0.)",
+        "afterwards. The task asks for the entropy itself. (With one key ln S is 0.)",
         **any_of(
             build_entropy,
             finish=(
@@ -201,6 +222,12 @@ ENTROPY = {
                 lambda entropies, weights: entropies / math.log(max(weights.shape[-1], 2)),
             ),
         ),
+    ),
+    "divided-by-the-largest-in-float32": known(
+        "You divide by ln S, the largest entropy that is possible, and your ln S is a float32.",
+        "Divided by it, sentences of unequal length can be compared, and the lesson does it "
+        "afterwards. The task asks for the entropy itself.",
+        finish=lambda entropies, weights: entropies / torch.tensor(float(weights.shape[-1])).log(),
     ),
     "complements-too": known(
         "You count for each key the rest, 1 - w, as well: -(1 - w) · ln(1 - w) beside -w · ln w.",
@@ -212,7 +239,8 @@ ENTROPY = {
     ),
     "no-minus-sign": known(
         "Your entropies are negative.",
-        "The logarithm of a weight is at most 0. What is missing in front of the sum?",
+        "The logarithm of a weight is at most 0. What does that say of the sign in front of the "
+        "sum: is one missing, or is one too many?",
         total=lambda terms: terms.sum(dim=-1),
     ),
     "mean-over-keys": known(
@@ -278,13 +306,13 @@ ENTROPY = {
         factor=torch.ones_like,
     ),
     "softmax-again": known(
-        "You apply softmax to the weights.",
+        "You apply softmax to the weights, or hand them on as logits, to which softmax is applied.",
         "They are weights already: each row sums to 1. A second softmax makes them almost equal, "
         "and every head looks broad.",
         before=lambda weights: weights.softmax(dim=-1),
     ),
     "log-softmax": known(
-        "You take log_softmax of the weights as their logarithm.",
+        "You take log_softmax of the weights as their logarithm. (cross_entropy does so, too.)",
         "log_softmax wants scores. These are weights, and their logarithm is a plain log.",
         logarithm=lambda weights: weights.log_softmax(dim=-1),
     ),
@@ -311,7 +339,7 @@ ENTROPY = {
         ),
     ),
     "squares": known(
-        "You subtract the sum of the squares from 1.",
+        "Your number is 1 minus the sum of the squares.",
         "That measures spread as well (Gini's index). The task asks for the entropy, with a "
         "logarithm.",
         wrong=lambda weights: 1 - weights.square().sum(dim=-1),
@@ -328,4 +356,5 @@ TASK = Task(
     point_out=point_out_terms,
     forbidden=FORBIDDEN,
     number=2,
+    alone=("another-number-for-0", "divided-by-the-largest-in-float32"),
 )

@@ -233,6 +233,23 @@ def _without_last_heads(inputs, value):
     return _is_place(value, _place(scores, None))
 
 
+def _from_head_1_on(scores, weights):
+    """The best head but the first one of each layer; where a layer has one head, that one."""
+    if scores.shape[1] == 1:
+        return _place(scores, weights)
+    layer, head = _place(scores[:, 1:], weights)
+    return layer, head + 1
+
+
+def _without_first_heads(inputs, value):
+    """Whether a place is that of the best head but the first one of each layer.
+
+    A layer of one head has none then, and there anything may come out.
+    """
+    scores = find_stages(inputs)["the score of every head"]
+    return scores.shape[1] == 1 or _is_place(value, _from_head_1_on(scores, None))
+
+
 def _without_last_layer(inputs, value):
     """The same of the last layer. A model of one layer has none then."""
     scores = find_stages(inputs)["the score of every head"][:-1]
@@ -301,7 +318,7 @@ FIND = {
         finish=lambda layer, head, scores: layer * scores.shape[1] + head,
     ),
     "in-half-precision": known(
-        "You compare the scores in half precision, or rounded.",
+        "You compare the scores in half precision, rounded, or with a margin, as isclose has one.",
         "Two heads that differ in the seventh digit come out as alike then, and the first of them "
         "is taken. The weights are float64: keep all of their digits.",
         pick=lambda weights, offset: weights.half().diagonal(offset, dim1=-2, dim2=-1),
@@ -403,6 +420,12 @@ FIND = {
         ),
         shows=_without_last_heads,
     ),
+    "first-heads-missed": known(
+        "You never look at head 0 of a layer.",
+        "Heads are counted from 0. At which number does your range or slice begin?",
+        choose=_from_head_1_on,
+        shows=_without_first_heads,
+    ),
     "last-layer-missed": known(
         "You never look at the last layer.",
         "range ends before its second number. How many layers are there, and which is the number "
@@ -417,13 +440,14 @@ FIND = {
         choose=lambda scores, weights: (scores.shape[0] - 1, scores.shape[1] - 1),
     ),
     "first-layer-only": known(
-        "You look in layer 0 only.",
+        "The head that you return is the best one of layer 0.",
         "The head may be in any layer.",
         choose=lambda scores, weights: (0, scores[0].argmax().item()),
     ),
     "last-layer-only": known(
-        "You look in the last layer only.",
-        "The head may be in any layer.",
+        "The head that you return is the best one of the last layer.",
+        "The head may be in any layer. Does each turn of your loop overwrite what the one before "
+        "has found?",
         choose=lambda scores, weights: (len(scores) - 1, scores[-1].argmax().item()),
     ),
     "best-head-of-each-layer": known(

@@ -319,15 +319,16 @@ ROUNDED = (
 
 ATTENDED = {
     "averaged-over-keys": known(
-        "You average along the rows, over the keys.",
-        "A row sums to 1, so every one of your averages is 1 / L and says nothing about the head. "
+        "All your numbers are 1 / L: you average along the rows, over the keys, or over the whole "
+        "table.",
+        "A row sums to 1, so that every such average is 1 / L and says nothing about the head. "
         "How much a key gets is spread over all the rows.",
         section=ROWS,
         strength=lambda weights: weights.mean(dim=1),
         shows=_means_of_rows,
     ),
     "added-not-averaged": known(
-        "You add up the weights that a key gets, and your numbers go above 1.",
+        "You add up the weights that a key gets, and your numbers can go above 1.",
         "The order is right. The task asks for the mean over the queries, so that a long sentence "
         "and a short one can be compared.",
         strength=lambda weights: weights.sum(dim=0),
@@ -406,7 +407,8 @@ ATTENDED = {
     ),
     "later-one-first": known(
         "Of tokens with equal means your list has the later one first.",
-        "This happens if you sort upwards and reverse the list: the equal ones are reversed, too.",
+        "This happens if you sort upwards and reverse the list: the equal ones are reversed, too. "
+        "So do pairs (number, place) that are sorted downwards, and a search with >=.",
         order=lambda means: means.argsort(stable=True).tolist()[::-1],
     ),
     "best-ones-upwards": known(
@@ -438,12 +440,14 @@ ATTENDED = {
     ),
     "one-too-few": known(
         "You return one token less than k.",
-        "A slice ends before its second number. How many places does yours hold, from place 0 on?",
+        "Slices and range end before their second number. How many places are in yours, from "
+        "place 0 on?",
         take=lambda positions, k: positions[: k - 1],
     ),
     "one-too-many": known(
         "You return one token more than k.",
-        "A slice ends before its second number. How many places does yours hold, from place 0 on?",
+        "Slices and range end before their second number. How many places are in yours, from "
+        "place 0 on?",
         take=lambda positions, k: positions[: k + 1],
     ),
     "topk": known(
@@ -495,7 +499,8 @@ ATTENDED = {
         strength=lambda weights: weights.sum(dim=0) / (weights > 0).sum(dim=0).clamp(min=1),
     ),
     "taken-as-0": known(
-        "You set the mean of a token that you have taken to 0.",
+        "Of the tokens that get nothing, the first comes twice: either you set the mean of a token "
+        "that you have taken to 0, or your search for the largest begins at 0.",
         "A token that gets nothing has 0 as well. Which number is below all means?",
         wrong=_taken_as_0,
     ),
@@ -517,9 +522,9 @@ ATTENDED = {
         for id, upwards in (("equals-by-alphabet", True), ("equals-by-alphabet-backwards", False))
     },
     "found-by-number": known(
-        "You sort the means and look up afterwards at which place each number stands.",
-        "index always finds the first. Where two means are equal, the same token comes twice. Sort "
-        "the places, not the numbers.",
+        "You take the largest means and look up afterwards at which place each number stands.",
+        "index, or another search, finds the first. Where two means are equal, the same token "
+        "comes twice. Sort the places, not the numbers.",
         wrong=_found_by_number,
     ),
     "equals-anyhow": known(
@@ -543,7 +548,8 @@ ATTENDED = {
     ),
     "same-words-once": known(
         "Where a word stands twice, only its first place is looked at.",
-        "tokens.index(word) always finds the first. Each position is an entry of its own.",
+        "tokens.index(word) always finds the first, and a test whether a word is there already "
+        "keeps it. Each position is an entry of its own.",
         wrong=_collected(lambda old, new: old),
     ),
     "same-words-largest": known(

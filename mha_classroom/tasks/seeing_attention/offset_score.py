@@ -229,6 +229,12 @@ def _nearer_too(weights, offset):
     return summed / (weights.shape[-1] - abs(offset))
 
 
+def _mean_of_the_band(weights, offset):
+    """Every pair from the main diagonal to the one at the offset counts the same."""
+    nearer = range(min(0, offset), max(0, offset) + 1)
+    return torch.cat([weights.diagonal(o, dim1=-2, dim2=-1) for o in nearer], dim=-1).mean(dim=-1)
+
+
 def _both_sides(weights, offset):
     ahead, back = (weights.diagonal(o, dim1=-2, dim2=-1).mean(dim=-1) for o in (offset, -offset))
     return (ahead + back) / 2
@@ -261,8 +267,8 @@ PAIRS = {
     ),
     "offset-ignored": known(
         "You look at offset 0, whatever the offset is.",
-        "That is how much each token looks at itself: the main diagonal. The pairs that are asked "
-        "for lie beside it.",
+        "That is how much each token looks at itself: the main diagonal. The pairs of any other "
+        "offset lie beside it.",
         shift=lambda offset: 0,
     ),
     "always-before": known(*ALWAYS_BEFORE, shift=lambda offset: -1),
@@ -326,9 +332,10 @@ PAIRS = {
         pick=_votes,
     ),
     "one-position-for-all": known(
-        "You average over all queries first and look at one position then.",
-        "The key that is asked for moves along with the query: query 5 asks key 4, query 6 asks "
-        "key 5. Once the queries are averaged, that cannot be seen any more.",
+        "You look at one key for all queries, the one that has the offset as its index, and "
+        "average over the queries.",
+        "The key that is asked for moves along with the query: at offset -1, query 5 asks key 4, "
+        "query 6 asks key 5. In one column that cannot be seen.",
         pick=lambda weights, offset: weights.mean(dim=-2)[..., [offset]],
     ),
     "whole-table": known(
@@ -385,6 +392,12 @@ OFFSET = {
         "Only the pairs at this very offset count: one diagonal.",
         wrong=_nearer_too,
     ),
+    "nearer-ones-averaged": known(
+        "Your mean is over all pairs from the token itself up to the offset.",
+        "Only the pairs at this very offset count: one diagonal. What do you do with the pairs "
+        "that are nearer?",
+        wrong=_mean_of_the_band,
+    ),
     "one-further-away": known(
         "Your offset is one further away from the query than asked for, on either side.",
         "diagonal counts from the main one, which has offset 0: the token before is -1.",
@@ -440,7 +453,8 @@ OFFSET = {
     },
     "slice-up-to-minus-0": known(
         "At offset 0 you take the mean of nothing.",
-        "A slice that ends at -offset is empty there: -0 is 0, and [:0] holds nothing.",
+        "Does a slice of yours end at offset, or at -offset? There it is empty: -0 is 0, and [:0] "
+        "holds nothing.",
         wrong=_two_slices,
     ),
     "both-sides": known(
@@ -452,7 +466,8 @@ OFFSET = {
     **{
         id: known(
             f"You take all pairs {of}: a whole corner of the table.",
-            "tril and triu keep a corner. The pairs at one offset lie on a single line.",
+            "tril and triu keep a corner, and so does <= or >=. The pairs at one offset lie on a "
+            "single line.",
             wrong=_corner(cut, whole),
         )
         for id, of, cut, whole in (
@@ -464,7 +479,8 @@ OFFSET = {
     },
     "corner-over-the-pairs": known(
         "You add up a whole corner of the table, all keys from the offset on, or up to it.",
-        "tril and triu keep a corner. The pairs at one offset lie on a single line.",
+        "tril and triu keep a corner, and so does <= or >=. The pairs at one offset lie on a "
+        "single line.",
         wrong=_corner_over_the_pairs,
     ),
     "last-pair-dropped-else-0": known(*LAST_PAIR, wrong=_last_pair_dropped_else(lambda X: X * 0)),
@@ -491,9 +507,10 @@ OFFSET = {
         )
     },
     "one-head-only": known(
-        "You make each weight a plain number with item(), so one head works and several do not.",
+        "You make a plain number of each weight, or of the score, with item(). So one head works "
+        "and several do not.",
         "item() takes a tensor of one number. Of several heads weights[..., i, j] has a number "
-        "each: leave it a tensor.",
+        "each, and so has the score: leave it a tensor.",
         wrong=_of_one_head,
     ),
     "always-three-axes": known(
@@ -506,7 +523,7 @@ OFFSET = {
     ),
     "mean-over-the-first-axis": known(
         "You average over the first axis, not over the pairs.",
-        "diagonal puts the pairs on a new axis. Where does it stand?",
+        "The pairs at one offset lie on a new axis. Where does it stand?",
         average=lambda picked, length, offset: picked.mean(dim=0),
     ),
     "axes-of-length-1-lost": known(
@@ -557,7 +574,7 @@ OFFSET = {
         average=lambda picked, length, offset: picked[..., 0],
     ),
     "added-not-averaged": known(
-        "You add the weights up, and your scores go above 1.",
+        "You add the weights up, and your scores can go above 1.",
         "A long sentence has more pairs. The mean over them can be compared.",
         average=lambda picked, length, offset: picked.sum(dim=-1),
     ),

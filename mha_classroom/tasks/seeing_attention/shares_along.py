@@ -57,7 +57,7 @@ def _parked(given):
 
 
 def _small(given):
-    return {**given, "values": 0.002 * given["values"]}
+    return {**given, "values": 1e-5 * given["values"]}
 
 
 def _against(given):
@@ -154,6 +154,10 @@ def _dot(brought, output):
 
 def _by_more_than(small):
     return _by(_dot, lambda brought, output: output.square().sum(dim=-1) + small)
+
+
+def _by_at_least(small):
+    return _by(_dot, lambda brought, output: output.square().sum(dim=-1).clamp(min=small))
 
 
 def _normalised(parts):
@@ -333,7 +337,11 @@ SHARES = {
         "What the layer passes on is that vector times W_o, and there the heads meet.",
         wrong=_values_concatenated,
     ),
-    "rows-of-W_o": known(*ROWS, columns=_rows),
+    "rows-of-W_o": known(
+        "Where W_o has as many rows as columns, you give each head rows of it.",
+        ROWS[1],
+        columns=_rows,
+    ),
     "rows-sliced": known(*ROWS, wrong=_sliced_rows),
     "rows-and-each-head-for-itself": known(
         "You give each head rows of W_o, and divide by what that head alone brings.",
@@ -372,18 +380,19 @@ SHARES = {
         "The heads stand side by side (lesson 4): the first d_v columns are head 0's.",
         columns=lambda W_o, num_heads: W_o.T.unflatten(0, (-1, num_heads)).transpose(0, 1),
     ),
-    **{
-        id: known(
-            "You reshape W_o, and each head gets numbers that are not its own.",
-            "Columns of W_o belong to a head, and a reshape goes along the rows. Which axis do you "
-            "have to cut, and which to exchange?",
-            columns=columns,
-        )
-        for id, columns in (
-            ("reshaped", lambda W_o, num_heads: W_o.reshape(num_heads, len(W_o), -1).mT),
-            ("reshaped-turned", lambda W_o, num_heads: W_o.T.reshape(num_heads, len(W_o), -1).mT),
-        )
-    },
+    "reshaped": known(
+        "You reshape W_o, and each head gets numbers that are not its own.",
+        "Columns of W_o belong to a head, and a reshape goes along the rows. Which axis do you "
+        "have to cut, and which to exchange?",
+        columns=lambda W_o, num_heads: W_o.reshape(num_heads, len(W_o), -1).mT,
+    ),
+    "reshaped-turned": known(
+        "You reshape W_o.T to (H, d_model, d_v): each head has its own numbers, and they stand in "
+        "wrong places.",
+        "A row of W_o.T is d_model long, and this reshape cuts it into pieces of d_v. Which axis "
+        "do you have to cut, and which to leave whole?",
+        columns=lambda W_o, num_heads: W_o.T.reshape(num_heads, len(W_o), -1).mT,
+    ),
     "first-head-for-all": known(
         "You use the columns of head 0 for all heads.",
         "Each head has d_v columns of its own.",
@@ -396,9 +405,14 @@ SHARES = {
         measure=_by(_dot, lambda brought, output: output.norm(dim=-1)),
     ),
     "small-number-added": known(
-        "You add a small number to what you divide by.",
-        "No output is 0 here. Where outputs are small, all shares come out too small.",
-        **any_of(build_shares, measure=map(_by_more_than, (1e-6, 1e-8, 1e-9, 1e-7, 1e-5, 1e-3))),
+        "You add a small number to what you divide by, or do not let it get smaller than that.",
+        "No output is 0 here. Where outputs are small, all shares come out too near to 0.",
+        **any_of(
+            build_shares,
+            measure=[
+                by(10.0**-digits) for by in (_by_more_than, _by_at_least) for digits in range(3, 13)
+            ],
+        ),
     ),
     "not-divided": known(
         "You return the products with the output.",
@@ -448,12 +462,12 @@ SHARES = {
         finish=torch.square,
     ),
     "mean-of-the-heads": known(
-        "Your output o is the mean over the heads: all shares come out H times too large.",
+        "All your shares are H times too large. Is your output o the mean over the heads?",
         "W_o adds up what the heads bring (lesson 3). Over heads and keys the shares sum to 1.",
         finish=lambda shares: shares * shares.shape[1],
     ),
     "mean-of-all-parts": known(
-        "Your output o is the mean over heads and keys: all shares come out H · S times too large.",
+        "All your shares are H · S times too large. Is your output o the mean over heads and keys?",
         "o is the sum of what all keys bring through all heads. Over heads and keys the shares sum "
         "to 1.",
         finish=lambda shares: shares * shares.shape[1] * shares.shape[3],
@@ -483,12 +497,12 @@ SHARES = {
         )
     },
     "weights-twice": known(
-        "You multiply the shares by the weights.",
+        "Each of your shares is the right one times its weight.",
         "c has the weight in it already. The shares of a query sum to 1 without it.",
         wrong=lambda weights, values, W_o: weights * shares_along(weights, values, W_o),
     ),
     "weights-squared": known(
-        "Your weights come in twice: you take their squares.",
+        "Your weights come in twice: c and o are made with their squares.",
         "A query gets of each vector as much as its weight says, once.",
         scale=torch.square,
     ),
@@ -504,8 +518,9 @@ SHARES = {
         finish=lambda shares: shares.transpose(1, 2),
     ),
     "softmax": known(
-        "You apply softmax to make the shares sum to 1.",
-        "They sum to 1 without help: the parts along the output add up to the output.",
+        "You apply softmax to make the shares sum to 1, all of a text at once.",
+        "For each query they sum to 1 without help once c · o is divided by o · o: the parts along "
+        "the output add up to the output.",
         **any_of(
             build_shares,
             {"finish": lambda shares: shares.flatten(1).softmax(dim=1).view_as(shares)},

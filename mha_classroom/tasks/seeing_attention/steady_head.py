@@ -588,9 +588,9 @@ STEADY = {
     },
     **{
         id: known(
-            f"Whether a head passes you ask in the {which} text only.",
-            "Does your loop keep what it has found in the other texts? A head has to pass in every "
-            "one.",
+            f"Whether a head passes is decided by the {which} text alone.",
+            "Does your loop look at the other texts, and keep what it has found there? A head has "
+            "to pass in every one.",
             section="Ten other sentences",
             passing=passing,
         )
@@ -614,7 +614,7 @@ STEADY = {
         ),
     ),
     "last-text-only": known(
-        "You look at the last text only.",
+        "Only the last text counts in your answer.",
         "Does each turn of your loop overwrite what the one before has found? Every text has a "
         "say.",
         section="Ten other sentences",
@@ -672,7 +672,8 @@ STEADY = {
         passing=_best_in_every,
     ),
     "nearly-enough": known(
-        "You let a head pass whose score is a little below at_least, or round the scores.",
+        "A head passes whose score is a little below at_least: you leave a margin, round the "
+        "scores, or compute in half precision.",
         "A score that is below at_least does not pass, however near it is.",
         reaches=lambda scores, at_least: scores + 1e-3 >= at_least,
     ),
@@ -808,7 +809,7 @@ STEADY = {
         score=_cut(lambda text, used: text[..., 1:used, 1:used], less=1),
     ),
     "added-not-averaged": known(
-        "You add up the weights at the offset, so your scores go above 1.",
+        "You add up the weights at the offset, so that your scores can go above 1.",
         "The score of a text is a mean: a long text has more pairs.",
         score=_divided_by(lambda used, offset, length: 1),
     ),
@@ -824,7 +825,7 @@ STEADY = {
         score=_divided_by(lambda used, offset, length: used),
     ),
     "divided-by-padded-count": known(
-        "You divide by the number of places beside the diagonal of the padded table.",
+        "You divide by the number of places at this offset in the padded table.",
         "The sum runs over words only. How many of them are there in this text?",
         score=_divided_by(lambda used, offset, length: length - abs(offset)),
     ),
@@ -882,7 +883,8 @@ STEADY = {
         score=_short_as_nan,
     ),
     "sign-turned": known(
-        "You look on the other side: at offset -1, at the token after.",
+        "You look on the other side: at offset -1, at the token after. (Or rows and columns have "
+        "changed places, which comes to the same.)",
         "The key of query i is i + offset. At offset -1 query 5 asks key 4: in which row is that, "
         "and in which column?",
         section="Rows are queries, columns are keys",
@@ -902,8 +904,8 @@ STEADY = {
     ),
     "place-0-taken-for-nothing": known(
         "Where layer 0, head 0 is the one, you return None.",
-        "Its place in the flattened table is 0, and `if not place` takes 0 for nothing. Ask "
-        "`is None`.",
+        "0, or (0, 0), is the place of a head. `if not place` takes 0 for nothing, and a search "
+        "that begins with (0, 0) cannot tell it from nothing. Ask `is None`.",
         wrong=_not_if_0,
     ),
     "nothing-as-a-place": known(
