@@ -145,7 +145,8 @@ MASK = {
         form=lambda mask: mask[None],
     ),
     "compared-without-an-axis": known(
-        "You compare the positions with themselves, one by one, and get a row of True.",
+        "Your result is a row of True, one for each word. Do you compare the positions with "
+        "themselves, one by one?",
         "Every query is to be compared with every key. For that the queries need to run along "
         "another axis than the keys.",
         section=AXES,

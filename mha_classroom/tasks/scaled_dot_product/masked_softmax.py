@@ -56,6 +56,8 @@ def point_out_row(inputs, weights):
     length = right.shape[-1] if lens is None else int(lens[row[: lens.dim()]])
     mine, right = weights[row], right[row]
     said = [f"Row {list(row)} has the length {length}."]
+    if lens is None:
+        said = [f"Without lengths row {list(row)} sees all its keys."]
     if length:
         keys = "key gets" if length == 1 else f"{length} keys get"
         said += [
@@ -128,33 +130,39 @@ AXES = "A mask with one axis too many, or too few"
 OPPOSITE = "Two meanings of True"
 
 # The groups down to HAD_A_SAY are known to 2.4 or 2.5 as well.
+QUERIES_HIDDEN_TOO = (
+    "With either kind of lengths, row i is zeros if its length is i or less: you hide queries "
+    "as well.",
+    "A length says how many keys there are to look at, and nothing of the place of the query. What "
+    "padding asks does no harm, since nobody looks at its answer.",
+)
 LENGTHS = {
     "one-key-too-many": known(
         "Each query sees one key past its length.",
-        "Keys count from 0, so with a length of 3 the keys 0, 1 and 2 are real. Which comparison "
-        "still lets key 3 in?",
+        "Keys count from 0, so with a length of 3 the keys 0, 1 and 2 are real. Which comparison, "
+        "or which slice, lets key 3 in?",
         see=mask_where(torch.le),
     ),
     "one-key-too-many-but-for-0": known(
         "Each query sees one key past its length, unless the length is 0.",
-        "Keys count from 0, so with a length of 3 the keys 0, 1 and 2 are real. Which comparison "
-        "still lets key 3 in?",
+        "Keys count from 0, so with a length of 3 the keys 0, 1 and 2 are real. Which comparison, "
+        "or which slice, lets key 3 in?",
         see=mask_where(lambda key, length: (key <= length) & (length > 0)),
     ),
     "one-key-too-few": known(
-        "The last real key of each sequence gets nothing.",
+        "The last real key of each query gets nothing.",
         "A length of 3 means three real keys: 0, 1 and 2. One of them is hidden here.",
         see=mask_where(torch.lt, shift=-1),
     ),
     "mask-inverted": known(
         "Your queries attend to the padding and to nothing else.",
-        "The mask is the wrong way round. What does True mean where you make it, and what where "
-        "you use it? masked_fill, for one, overwrites where its mask is True.",
+        "Real keys and padding have changed places. If you have a mask: what does True mean where "
+        "you make it, and what where you use it? masked_fill overwrites where its mask is True.",
         section=OPPOSITE,
         see=mask_where(torch.ge),
     ),
     "length-0-counts-as-1": known(
-        "You turn lengths of 0 into 1.",
+        "A length of 0 works like 1 in your code: key 0 gets all the weight.",
         "That keeps NaN away, and makes a query without any real key attend to padding. Its row "
         "has to be zeros.",
         section=NOTHING,
@@ -179,8 +187,8 @@ LENGTHS = {
     ),
     "lengths-repeated-as-a-whole": known(
         "With one length a sequence, the rows get the wrong ones: 2, 3 became 2, 3, 2, 3.",
-        "repeat lays the whole tensor down again. All queries of sequence 0 come first, and every "
-        "one of them needs the length of sequence 0.",
+        "repeat, for one, lays the whole tensor down again. All queries of sequence 0 come first, "
+        "and every one of them needs the length of sequence 0.",
         section=AXES,
         see=lambda scores, lens: right_mask(
             scores,
@@ -188,8 +196,8 @@ LENGTHS = {
         ),
     ),
     "no-axis-for-queries": known(
-        "Your mask has the shape (B, S), and query i of every sequence gets the length of "
-        "sequence i.",
+        "Query i of every sequence gets the length of sequence i: your mask has the shape (B, S), "
+        "or (1, B, S).",
         "PyTorch lines shapes up from the right, so next to scores (B, L, S) the B of your mask "
         "stands under L. Where B and L differ that is an error; where they agree, nothing "
         "warns you.",
@@ -199,16 +207,16 @@ LENGTHS = {
         ),
     ),
     "lengths-squeezed": known(
-        "You squeeze the lengths. With one sequence and one length a query, (1, L) becomes (L,), "
-        "and you read that as the lengths of L sequences.",
+        "With one sequence and one length a query, its L lengths are taken for those of L "
+        "sequences. Does a squeeze make (L,) of (1, L)?",
         "squeeze takes out every axis of size 1, also one that means something. Which axis do you "
         "want to be rid of, and in which of the two kinds of lengths?",
         section=AXES,
         see=lambda scores, lens: right_mask(scores, lens.squeeze() if lens.numel() > 1 else lens),
     ),
     "one-axis-too-many": known(
-        "Your mask has four axes, and so has your result: every sequence under the lengths of "
-        "every sequence.",
+        "Your result has four axes: every sequence under the lengths of every sequence. Has your "
+        "mask four axes, too?",
         "Masks with an axis for heads are (B, 1, 1, S). Scores are (B, L, S) here: count the axes "
         "from the right, and see which one the batch of your mask falls on.",
         section=AXES,
@@ -244,10 +252,10 @@ NAIVE_EXP = Mistake(
 
 HIDING = {
     "mask-after-softmax": known(
-        "You hide after the softmax, so rows with hidden keys do not sum to 1.",
-        "When the softmax divided, padding was still in the sum, and no later step is sure to "
-        "repair that: a hidden score can be so large that nothing is left for the others. What has "
-        "to happen before the softmax, so that it never sees the padding?",
+        "Rows with hidden keys do not sum to 1: padding is still in the sum that you divide by. Do "
+        "you hide after the softmax?",
+        "No later step is sure to repair that: a hidden score can be so large that nothing is left "
+        "for the others. What has to happen before the softmax, so that it never sees the padding?",
         hide=hidden_after,
     ),
     "masked-scores-0": known(
@@ -264,23 +272,23 @@ HIDING = {
         hide=filled(0.0, zeros_last=True),
     ),
     "mask-of-ones-added": known(
-        "You add a mask of ones and zeros to the scores.",
-        "That makes the scores of what may be seen a little larger and hides nothing: a difference "
-        "of 1 is a factor of e. What has to be added to a score so that its exp is 0?",
+        "You add a mask of ones and zeros to the scores, or subtract such a mask.",
+        "What may be seen moves up by 1 beside what is to be hidden, and nothing is hidden: 1 more "
+        "is a factor of e. What has to be added to a score so that its exp is 0?",
         section=OPPOSITE,
         hide=lambda s, m, axis: (s + m.double()).softmax(axis),
     ),
     "nan-for-length-0": known(
         "A query with nothing to attend to gives NaN.",
-        "All its keys are hidden, so what you divide by is a sum of zeros: 0 is divided by 0. "
+        "All its keys are hidden, and a softmax over none divides 0 by 0, or takes -inf from -inf. "
         "Such a query attends to nothing, and its row has to say so: zeros.",
         section=NOTHING,
         empty=lambda count: math.nan,
     ),
     "uniform-for-length-0": known(
         "A query with nothing to attend to spreads its weight evenly over the padding.",
-        "A finite fill makes all its scores equal, and equal scores get equal weights. No NaN "
-        "warns you, but its output is an average of padding. Such a row has to be zeros.",
+        "If your fill is finite, all its scores are equal, and equal scores get equal weights. No "
+        "NaN warns you, but its output is an average of padding. Such a row has to be zeros.",
         section=NOTHING,
         empty=lambda count: 1 / count,
     ),
@@ -304,6 +312,12 @@ def _naive_divided_safely(scores, mask, axis):
     e = scores.exp().masked_fill(~mask, 0.0)
     total = e.sum(axis, keepdim=True)
     return e / total.masked_fill(total == 0, 1.0)
+
+
+def _naive_where_there_is_a_sum(scores, mask, axis):
+    e = scores.exp() * mask
+    total = e.sum(axis, keepdim=True)
+    return torch.where(total > 0, e / total, 0.0)
 
 
 def _one_maximum(of=(0, 1, 2), least=0.0):
@@ -340,29 +354,34 @@ OTHER_SHARES = {
         "a whole row. Which keeps exp in bounds?",
         **_everywhere(lambda s, m, axis: _naive_then_masked(s, m, axis).nan_to_num(0.0)),
     ),
+    "naive-exp-zeros-where-no-sum": known(
+        "Large scores give NaN, or leave a row empty: you take exp of the scores as they are.",
+        "exp(1000) is more than a float64 can hold, and inf / inf and inf times 0 are NaN. A "
+        "softmax stays the same if one number is taken off a whole row. Which keeps exp in bounds?",
+        **_everywhere(_naive_where_there_is_a_sum),
+    ),
     "one-maximum-for-the-table": known(
-        "Rows of scores near -1000 give NaN: you subtract the largest score of the whole tensor.",
-        "Next to a 1000 elsewhere, their exp is 0 from end to end, and 0 is divided by 0. Each row "
-        "is a softmax of its own.",
+        "Rows of low scores give NaN: you subtract the largest score of the whole tensor.",
+        "Next to a far larger score elsewhere, their exp is 0 from end to end, and 0 is divided by "
+        "0. Each row is a softmax of its own.",
         **_everywhere(_one_maximum()),
     ),
     "one-maximum-for-the-table-safely": known(
-        "Rows of scores near -1000 stay empty: you subtract the largest score of the whole tensor.",
-        "Next to a 1000 elsewhere, their exp is 0 from end to end. Each row is a softmax of its "
-        "own.",
+        "Rows of low scores stay empty: you subtract the largest score of the whole tensor.",
+        "Next to a far larger score elsewhere, their exp is 0 from end to end. Each row is a "
+        "softmax of its own.",
         **_everywhere(_one_maximum(least=1e-12)),
     ),
     "one-maximum-for-a-sequence": known(
-        "Rows of scores near -1000 give NaN: you subtract the largest score of the whole sequence.",
-        "Next to a 1000 in the row of another query, their exp is 0 from end to end, and 0 is "
-        "divided by 0. Each row is a softmax of its own.",
+        "Rows of low scores give NaN: you subtract the largest score of the whole sequence.",
+        "Next to a far larger score in the row of another query, their exp is 0 from end to end, "
+        "and 0 is divided by 0. Each row is a softmax of its own.",
         **_everywhere(_one_maximum(of=(1, 2))),
     ),
     "one-maximum-for-a-sequence-safely": known(
-        "Rows of scores near -1000 stay empty: you subtract the largest score of the whole "
-        "sequence.",
-        "Next to a 1000 in the row of another query, their exp is 0 from end to end. Each row is a "
-        "softmax of its own.",
+        "Rows of low scores stay empty: you subtract the largest score of the whole sequence.",
+        "Next to a far larger score in the row of another query, their exp is 0 from end to end. "
+        "Each row is a softmax of its own.",
         **_everywhere(_one_maximum(of=(1, 2), least=1e-12)),
     ),
     "divided-by-the-sum": known(
@@ -372,8 +391,8 @@ OTHER_SHARES = {
     ),
     "not-divided-by-the-sum": known(
         "You take exp of the scores and stop there.",
-        "These numbers are positive, and 0 where a key is hidden. They do not sum to 1 yet; and "
-        "exp(1000) is more than a float64 can hold.",
+        "What comes of it is not below 0, but a row of it does not sum to 1 yet; and exp(1000) is "
+        "more than a float64 can hold.",
         **_everywhere(lambda s, m, axis: s.exp() * m),
     ),
     "sigmoid": known(
@@ -448,6 +467,35 @@ HAD_A_SAY = {
 }
 HAD_A_SAY = read_again(PADDING, HAD_A_SAY)
 
+# Where the division is kept safe in another way than above. To be told by 2.4 and 2.5.
+HAD_A_SAY_ANYHOW = Mistake(
+    "hidden-keys-had-a-say-anyhow",
+    "Next to hidden scores that are far larger, the weights of your rows sum to less than 1: "
+    "hidden keys have a say, in a softmax that comes before the hiding or in the largest score "
+    "that is subtracted.",
+    "On paper that cancels. In the computer, a hidden score of 1000 beside real ones of -1000 "
+    "leaves nothing for the real keys, which should share 1. At which step are hidden keys looked "
+    "at for the last time?",
+    PADDING,
+)
+largest_of_all = _largest_of_all(1e-30)
+
+
+def hidden_had_a_say(scores, mask, weights):
+    """Whether rows are right but for those beside far larger hidden scores, with too small sums."""
+    right = hidden_before(scores, mask, -1).nan_to_num(0.0)
+    sums, seen = weights.sum(-1), mask.expand_as(scores).any(-1)
+    if not near(sums[..., None] * right, weights) or (sums > 1 + 1e-6).any():
+        return False
+    shown = scores.masked_fill(~mask, -math.inf)
+    lead = scores.logsumexp(-1) - shown.logsumexp(-1)  # of all keys before those that are seen
+    full = sums > 1 - 1e-6
+    lacking, whole = lead[seen & ~full], lead[seen & full]
+    empty = (sums[seen & (lead > 750)] < 1e-6).all()  # exp(-750) is 0
+    if not len(lacking) or not len(whole):
+        return bool(empty and (lacking > 15).all())
+    return bool(empty and lacking.min() > 15 and lacking.min() >= whole.max())
+
 
 # Of 2.4 as well.
 KINDS = {
@@ -502,6 +550,14 @@ def _none_if_all_are_0(scores, valid_lens=None):
     if valid_lens is not None and not valid_lens.any():
         valid_lens = None
     return build_masked_softmax()(scores, valid_lens)
+
+
+def _places_past_lengths_ask_nothing(scores, valid_lens=None):
+    weights = build_masked_softmax()(scores, valid_lens)
+    if valid_lens is None:
+        return weights
+    lens = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
+    return weights * (torch.arange(scores.shape[1]) < lens)[:, :, None]
 
 
 def _padding_asks_nothing(scores, valid_lens=None):
@@ -606,7 +662,7 @@ SOFTMAX = {
         wrong=lambda scores, valid_lens=None: scores.clone(),
     ),
     "hidden-and-no-more": known(
-        "Half of the way: you write low numbers over the scores of hidden keys and return that.",
+        "Half of the way: you return scores, with very low numbers for hidden keys.",
         "Hidden scores are hidden well. What is still missing makes shares of the scores: numbers "
         "from 0 to 1, and 1 in each row.",
         wrong=_only_hidden,
@@ -644,8 +700,8 @@ SOFTMAX = {
         see=lambda scores, lens: mask_where(torch.ge)(scores, scores.shape[-1] - lens),
     ),
     "lengths-by-their-number": known(
-        "You tell the two kinds of lengths apart by how many there are: where there are as many "
-        "sequences as queries, the one is taken for the other.",
+        "Where there are as many sequences as queries, one length a sequence is taken for one a "
+        "query. Do you tell the two kinds apart by how many there are?",
         "One length a sequence holds for all its queries. (B,) and (B, L) differ in something "
         "that no size can hide: how many axes they have.",
         section=AXES,
@@ -691,8 +747,12 @@ SOFTMAX = {
         "padding asks does no harm, since nobody looks at its answer.",
         wrong=_padding_asks_nothing,
     ),
+    "padding-asks-nothing-with-either-kind": known(
+        *QUERIES_HIDDEN_TOO,
+        wrong=_places_past_lengths_ask_nothing,
+    ),
     "length-0-of-a-query-counts-as-1": known(
-        "With one length a query, you turn lengths of 0 into 1.",
+        "With one length a query, a length of 0 works like 1: key 0 gets all the weight.",
         "That keeps NaN away, and makes a query without any real key attend to padding. Its row "
         "has to be zeros, with either kind of lengths.",
         section=NOTHING,
@@ -710,8 +770,8 @@ SOFTMAX = {
     ),
     "lowered-for-length-0": known(
         "A query with nothing to attend to gets the weights that it would have without lengths.",
-        "The same number is added to all its scores, and only their differences count. Such a row "
-        "has to be zeros.",
+        "If one number is added to all its scores, nothing is hidden: only their differences "
+        "count. Nor may its keys be shown to keep NaN away. Such a row has to be zeros.",
         section=NOTHING,
         wrong=_lowered_where_nothing,
     ),
@@ -760,14 +820,15 @@ SOFTMAX = {
     **by_id(HAD_A_SAY),
     "score-of-0-hidden": known(
         "A real key whose score is exactly 0 is hidden, too.",
-        "Multiplied by the mask, hidden scores become 0, and 0 is a score like any other. Whether "
-        "a key is real does not depend on its score: compare its place with the length.",
+        "Multiplied by a mask, or filled with 0, hidden scores are 0, and 0 is a score like any "
+        "other. Whether a key is real does not depend on its score: compare its place with the "
+        "length.",
         hide=lambda s, m, axis: (s * m).masked_fill(s * m == 0, -math.inf).softmax(axis),
     ),
     "zero-times-infinity": known(
-        "You multiply a mask of zeros and ones by -inf, and 0 times infinity is NaN.",
-        "The 0 was meant to leave a score as it is. Look for another way to put a very low number "
-        "in some places and leave the others alone.",
+        "With lengths, all that you return is NaN. Is a mask of zeros and ones multiplied by -inf?",
+        "0 times infinity is NaN, though the 0 was meant to leave a score as it is. Look for "
+        "another way to put a very low number in some places and leave the others alone.",
         section=NOTHING,
         hide=lambda s, m, axis: (s + (~m).double() * -math.inf).softmax(axis),
         empty=lambda count: math.nan,
@@ -817,6 +878,7 @@ TASK = Task(
         "length-0-of-a-query-counts-as-1",
         "naive-exp-divided-safely",
         "naive-exp-nan-to-zeros",
+        "naive-exp-zeros-where-no-sum",
         "one-maximum-for-the-table",
         "one-maximum-for-the-table-safely",
         "one-maximum-for-a-sequence",

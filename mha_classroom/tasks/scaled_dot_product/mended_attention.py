@@ -30,11 +30,14 @@ from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
     CUT_OFF,
     FILLS,
     HAD_A_SAY,
+    HAD_A_SAY_ANYHOW,
     NAIVE_EXP,
     OTHER_SHARES,
     cut_off_scores,
     filled,
     hidden_after,
+    hidden_had_a_say,
+    largest_of_all,
 )
 from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import (
     FINISHED,
@@ -150,6 +153,32 @@ def _shows_measured(inputs, scores, weights):
     return any(near(weigh(scores)[:, 1:], others) for weigh in ways)
 
 
+def _measured_in_rows(correction=1):
+    """The weights where each row is divided by the standard deviation of all its scores."""
+
+    def weigh(scores):
+        if scores.shape[-1] > 1:
+            scores = scores / scores.std(-1, correction=correction, keepdim=True)
+        return scores.masked_fill(~causal_mask(scores.shape[-1]), -math.inf).softmax(-1)
+
+    return weigh
+
+
+def _with_measured_rows(queries, keys, values):
+    weights = _measured_in_rows()(queries @ keys.mT)
+    return weights @ values, weights
+
+
+def _shows_measured_rows(inputs, scores, weights):
+    one_word = scores.shape[-1] == 1  # with nothing to measure: whatever comes of it
+    ways = (_measured_in_rows(correction) for correction in (0, 1))
+    return one_word or any(near(weigh(scores), weights, rtol=1e-3) for weigh in ways)
+
+
+def _shows_a_say(inputs, scores, weights):
+    return hidden_had_a_say(scores, causal_mask(scores.shape[1]), weights)
+
+
 def _shows_cut_off(inputs, scores, weights):
     mask = causal_mask(scores.shape[1]).expand_as(scores)
     return any(near(cut, weights) for cut in cut_off_scores(scores, mask=mask))
@@ -203,8 +232,16 @@ MENDED = {
         section=LARGE,
         scale=_measured(-1),
     ),
+    "scale-measured-in-each-row-in-another-way": known(
+        "You measure the standard deviation of each row, with the scores of the words to come in "
+        "it.",
+        WHY_MEASURED,
+        section=LARGE,
+        wrong=_with_measured_rows,
+        shows=shows_weights(_shows_measured_rows),
+    ),
     "scale-measured-in-what-is-seen": known(
-        "You measure the standard deviation of the scores that each word sees.",
+        "You divide by a standard deviation that is measured for each word, of scores up to it.",
         "Nothing leaks, but the scores are not scaled as in the lesson: two scores that differ "
         "little come out as far apart as two that differ much. The lesson divides by a number "
         "that depends on no word at all. Which one?",
@@ -243,18 +280,18 @@ MENDED = {
         see=_triangle(shift=1),
     ),
     "mask-after-softmax": known(
-        "You hide after the softmax: your rows do not sum to 1.",
-        "Later words get no weight, but when the softmax divided they were in the sum. Change a "
-        "later word, and the earlier outputs move. Dividing once more is no cure where a later "
-        "score is far larger than the others.",
+        "Your rows do not sum to 1: later words are still in the sum that you divide by. Do you "
+        "hide after the softmax?",
+        "Later words get no weight, but change one, and the earlier outputs move. Dividing once "
+        "more is no cure where a later score is far larger than the others.",
         section=LEAK,
         hide=hidden_after,
     ),
     "next-word-in-the-sum": known(
         "The weights of later words are 0, but the softmax still divided by a sum with the next "
         "word in it.",
-        "You hide twice, and the mask before the softmax is one diagonal too wide. Zeros written "
-        "later do not take a word out of the sum.",
+        "Do you hide twice, first with a mask that is one diagonal too wide? Zeros written later "
+        "do not take a word out of the sum.",
         section=LEAK,
         hide=_next_word_left_in_the_sum,
     ),
@@ -277,8 +314,8 @@ MENDED = {
         see=_triangle(shift=-1),
     ),
     "hides-itself-uniform": known(
-        "You hide the diagonal too. Word 0 has nothing to look at, its scores are all the same "
-        "low number, and so it looks at every later word alike.",
+        "You hide the diagonal too. Word 0 has nothing to look at and looks at all words alike, as "
+        "it does if its scores are all the same low number.",
         "Word t may see words 0 to t, itself included.",
         see=_triangle(shift=-1),
         empty=lambda count: 1 / count,
@@ -289,7 +326,7 @@ MENDED = {
         see=_triangle(turn=own_place_hidden),
     ),
     "mask-of-the-batch": known(
-        "Your mask is as large as the batch: len of a tensor is its first axis.",
+        "Your mask is as large as the batch, the first axis of the inputs, which len gives too.",
         "Words hide words from each other, so the mask has a row and a column for each word. For "
         "a batch of one it hides nothing.",
         see=lambda scores, lens: build_mask()(len(scores)),
@@ -328,16 +365,16 @@ MENDED = {
         hide=filled(0.0),
     ),
     "mask-of-ones-added": known(
-        "You add a mask of ones and zeros to the scores.",
-        "That makes the scores of what may be seen a little larger and hides nothing. What has to "
-        "be added to a score so that its exp is 0?",
+        "You add a mask of ones and zeros to the scores, or subtract such a mask.",
+        "What may be seen moves up by 1 beside what is to be hidden, and nothing is hidden. What "
+        "has to be added to a score so that its exp is 0?",
         section=OPPOSITE,
         hide=lambda s, m, axis: (s + m.double()).softmax(axis),
     ),
     "zero-times-infinity": known(
-        "You multiply a mask of zeros and ones by -inf, and 0 times infinity is NaN.",
-        "The 0 was meant to leave a score as it is. Look for another way to put a very low number "
-        "in some places and leave the others alone.",
+        "All that you return is NaN. Is a mask of zeros and ones multiplied by -inf?",
+        "0 times infinity is NaN, though the 0 was meant to leave a score as it is. Look for "
+        "another way to put a very low number in some places and leave the others alone.",
         section="Nothing to attend to",
         hide=lambda s, m, axis: (s + (~m).double() * -math.inf).softmax(axis),
     ),
@@ -368,6 +405,15 @@ MENDED = {
     ),
     **by_id(RESULTS),
     **by_id(LOUD),
+    **by_id(
+        [
+            replace(
+                HAD_A_SAY_ANYHOW,
+                wrong=build_mended(see=_triangle(), hide=largest_of_all),
+                shows=shows_weights(_shows_a_say),
+            )
+        ]
+    ),
 }
 
 TASK = Task(

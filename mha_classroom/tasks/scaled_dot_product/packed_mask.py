@@ -33,6 +33,10 @@ def packed_cases(draw):
         case("one word", [0], [-1]),
         case("large numbers", [300, 300, 44, 44, 44, 1000, -1]),
         Case("4 rows of 13 words, in int32", {"sentences": torch.stack(random).int()}),
+        Case(
+            "3 sentences and padding, in int8",
+            {"sentences": torch.tensor([[0, 0, 4, 4, 100, -1]], dtype=torch.int8)},
+        ),
         case("one sentence, no padding", [4, 4, 4]),
     ]
 
@@ -191,8 +195,9 @@ PACKED = {
         real=lambda s: s != s[:, -1:],
     ),
     "last-word-taken-for-padding": known(
-        "In a row without padding the last word counts as padding.",
-        "Such a row is full: all its words are real.",
+        "In a row without padding the last word sees nothing, as if it were padding.",
+        "Such a row is full: all its words are real. If you count words in a loop, where does it "
+        "end?",
         section=PADDING,
         real=_last_word_is_padding,
     ),
@@ -278,7 +283,7 @@ PACKED = {
         same=lambda sentences: ~right_same(sentences),
     ),
     "neighbours-compared": known(
-        "You compare each word with the one before it only.",
+        "Of its sentence each word sees itself and the one before. Do you compare neighbours only?",
         "Two words of a sentence may stand further apart. Every word of a row is to be compared "
         "with every word of the same row.",
         same=lambda s: right_same(s) & ~right_causal(s.shape[1]).tril(-2),
@@ -291,7 +296,8 @@ PACKED = {
         real=lambda sentences: (sentences[:1] >= 0).expand(len(sentences), -1),
     ),
     "compared-without-an-axis": known(
-        "You compare the numbers with themselves, one by one, and all of them are equal.",
+        "Your result is (B, L), True for every word. Do you compare the numbers with themselves, "
+        "one by one?",
         "Every word is to be compared with every word of its row. For that the queries need to "
         "run along another axis than the keys.",
         section=AXES,

@@ -13,11 +13,17 @@ from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
     CUT_OFF,
     FILLS,
     HAD_A_SAY,
+    HAD_A_SAY_ANYHOW,
     HIDING,
     KINDS,
     LENGTHS,
+    OTHER_SHARES,
+    QUERIES_HIDDEN_TOO,
     build_masked_softmax,
     hidden_after,
+    hidden_had_a_say,
+    largest_of_all,
+    right_mask,
     shows_cut_off,
 )
 from mha_classroom.tasks.scaled_dot_product.scaled_scores import (
@@ -64,9 +70,10 @@ def attention_cases(draw):
     }
     large["keys"][2] = torch.tensor([[30.0], [29], [28]])  # hidden scores like those that are not
     close = {
-        "queries": make_batch([[100]]),
-        "keys": make_batch([[10], [9.99]]),
-        "values": make_batch([[0], [1]]),
+        "queries": make_batch([[100], [-100]]),
+        "keys": make_batch([[10], [9.99], [0]]),
+        "values": make_batch([[0], [1], [3]]),
+        "valid_lens": torch.tensor([2]),
     }
     return [
         Case("query 0 likes the keys 1 : 2 : 5, query 1 all alike", by_hand),
@@ -78,7 +85,7 @@ def attention_cases(draw):
         case("a sequence of length 0", 3, 2, 5, 7, 3, valid_lens=[5, 0, 1]),
         case("a query of length 0", 2, 3, 5, 2, 7, valid_lens=[[2, 0, 4], [0, 3, 5]]),
         Case("scores up to 900 in size", large),
-        Case("scores 1000 and 999", close),
+        Case("scores 1000 and 999, -1000 and -999", close),
         case("only lengths of 0", 2, 3, 5, 7, 2, valid_lens=[0, 0]),
         case("one query, values of width 1", 2, 1, 5, 3, 1, valid_lens=[5, 2]),
         case("one key", 2, 3, 1, 5, 2),
@@ -189,8 +196,9 @@ RESULTS = {
         used=_unmasked,
     ),
     "unmasked-weights-returned": known(
-        "Your output is right, but the weights that you return are from before the hiding.",
-        "Whoever looks at them would think that hidden words were attended to.",
+        "Your output is right, but the weights that you return hide nothing.",
+        "Whoever looks at them would think that hidden words were attended to. Are they from "
+        "before the hiding?",
         shown=_unmasked,
     ),
     "unscaled-weights-returned": known(
@@ -206,7 +214,7 @@ RESULTS = {
         shown=lambda softmax, raw, scores, weights: scores,
     ),
     "scaled-after-softmax": known(
-        "You divide the weights by √d_k, not the scores: rows sum to less than 1.",
+        "You divide the weights by √d_k, not the scores: rows sum to 1 / √d_k.",
         "The softmax has seen the large scores and made its pick. Scaling is to keep it from that.",
         section="What large scores do to gradients",
         scale=not_scaled,
@@ -241,7 +249,7 @@ RESULTS = {
         weigh=lambda weights, keys, values: weights @ keys,
     ),
     "queries-and-keys-swapped": known(
-        "Queries and keys have changed places in the product.",
+        "Queries and keys have changed places in your scores.",
         "Row i is for query i, which shares out its attention along its row. With as many queries "
         "as keys the shape does not tell.",
         section="Scaled scores",
@@ -271,6 +279,15 @@ def _padding_asks_nothing(queries, keys, values, valid_lens=None):
     return output * asks, weights * asks
 
 
+def _places_past_lengths_ask_nothing(queries, keys, values, valid_lens=None):
+    output, weights = scaled_dot_product_attention(queries, keys, values, valid_lens)
+    if valid_lens is None:
+        return output, weights
+    lens = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
+    asks = (torch.arange(queries.shape[1]) < lens)[:, :, None]
+    return output * asks, weights * asks
+
+
 def _small_number(queries, keys, values, valid_lens=None):
     weights = scaled_dot_product_attention(queries, keys, values, valid_lens)[1]
     weights = weights / (weights.sum(-1, keepdim=True) + 1e-3)
@@ -287,6 +304,14 @@ def _shows_cut_off(inputs, scores, weights):
     return shows_cut_off({"scores": scores} | lens, weights)
 
 
+def _shows_a_say(inputs, scores, weights):
+    lens = inputs.get("valid_lens")
+    mask = torch.ones_like(scores, dtype=torch.bool) if lens is None else right_mask(scores, lens)
+    return hidden_had_a_say(scores, mask, weights)
+
+
+NAIVE = tuple(mistake for mistake in OTHER_SHARES if mistake.id.startswith("naive-exp"))
+
 ATTENTION = (
     *USUAL_SCALES,
     *(mistake for mistake in SCALES if mistake.id == "divided-by-root-of-queries"),
@@ -295,6 +320,7 @@ ATTENTION = (
     *without(LENGTHS, "no-axis-for-queries"),
     *KINDS,
     *HIDING,
+    *NAIVE,
     *HAD_A_SAY,
     *FILLS,
     replace(CUT_OFF, shows=shows_weights(_shows_cut_off)),
@@ -316,6 +342,12 @@ ATTENTION = (
         _padding_asks_nothing,
     ),
     Mistake(
+        "padding-asks-nothing-with-either-kind",
+        *QUERIES_HIDDEN_TOO,
+        "Hiding padding",
+        _places_past_lengths_ask_nothing,
+    ),
+    Mistake(
         "small-number-in-the-sum",
         "You add a small number to the sum that you divide by.",
         "Every row then sums to a little less than 1. Only a row with nothing to attend to has a "
@@ -327,7 +359,7 @@ ATTENTION = (
     Mistake(
         "uniform-left-in-the-weights",
         "Your output is right, but the weights of a query with nothing to attend to are equal "
-        "shares: you write zeros into the output only.",
+        "shares: the zeros are in the output only.",
         "Whoever looks at the weights would think that padding was attended to. They have to be "
         "zeros too.",
         "Nothing to attend to",
@@ -335,10 +367,10 @@ ATTENTION = (
     ),
     Mistake(
         "nan-left-in-the-weights",
-        "Your output is right, but the weights of a query with nothing to attend to are NaN: you "
-        "turn NaN into zeros in the output only.",
-        "All keys are hidden there, so 0 is divided by 0. Whoever gets the weights needs zeros in "
-        "them too.",
+        "Your output is right, but the weights of a query with nothing to attend to are NaN: the "
+        "zeros are in the output only.",
+        "All keys are hidden there, and a softmax over none is NaN. Whoever gets the weights needs "
+        "zeros in them too.",
         "Nothing to attend to",
         parts={"empty": lambda count: math.nan, "used": _without_nan},
     ),
@@ -349,6 +381,11 @@ ATTENTION = (
         "little: the weights of the real keys have to sum to 1.",
         "Hiding padding",
         parts={"hide": hidden_after, "shown": _unmasked},
+    ),
+    replace(
+        HAD_A_SAY_ANYHOW,
+        wrong=build_attention(hide=largest_of_all),
+        shows=shows_weights(_shows_a_say),
     ),
 )
 
@@ -388,7 +425,7 @@ TASK = Task(
         "lengths-repeated-as-a-whole",
         "one-axis-too-many",
         "naive-exp",
-        *(mistake.id for mistake in (*HAD_A_SAY, *FILLS)),
+        *(mistake.id for mistake in (*NAIVE, *HAD_A_SAY, *FILLS)),
         *(mistake.id for mistake in KINDS),
         "divided-by-root-of-queries",
         "nan-left-in-the-weights",

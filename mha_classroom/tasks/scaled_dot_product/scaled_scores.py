@@ -98,7 +98,7 @@ SCORE = "Scaled scores"
 
 SCALES = {
     "not-scaled": known(
-        "You do not scale the scores.",
+        "Your scores are not scaled.",
         "A score is a sum of d_k products, so it grows with the width. At d_k = 512 one of ten "
         "keys takes nearly all the weight, and most queries get hardly any gradient.",
         section=LARGE,
@@ -123,7 +123,7 @@ SCALES = {
         scale=_times(lambda q, k: 0.5 / q.shape[-1]),
     ),
     "multiplied-by-root": known(
-        "You multiply by √d_k.",
+        "Your scores are multiplied by √d_k, or divided by 1 / √d_k.",
         "Scores of wide vectors are too large as it is. This makes them larger.",
         section=LARGE,
         scale=_times(lambda q, k: q.shape[-1] ** 0.5),
@@ -143,14 +143,14 @@ SCALES = {
         scale=_times(lambda q, k: q.shape[1] ** -0.5),
     ),
     "divided-by-root-of-batch": known(
-        "You divide by the root of the number of sequences: len of a tensor is its first axis.",
+        "You divide by the root of the number of sequences: the first axis, which len gives too.",
         "A score is one query with one key. How large it gets depends on how many numbers the two "
         "have, not on how many sequences lie side by side.",
         section=LARGE,
         scale=_times(lambda q, k: len(q) ** -0.5),
     ),
     "width-of-the-example": known(
-        "You always divide by 2.",
+        "Your scores are always divided by 2.",
         "That is √d_k for d_k = 4, the width of the example. Other queries have other widths.",
         scale=_times(lambda q, k: 0.5),
     ),
@@ -188,7 +188,7 @@ USUAL_SCALES = without(
 SCORES = {
     **by_id(SCALES),
     "whole-division": known(
-        "You divide with //, which cuts the scores down to whole numbers.",
+        "Your scores are cut down to whole numbers. Do you divide with //?",
         "Two keys with the scores 1.9 and 1.1 would come out alike.",
         scale=lambda scores, q, k: scores // math.sqrt(q.shape[-1]),
     ),
@@ -200,9 +200,9 @@ SCORES = {
     ),
     "divided-by-the-standard-deviation": known(
         "You divide the scores by their own standard deviation.",
-        "It is near to what is wanted for random numbers, but it changes with every batch, and "
-        "with it each score: one key changes the scores of all others. Scaling uses the width "
-        "alone, whatever the numbers are.",
+        "It is near to what is wanted for random numbers, but it depends on all the scores that it "
+        "is taken from: if one changes, all of them do. Scaling uses the width alone, whatever the "
+        "numbers are.",
         section=LARGE,
         scale=lambda scores, q, k: scores / scores.std(),
         shows=_shows_deviation,
@@ -260,7 +260,7 @@ SCORES = {
         product=lambda q, k: q @ k,
     ),
     "all-axes-reversed": known(
-        "keys.T turns all three axes around, the batch too.",
+        "You turn all three axes of the keys around, the batch too, as keys.T does.",
         "Only keys and features have to change places: each sequence stays where it is.",
         product=lambda q, k: q @ k.permute(2, 1, 0),
     ),
@@ -301,7 +301,7 @@ SCORES = {
         product=lambda q, k: q[:, :, None] * k[:, None],
     ),
     "cosine": known(
-        "You divide every query and key by its length: your scores are cosines.",
+        "Your scores are cosines: every query and every key is divided by its length.",
         "Then all scores lie between -1 and 1, and a query cannot be sure of anything. Scaling "
         "uses the width alone, whatever the numbers are.",
         section=LARGE,

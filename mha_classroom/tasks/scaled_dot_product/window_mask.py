@@ -163,7 +163,8 @@ WINDOW = {
         near=lambda back, window: back == window - 1,
     ),
     "first-words-for-all": known(
-        "All your queries see the first words of the sentence.",
+        "Your window stands still: it holds the first words of the sentence, whatever the query "
+        "is.",
         "The window moves along with the query. For word t it ends at word t.",
         near=lambda back, window: (back >= 0) & (torch.arange(len(back)) < window),
     ),
@@ -229,7 +230,7 @@ WINDOW = {
     ),
     "window-round-the-end": known(
         "The window of the first words goes on at the end of the sentence.",
-        "A remainder turns -1 into the last place. Nothing stands before word 0.",
+        "A remainder turns -1 into the last place, and so does roll. Nothing stands before word 0.",
         near=lambda back, window: back % len(back) < window,
     ),
     "one-key-too-many": known(
@@ -259,7 +260,7 @@ WINDOW = {
         real=lambda steps, lens: (steps < lens.min()).expand(len(lens), -1),
     ),
     "one-table-without-lengths": known(
-        "You return one table and do not use the lengths.",
+        "You return one table, and the lengths have no effect on it.",
         "Sentences differ in length, so each has a table of its own, (B, L, L), in which padding "
         "neither attends nor is attended to.",
         section=PADDING,

@@ -301,7 +301,7 @@ def _softmax_of_those_seen(weights, key):
 
 
 OF_WEIGHTS = (
-    "You hide the key with -inf and take a softmax of the weights.",
+    "You take a softmax of the weights of the other keys.",
     "A softmax takes scores. Of weights, which all lie between 0 and 1, it makes nearly equal "
     "shares. The weights that are left only have to sum to 1 again.",
 )
@@ -357,7 +357,7 @@ WITHOUT = {
         share=lambda others, weights, key: others,
     ),
     "key-still-there": known(
-        "You make the weights larger, and the key keeps its own.",
+        "You make all the weights larger, and the key still has one.",
         "A key that was never there has the weight 0. Then the others sum to 1.",
         remove=lambda weights, key: weights,
     ),
@@ -374,8 +374,8 @@ WITHOUT = {
         make=lambda output, weights, values, key, new: output,
     ),
     "part-taken-and-no-more": known(
-        "Your weights are right. From the output you take the part of the key, and do not make "
-        "the rest larger.",
+        "Your weights are right. The part of the key is gone from the output, and the rest is not "
+        "made larger.",
         "What is left of the output was made with the old weights of the others. By which factor "
         "did these grow?",
         section=TOGETHER,
@@ -395,8 +395,9 @@ WITHOUT = {
         make=_whole_value,
     ),
     "value-zeroed": known(
-        "You set the value of the key to 0 and leave the weights as they are.",
-        "Then the key brings nothing and keeps its share of the attention. Without it the others "
+        "The part of the key is gone from the output, and the weights are the old ones. Do you set "
+        "its value to 0?",
+        "The key brings nothing then and keeps its share of the attention. Without it the others "
         "would have had that share too.",
         section=TOGETHER,
         wrong=_value_zeroed,
