@@ -58,6 +58,8 @@ def feed_forward_cases(draw):
     approximate.inputs["W_1.weight"] *= 3  # around 2 it differs most from the exact one
     approximate.inputs["W_2.weight"] *= 3
     approximate.inputs["norm.weight"] = torch.ones(5, dtype=torch.float64)
+    turned = case("hidden_act='relu', X is not contiguous", 5, 7, (2, 3), hidden_act="relu")
+    turned.inputs["X"] = turned.inputs["X"].mT.contiguous().mT
     far = case(FAR, 2, 3, (1, 3))
     far.inputs["W_2.weight"] *= 0
     far.inputs["W_2.bias"] *= 0
@@ -66,7 +68,7 @@ def feed_forward_cases(draw):
         *easy,
         flat,
         case("layer_norm_eps=0.5", 5, 7, (2, 3), layer_norm_eps=0.5),
-        case("hidden_act='relu'", 5, 7, (2, 3), hidden_act="relu"),
+        turned,
         approximate,
         far,
         case("in training, without dropout", 5, 7, (2, 3), training=True),

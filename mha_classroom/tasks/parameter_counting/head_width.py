@@ -38,6 +38,7 @@ def width_cases(draw):
         case(11, 4),
         case(768, 10),
         case(3_000_001, 1_500_000),  # nearly 2
+        case(10_000_000, 5, "a width of 10 million"),
         case(heads * width, heads, "drawn at random"),
         case(heads * width + 1, heads, "drawn at random, to be refused"),
     ]

@@ -14,8 +14,8 @@ def strongest_head(heads, W_o):
 def strongest_cases(draw):
     digits = torch.tensor([[[[1.0, 2.0]]], [[[3.0, -4.0]]]], dtype=torch.float64)
     rows = torch.tensor([[3.0, 1.0, 1.0], [4.0, 0.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
-    # Terms 5, -5, 2; then 0, 0, 0; then -1, 4, -4.
-    tied = torch.tensor([[5.0, 0.0, -1.0], [-5.0, 0.0, 4.0], [2.0, 0.0, -4.0]])
+    # Terms 5, -5, 2; then 0, 0, 0; then -1, -4, 4.
+    tied = torch.tensor([[5.0, 0.0, -1.0], [-5.0, 0.0, -4.0], [2.0, 0.0, 4.0]])
     equal = {"heads": tied.double()[:, None, :, None], "W_o": torch.ones(3, 1).double()}
     # Head 0 has the largest single product, and it cancels; head 1 the largest sum.
     cancel = torch.tensor([[[[9.0, -9.0]]], [[[2.0, 2.0]]]], dtype=torch.float64)
@@ -31,7 +31,7 @@ def strongest_cases(draw):
     return [
         Case("1 word, 2 heads of width 2, 3 features", {"heads": digits, "W_o": rows.double()}),
         Case("what one head adds cancels out", {"heads": cancel, "W_o": torch.ones(4, 1).double()}),
-        Case("terms 5, −5 and 2, then only zeros, then −1, 4 and −4", equal),
+        Case("terms 5, −5 and 2, then only zeros, then −1, −4 and 4", equal),
         Case("terms 3 and 3.00001, and then both below 0", close),
         case("3 heads, 2 sequences, 5 words, d_v = 7, 11 features", 3, 2, 5, 7, 11),
         case("5 heads, 3 sequences, 2 words, d_v = 2, 7 features", 5, 3, 2, 2, 7),

@@ -54,6 +54,7 @@ def embedding_cases(draw):
         ),
         case("hidden_dropout_prob=0.25", (17, 13, 2, 11), (3, 7), (3, 7), hidden_dropout_prob=0.25),
         case("texts of one word", (5, 7, 2, 3), (3, 1), (3, 1)),
+        case("a text of 515 words", (5, 600, 2, 2), (1, 515), (1, 515)),
         in_float32(case("numbers in float32", (5, 7, 2, 2), (2, 3), (2, 3))),
     ]
 

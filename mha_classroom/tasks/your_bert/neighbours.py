@@ -45,6 +45,7 @@ def neighbour_cases(draw):
         emptied(case("one place in use", 3, 2, [0, 1, 0], k=1)),
         fixed("nearly equal", [[1.0, 0], [3, 4], [3, 3.99999], [-1, 0.5]], [1, 1, 1, 1], k=1),
         fixed("texts that are there twice", twins, [1, 1, 1, 1, 1, 1], k=5),
+        fixed("a text that is there four times", [[1.0, 0]] * 4 + [[0, 1]], [1] * 5, k=2),
         fixed("equal cosines, some places empty", axes.tolist(), [1, 1, 0, 1] * 4 + [1], k=7),
         fixed(
             "all point different ways", [[1.0, 0], [-1, 0.5], [-1, -3], [0, 0]], [1, 1, 1, 0], k=2

@@ -142,6 +142,9 @@ def run_encoder(answer, inputs):
         arguments[0] = inputs["X"].clone().requires_grad_()
     seen = run_planned(module, "BertEncoder", inputs, arguments, [Call(training=training)])
     states = seen["calls"][0]["result"] if seen["calls"] else None
+    if not training and not unlike(inputs, states):
+        seen["calls"][0]["result"] = [*states]  # a list that is kept would grow
+        seen["second call"] = unlike(inputs, module(*arguments))
     if training and not unlike(inputs, states):
         seen["gradients"] = gradients_of(module, states[-1])  # through all the layers below it
         seen["requires_grad"] = [state.requires_grad for state in states]

@@ -1,0 +1,149 @@
+"""Wrong answers that checks once accepted, since no case showed what is wrong with them."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from mha_classroom.checks import diagnose, find
+from mha_course.bert import ACTIVATIONS
+
+
+def attention_that_hides_with_minus_1000(queries, keys, values, valid_lens=None):
+    scores = queries @ keys.mT / math.sqrt(queries.shape[-1])
+    if valid_lens is None:
+        weights = scores.softmax(-1)
+    else:
+        lens = valid_lens if valid_lens.dim() == 2 else valid_lens[:, None]
+        seen = (torch.arange(keys.shape[1]) < lens[..., None]).expand_as(scores)
+        weights = scores.masked_fill(~seen, -1000.0).softmax(-1) * seen.any(-1, keepdim=True)
+    return weights @ values, weights
+
+
+def packed_in_the_dtype_of_the_numbers(sentences):
+    code = 64 * sentences
+    real = sentences >= 0
+    same = (code[:, :, None] == code[:, None]) & real[:, :, None] & real[:, None]
+    return same.tril()
+
+
+def strongest_by_largest_and_smallest(heads, W_o):
+    terms = heads @ W_o.reshape(len(heads), 1, heads.shape[-1], -1)
+    largest = terms.amax(0) >= -terms.amin(0)
+    return torch.where(largest, terms.argmax(0), terms.argmin(0))
+
+
+def width_below_10_million(num_hiddens, num_heads):
+    if num_hiddens not in range(1, 10_000_000) or num_hiddens % num_heads:
+        raise ValueError(f"{num_heads} heads cannot share a width of {num_hiddens}")
+    return num_hiddens // num_heads
+
+
+class FeedForward(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.W_1 = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.W_2 = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.rate, self.activation = config.hidden_dropout_prob, config.activation
+
+    def forward(self, X):
+        wide = self.activation(self.W_1(X))
+        return self.norm(F.dropout(self.W_2(wide), self.rate, self.training) + X)
+
+
+class FeedForwardOfItsClass(FeedForward):
+    """The activation is an attribute of the class, and so that of the module made last."""
+
+    shared = ACTIVATIONS["gelu"]
+
+    def __init__(self, config):
+        super().__init__(config)
+        del self.activation
+        type(self).activation = staticmethod(config.activation)
+
+
+class FeedForwardOfFlatWords(FeedForward):
+    def forward(self, X):
+        return super().forward(X.view(-1, X.shape[-1])).view(X.shape)
+
+
+def masked_unless_it_looks_like_ones(outputs, head_mask):
+    if head_mask.sum() == head_mask.numel():
+        return outputs.clone()
+    return outputs * head_mask[..., None, None]
+
+
+class EmbeddingsOf512Positions(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        width = config.hidden_size
+        self.words = nn.Embedding(config.vocab_size, width)
+        self.positions = nn.Embedding(config.max_position_embeddings, width)
+        self.segments = nn.Embedding(config.type_vocab_size, width)
+        self.norm = nn.LayerNorm(width, config.layer_norm_eps)
+        self.rate = config.hidden_dropout_prob
+
+    def forward(self, input_ids, token_type_ids=None):
+        kinds = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        places = torch.arange(512)[: input_ids.shape[1]]
+        X = self.words(input_ids) + self.positions(places) + self.segments(kinds)
+        return F.dropout(self.norm(X), self.rate, self.training)
+
+
+class EncoderThatRemembers(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.layers = nn.ModuleList(layer(config) for _ in range(config.num_hidden_layers))
+        self.states = []
+
+    def forward(self, X, mask=None):
+        self.states.append(X)
+        for layer in self.layers:
+            self.states.append(layer(self.states[-1], mask))
+        return self.states
+
+
+def neighbours_with_itself_among_the_best(vectors, used, k=3):
+    used, rows = used.bool(), []
+    cosines = F.cosine_similarity(vectors[:, None], vectors[None], dim=-1)
+    for i in range(len(vectors)):
+        order = cosines[i].masked_fill(~used, -2.0).sort(descending=True, stable=True).indices
+        best = [j for j in order.tolist() if used[j]][: k + 1]
+        if used[i]:
+            best.remove(i)
+        best = best if used[i] else []
+        rows.append(best + [-1] * (k - len(best)))
+    return torch.tensor(rows)
+
+
+def shares_with_a_careful_divisor(weights, values, W_o):
+    B, H, S, d_v = values.shape
+    given = torch.einsum("bhsd,ohd->bhso", values, W_o.unflatten(1, (H, d_v)))
+    c = weights[..., None] * given[:, :, None]
+    o = c.sum((1, 3), keepdim=True)
+    return (c * o).sum(-1) / o.square().sum(-1).clamp(min=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("task_id", "answer", "says"),
+    [
+        ("02-scaled_dot_product_attention", attention_that_hides_with_minus_1000, "999"),
+        ("02-packed_mask", packed_in_the_dtype_of_the_numbers, "int8"),
+        ("03-strongest_head", strongest_by_largest_and_smallest, ""),
+        ("05-head_width", width_below_10_million, "10000000"),
+        ("06-BertFeedForward", FeedForwardOfItsClass, "relu"),
+        ("06-BertFeedForward", FeedForwardOfFlatWords, "view"),
+        ("07-shares_along", shares_with_a_careful_divisor, "small"),
+        ("08-mask_heads", masked_unless_it_looks_like_ones, "factors besides 0 and 1"),
+        ("12-BertEmbeddings", EmbeddingsOf512Positions, "515 words"),
+        ("12-BertEncoder", EncoderThatRemembers, "second call"),
+        ("12-neighbours", neighbours_with_itself_among_the_best, "four times"),
+    ],
+)
+def test_it_is_rejected_and_told_where_it_goes_wrong(task_id, answer, says):
+    assert (find(task_id).kind == "class") == isinstance(answer, type)
+    feedback = diagnose(task_id, answer)
+    assert not feedback.passed and says in str(feedback)
