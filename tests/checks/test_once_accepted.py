@@ -93,6 +93,12 @@ class EmbeddingsOf512Positions(nn.Module):
         return F.dropout(self.norm(X), self.rate, self.training)
 
 
+class EmbeddingsThatDoNotAllLearn(EmbeddingsOf512Positions):
+    def __init__(self, config):
+        super().__init__(config)
+        self.segments = nn.Embedding(config.type_vocab_size, config.hidden_size, padding_idx=0)
+
+
 class EncoderThatRemembers(nn.Module):
     def __init__(self, config, layer):
         super().__init__()
@@ -139,6 +145,7 @@ def shares_with_a_careful_divisor(weights, values, W_o):
         ("07-shares_along", shares_with_a_careful_divisor, "small"),
         ("08-mask_heads", masked_unless_it_looks_like_ones, "factors besides 0 and 1"),
         ("12-BertEmbeddings", EmbeddingsOf512Positions, "515 words"),
+        ("12-BertEmbeddings", EmbeddingsThatDoNotAllLearn, "padding_idx"),
         ("12-BertEncoder", EncoderThatRemembers, "second call"),
         ("12-neighbours", neighbours_with_itself_among_the_best, "four times"),
     ],

@@ -5,6 +5,7 @@ from torch import nn
 
 from mha_classroom.checks.modules import Call, gradients_of, make, plan_of, run_planned
 from mha_classroom.checks.showing import describe
+from mha_classroom.checks.task import AnswerError
 from mha_course.bert import BertConfig
 
 __all__ = ["run_classify", "run_embeddings", "run_encoder", "run_loading"]
@@ -99,7 +100,14 @@ def run_embeddings(answer, inputs):
     module = make(answer, "BertEmbeddings", config).to(words.dtype)
     arguments = [inputs[name] for name in ("input_ids", "token_type_ids") if name in inputs]
     plan = plan_of(inputs, "hidden_dropout_prob", exactly=True)
-    return run_planned(module, "BertEmbeddings", inputs, arguments, plan)
+    seen = run_planned(module, "BertEmbeddings", inputs, arguments, plan)
+    for table in TABLES[1:]:
+        if getattr(getattr(module, table, None), "padding_idx", None) is not None:
+            raise AnswerError(
+                f"A row of {table} never learns: padding_idx keeps its gradient at 0. Position 0 "
+                "and segment 0 are no padding."
+            )
+    return seen
 
 
 class TestLayer(nn.Module):
