@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import numbers
 
 from mha_classroom.checks import explanation
 from mha_classroom.checks.as_if import say_as_if
@@ -136,10 +137,10 @@ def _explained(task, does, tried, index, failed, seed):
     known = recognise(task, cases, outcomes, index, seed)
     if known:
         other = other_reading(task, cases, outcomes, index, seed, known)
-        several = task.quantities and len(known) > 1
-        off_by = say_off_by(task, does, outcomes, cases) if several else ""
+        sure = not isinstance(does.expected(WAYS[0], index), numbers.Real)
+        off_by = "" if sure or len(known) < 2 else say_off_by(task, does, outcomes, cases)
         off_by = off_by if off_by.startswith("In every case") else ""
-        return explanation.of_mistakes(task, failed, known, other, off_by)
+        return explanation.of_mistakes(task, failed, known, other, sure, off_by)
     if failed.kind == "changed inputs":  # in whatever case: its numbers say nothing more
         return failed
     as_if = say_as_if(task, cases, outcomes, index)

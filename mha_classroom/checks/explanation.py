@@ -33,10 +33,11 @@ PLAIN = (str, int, float)
 PYTORCHS_HINT = " Hint: enable anomaly detection"  # to somebody who debugs PyTorch
 
 
-def of_mistakes(task, failed, mistakes, other=(), off_by=""):
+def of_mistakes(task, failed, mistakes, other=(), sure=True, off_by=""):
     """The feedback on an answer that makes known mistakes; the failing case is its example.
 
     other: two mistakes that together give the same numbers, so that they may be meant.
+    sure: whether nothing but these gives the results. Of a single number others could come, too.
     off_by: by what a number is off, which is sure even where two mistakes are only likely.
     """
     words = [f"{mistake.did} {mistake.why}" for mistake in mistakes]
@@ -44,7 +45,7 @@ def of_mistakes(task, failed, mistakes, other=(), off_by=""):
         count = ("Two", "Three")[len(words) - 2]
         places = ("First", "Second", "Third")
         words = [f"{place}: {text}" for place, text in zip(places, words, strict=False)]
-        if task.quantities:  # only tensors tell for sure
+        if not sure:
             said = "mistakes together would give your number, and so might others"
             words[0] = " ".join([*filter(None, [off_by]), f"{count} {said}. {words[0]}"])
         else:

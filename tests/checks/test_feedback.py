@@ -502,9 +502,16 @@ def test_where_all_steps_are_right_it_is_said_where_to_look(kind, name, look):
     assert failed.remarks[0].endswith(f"right: the sum. Look at {look}")
 
 
-def test_two_mistakes_in_one_number_are_what_gives_this_number():
-    task = find("05-cache_bytes")
-    first, second = (m for m in task.mistakes if m.id in ("last-token-not-kept", "one-kept"))
+@pytest.mark.parametrize(
+    ("task_id", "ids"),
+    [
+        ("05-cache_bytes", ("last-token-not-kept", "one-kept")),
+        ("08-expected_share", ("values-always-different", "random-of-the-group")),
+    ],
+)
+def test_two_mistakes_in_one_number_are_what_gives_this_number(task_id, ids):
+    task = find(task_id)
+    first, second = (mistake for mistake in task.mistakes if mistake.id in ids)
     feedback = diagnose(task.id, wrong_answer(task, first, second))
     said = "Two mistakes together would give your number, and so might others. First: "
     assert feedback.message.startswith(said)

@@ -38,7 +38,8 @@ def run_feed_forward(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
     module = make(answer, "BertFeedForward", _config(inputs))
     if "hidden_act" in inputs:  # one that is made later must not change it
-        make(answer, "BertFeedForward", _config(inputs | {"hidden_act": "gelu"}))
+        other = "gelu_new" if inputs["hidden_act"] == "relu" else "relu"
+        make(answer, "BertFeedForward", _config(inputs | {"hidden_act": other}))
     plan, kept = plan_of(inputs, "hidden_dropout_prob"), _copies([inputs["X"]])
     seen = run_planned(module, "BertFeedForward", inputs, (inputs["X"],), plan)
     return _called_on(module, kept, plan, seen)

@@ -404,14 +404,14 @@ LOADING = {
     ),
     "out_proj-bias-forgotten": known(
         "The bias of W_o is as it was.",
-        "out_proj is an nn.Linear: what does it have besides its matrix? A new "
-        "nn.MultiheadAttention has zeros there, so that this shows after training only.",
+        "out_proj is an nn.Linear: what does it have besides its matrix? (In a new "
+        "nn.MultiheadAttention it is zeros, in a new nn.Linear small random numbers.)",
         out_bias=False,
     ),
     "in_proj-bias-forgotten": known(
         "The biases of W_q, W_k and W_v are as they were.",
-        "reference.in_proj_bias holds them, below one another like the matrices. A new "
-        "nn.MultiheadAttention has zeros there, so that this shows after training only.",
+        "reference.in_proj_bias holds them, below one another like the matrices. (In a new "
+        "nn.MultiheadAttention they are zeros, in a new nn.Linear small random numbers.)",
         in_bias=False,
     ),
     **{
