@@ -259,6 +259,18 @@ FLOPS = {
         "pair of a token with itself twice?",
         extra=lambda n, d: 4 * n * d,
     ),
+    "biases-counted-as-products": known(
+        "8 · n · d operations are too many in your count: twice the four biases for each token.",
+        "That comes of 2 FLOPs a parameter, the biases among them. To leave out the biases is "
+        "agreed: the task lists what is counted.",
+        extra=lambda n, d: 8 * n * d,
+    ),
+    "xor-for-power": known(
+        "You write ^ for a power.",
+        "In Python ^ compares two numbers bit by bit: 3 ^ 2 is 1. A power is written with two "
+        "stars.",
+        wrong=lambda n, d: 8 * n * (d ^ 2) + 4 * (n ^ 2) * d,
+    ),
     **{
         f"{more}-more-for-each-score": known(
             f"You count {many} for each score, such as {what}.",

@@ -210,6 +210,11 @@ CACHE = {
         "It is there when the next one is written, which looks back at all tokens before it.",
         tokens=lambda n: n - 1,
     ),
+    "all-steps-added-up": known(
+        "You add up the caches of all steps of writing: n · (n + 1) / 2 tokens in place of n.",
+        "Each step adds one token to what the step before has kept. What is there after the last?",
+        tokens=lambda n: n * (n + 1) // 2,
+    ),
     "pairs-of-tokens": known(
         "Your cache grows with the square of the number of tokens.",
         "Scores belong to pairs of tokens, and scores are not kept. What does each token leave "

@@ -74,8 +74,7 @@ SWALLOWED = (
 
 ATTENTION = {
     "width-cut-to-heads": known(
-        "You count heads of a rounded width: where your number of heads does not divide "
-        "num_hiddens, features are lost.",
+        "You count whole heads: where num_hiddens cannot be shared out evenly, features are lost.",
         "Each of the four matrices leads from all features to all features, however many heads "
         "share them. Is a number of heads needed at all?",
         wrong=_in_whole_heads(8),

@@ -47,7 +47,7 @@ def block_quantities(inputs):
         "the feed-forward network": 2 * d * f + f + d,
         "one matrix of the feed-forward network": d * f,
         "the biases of the feed-forward network": f + d,
-        "the longer bias of the feed-forward network": f,
+        "the bias of the first layer of the feed-forward network": f,
         "one matrix of the attention": d * d,
         "one LayerNorm": 2 * d,
         "one number for each feature": d,
