@@ -72,10 +72,9 @@ def escaped(weak, lesson=""):
 
 
 # What no random draw shows: 7 digits where scores are near 300000, a dtype, a default that no call
-# gives, a name inside another, a label that is 0, scores far below 0, a view. A case of the task is
-# made for each of these; that it is found there is what test_mistakes holds.
-# gives, a name inside another, a label that is 0, lengths that are all 0, keys on one line. A case
-# of the task is made for each of these; that it is found there is what test_mistakes holds.
+# gives, a name inside another, a label that is 0, scores far below 0, lengths that are all 0, keys
+# on one line, a view. A case of the task is made for each of these; that it is found there is what
+# test_mistakes holds.
 ONLY_BY_ITS_OWN_CASE = {
     "01-additive_scores: tanh-of-powers",
     "01-attend: in-float32",
@@ -118,6 +117,7 @@ ONLY_BY_ITS_OWN_CASE = {
     "05-count_grouped_attention: float32",
     "05-length_for_share: near-misses-let-through",
     "05-length_for_share: starts-at-two",
+    "05-longest_text: at-least-one-if-the-parameters-fit",
     "05-longest_text: floats",
     "05-longest_text: negative-cut-towards-0",
     "05-longest_text: parameters-tested-without-bytes-cut",
