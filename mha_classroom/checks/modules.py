@@ -123,7 +123,8 @@ MOVED = "forward changes whether the module is training (train or eval inside)."
 
 DIFFERS = (
     "In training the result differs from one call to the next, although in this case's config "
-    "every probability is 0 or 1. Do you take yours from the config?"
+    "every probability is 0 or 1. Do you take yours from the config? Or does forward change a "
+    "weight, as += does?"
 )
 
 NAN = (

@@ -258,7 +258,7 @@ def all_lost(through, wrong):
         return ["So it is the wrong way round: it accepts what is wrong."]
     if through:
         return [
-            "What you compare with makes a mistake itself, most likely that of the wrong ones that "
+            "Most likely what you compare with makes a mistake itself, that of the wrong ones that "
             "get through."
         ]
     return []
