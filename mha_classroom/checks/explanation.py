@@ -225,10 +225,10 @@ def _has_small(X):
 
 
 def _readable(numbers):
-    """Numbers in nested lists with 4 digits each, however small they are."""
+    """Numbers in nested lists, rounded; of small ones 4 digits stay, however small they are."""
     if isinstance(numbers, list):
         return [_readable(number) for number in numbers]
-    return float(f"{numbers:.4g}") if abs(numbers) < 1e9 else numbers
+    return float(f"{numbers:.4g}") if abs(numbers) < 1e-3 else round(numbers, 4)
 
 
 def _input_text(X):

@@ -6,7 +6,7 @@ import torch
 
 from mha_classroom.checks.showing import plain_number
 
-__all__ = ["FILLS", "alike", "any_of", "like", "near", "one_of"]
+__all__ = ["FILLS", "alike", "any_of", "like", "near"]
 
 NEAR, NEAR_FLOAT32 = 1e-9, 1e-4
 FAILED = object()
@@ -29,16 +29,10 @@ def like(*answers, run=lambda answer, inputs: answer(*inputs.values()), where=No
 
         return shows
 
-    return one_of(*map(form, answers))
-
-
-def one_of(*forms):
-    """The `shows` of a mistake that comes in these forms, each a `shows` of its own."""
-
     def shows(inputs, value):
-        return any(form(inputs, value) for form in forms)
+        return any(form(inputs, value) for form in shows.forms)
 
-    shows.forms = forms
+    shows.forms = tuple(map(form, answers))
     return shows
 
 

@@ -8,7 +8,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from mha_classroom.checks import diagnose, find
-from mha_course.bert import ACTIVATIONS
 
 
 def attention_that_hides_with_minus_1000(queries, keys, values, valid_lens=None):
@@ -56,8 +55,6 @@ class FeedForward(nn.Module):
 
 class FeedForwardOfItsClass(FeedForward):
     """The activation is an attribute of the class, and so that of the module made last."""
-
-    shared = ACTIVATIONS["gelu"]
 
     def __init__(self, config):
         super().__init__(config)
@@ -138,7 +135,7 @@ def shares_with_a_careful_divisor(weights, values, W_o):
     [
         ("02-scaled_dot_product_attention", attention_that_hides_with_minus_1000, "999"),
         ("02-packed_mask", packed_in_the_dtype_of_the_numbers, "int8"),
-        ("03-strongest_head", strongest_by_largest_and_smallest, ""),
+        ("03-strongest_head", strongest_by_largest_and_smallest, "terms 5"),
         ("05-head_width", width_below_10_million, "10000000"),
         ("06-BertFeedForward", FeedForwardOfItsClass, "relu"),
         ("06-BertFeedForward", FeedForwardOfFlatWords, "view"),

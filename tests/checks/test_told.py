@@ -9,6 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from mha_classroom.checks import diagnose, find
+from mha_classroom.checks.explanation import describe_case
+from mha_classroom.checks.task import Case
 from mha_classroom.tasks.attention_math.predictions import predictions
 from mha_classroom.tasks.reading_published_code.first_test import build_test
 from mha_classroom.tasks.reading_published_code.my_test import build_my_test
@@ -3057,6 +3059,12 @@ def test_small_numbers_of_a_case_are_shown():
     wrong = mistake.wrong or search.build(**mistake.parts)
     (_, shown), *_ = (d for d in told("12-search", wrong).details if d[0].startswith("case"))
     assert "e-07" in shown and "[0.0, 0.0" not in shown
+
+
+def test_a_small_number_takes_no_digits_from_a_large_one_beside_it():
+    given = Case("far apart", {"x": torch.tensor([300000.3, 2.5e-6, 0.25], dtype=torch.float64)})
+    _, shown = describe_case(find("01-softmax"), given)
+    assert shown == "x = [300000.3, 2.5e-06, 0.25]"
 
 
 def test_a_number_that_is_the_same_each_time_is_said_to_be():

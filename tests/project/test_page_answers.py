@@ -67,14 +67,10 @@ def needed(sources):
 def _changed(statement):
     """The names of what X[0] = 1, X.y = 1 and X.append(1) change."""
     for node in ast.walk(statement):
-        stored = isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(
-            node.ctx, ast.Store
+        stored = isinstance(getattr(node, "ctx", None), ast.Store) and not isinstance(
+            node, ast.Name
         )
-        if (
-            stored
-            or isinstance(node, ast.Attribute)
-            and node.attr in ("append", "extend", "update")
-        ):
+        if stored or getattr(node, "attr", "") in ("append", "extend", "update"):
             yield re.match(r"\w*", ast.unparse(node)).group()
 
 

@@ -68,9 +68,8 @@ def examine_removal(inputs, seen):
     if sorted(numbers) != sorted(wanted):
         gone = ", ".join(name for name in wanted if name not in numbers)
         new = ", ".join(name for name in numbers if name not in wanted)
-        said = [f"lacks parameters: {gone}"] * bool(gone) + [f"has new parameters: {new}"] * bool(
-            new
-        )
+        said = [f"lacks parameters: {gone}"] * bool(gone)
+        said += [f"has new parameters: {new}"] * bool(new)
         raise AnswerError(f"Afterwards attention {', and '.join(said)}.")
     frozen = [name for name in wanted if seen["trainable"].get(name) is not True]
     if frozen:

@@ -552,7 +552,7 @@ def _none_if_all_are_0(scores, valid_lens=None):
     return build_masked_softmax()(scores, valid_lens)
 
 
-def _places_past_lengths_ask_nothing(scores, valid_lens=None):
+def queries_past_lengths_hidden(scores, valid_lens=None):
     weights = build_masked_softmax()(scores, valid_lens)
     if valid_lens is None:
         return weights
@@ -749,7 +749,7 @@ SOFTMAX = {
     ),
     "padding-asks-nothing-with-either-kind": known(
         *QUERIES_HIDDEN_TOO,
-        wrong=_places_past_lengths_ask_nothing,
+        wrong=queries_past_lengths_hidden,
     ),
     "length-0-of-a-query-counts-as-1": known(
         "With one length a query, a length of 0 works like 1: key 0 gets all the weight.",

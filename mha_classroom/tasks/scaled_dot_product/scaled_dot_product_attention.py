@@ -23,6 +23,7 @@ from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
     hidden_after,
     hidden_had_a_say,
     largest_of_all,
+    queries_past_lengths_hidden,
     right_mask,
     shows_cut_off,
 )
@@ -279,13 +280,10 @@ def _padding_asks_nothing(queries, keys, values, valid_lens=None):
     return output * asks, weights * asks
 
 
-def _places_past_lengths_ask_nothing(queries, keys, values, valid_lens=None):
-    output, weights = scaled_dot_product_attention(queries, keys, values, valid_lens)
-    if valid_lens is None:
-        return output, weights
-    lens = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
-    asks = (torch.arange(queries.shape[1]) < lens)[:, :, None]
-    return output * asks, weights * asks
+def _queries_past_lengths_hidden(queries, keys, values, valid_lens=None):
+    scores = queries @ keys.mT / math.sqrt(queries.shape[-1])
+    weights = queries_past_lengths_hidden(scores, valid_lens)
+    return weights @ values, weights
 
 
 def _small_number(queries, keys, values, valid_lens=None):
@@ -345,7 +343,7 @@ ATTENTION = (
         "padding-asks-nothing-with-either-kind",
         *QUERIES_HIDDEN_TOO,
         "Hiding padding",
-        _places_past_lengths_ask_nothing,
+        _queries_past_lengths_hidden,
     ),
     Mistake(
         "small-number-in-the-sum",

@@ -41,7 +41,7 @@ def examine_encoder(inputs, seen):
     """All hidden states in one tensor; in training, what would learn too.
 
     Raises: AnswerError if no layer was made with what was given, or if what came back is no list
-        of hidden states.
+        of hidden states, in the first call or in a second one.
     """
     if seen["layer is called"] is not True:
         raise AnswerError(
