@@ -57,7 +57,7 @@ def _guilty(task, answer, names, seed, diagnose):
         theirs = names.get(earlier.name)
         library = isinstance(theirs, types.BuiltinFunctionType) or str(
             getattr(theirs, "__module__", "")
-        ).startswith("torch.")
+        ).startswith(("torch.", "mha_course."))
         if callable(theirs) and theirs is not answer and not library:
             if _unchanged(_passed.get((earlier.id, seed)), around):
                 continue

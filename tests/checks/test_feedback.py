@@ -381,6 +381,29 @@ def test_its_own_mistake_is_named_beside_the_earlier_one():
     assert "04-transpose_qkv" in feedback.remarks[-1]
 
 
+def test_what_is_imported_from_the_course_is_not_said_to_be_wrong():
+    names = notebook("""
+from torch import nn
+from mha_course.bert import BertFeedForward, BertSelfAttention, BertSelfOutput
+
+
+class BertLayer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.self_attention = BertSelfAttention(config)
+        self.self_output = BertSelfOutput(config)
+        self.feed_forward = BertFeedForward(config)
+
+    def forward(self, X, mask=None, need_weights=False):
+        output, weights = self.self_attention(X, mask, need_weights=True)
+        output = 1.01 * self.feed_forward(self.self_output(output, X))
+        return (output, weights) if need_weights else output
+""")
+    feedback = diagnose("06-BertLayer", names["BertLayer"])
+    assert not feedback.passed
+    assert "own check" not in str(feedback)
+
+
 def test_what_the_notebook_defines_is_put_back():
     names = notebook(EARLIER.format(split=WRONG_SPLIT, finish="self.W_o"))
     before = dict(names)
