@@ -436,8 +436,8 @@ QUERY = {
         "Your query is right, or nearly so, in the easy cases. Where keys are alike or weights far "
         "apart, it may be far off.",
         "That comes of steps that stop too early, of a small number added to the equations or the "
-        "weights, of directions that are left out, or of rounding. The equations have an exact "
-        "solution.",
+        "weights, of directions that are left out, of rounding, or of torch.linalg.lstsq without "
+        "driver=\"gelsd\". The equations have an exact solution.",
         solve=_with_ridge,
         shows=_nearly,
     ),
