@@ -77,20 +77,19 @@ def of_stage(failed, stage, name="", skippable=False):
     if stage is None:
         return failed
     right, wrong = stage
+    reached = f"Your numbers are right up to here: {right}. " if right else ""
     if failed.kind == "raises":  # what comes later is not there because of the error
-        return with_remark(
-            failed, f"Right up to here: {right}. Then comes the error." if right else ""
-        )
+        return with_remark(failed, f"{reached}Then comes the error." if right else "")
     if skippable:
-        return with_remark(failed, f"Right up to here: {right}. Look at what you make of it.")
+        return with_remark(failed, f"{reached}Look at what you make of it.")
     if wrong is None:
         get = f"how you get {name}" if name else "what you make of it and return"
         if name and failed.kind == "shape" and right.endswith(name):
             get = "the shape in which you return it"
         text = f"Every step up to this one is there and right: {right}. Look at {get}."
         return with_remark(failed, text)
-    before = f"Right up to here: {right}. " if right else ""
-    text = f"{before}The first step whose numbers do not appear in your computation: {wrong}."
+    between = " Look between the two, unless you go another way." if right else ""
+    text = f"{reached}The first step that none of your tensors holds by itself: {wrong}.{between}"
     return with_remark(failed, text)
 
 

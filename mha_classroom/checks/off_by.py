@@ -1,6 +1,8 @@
 """By what a wrong number is off, where it is off by the same thing in every case."""
 
+import inspect
 import itertools
+import math
 from fractions import Fraction
 
 from mha_classroom.checks.showing import plain_number
@@ -10,6 +12,7 @@ __all__ = ["say_off_by"]
 TIMES = {Fraction(1): "", Fraction(1, 2): "half of ", Fraction(2): "twice "}
 FEW = 2  # of two things, more often than this nobody counts one too many
 MANY = 100
+FEW_PRODUCTS = 100  # of more, no two are tried together
 
 
 def say_off_by(task, does, outcomes, cases):
@@ -39,6 +42,7 @@ def say_off_by(task, does, outcomes, cases):
         return text
     if not found and None not in ratios:
         found = _a_quotient(factors, ratios)
+    found = found or _products(task, [case for case, _, _ in pairs], off)
     if not found:
         found = list(filter(None, [_always(off), None if None in ratios else _fold(ratios)]))[:1]
     return f"In every case it is {', or '.join(found)}." if found else _one_way(off)
@@ -136,6 +140,64 @@ def _a_quotient(factors, ratios):
             if all(r * y == part * x for r, x, y in zip(ratios, a, b, strict=True)):
                 return [f"{words}the right number times {one}, divided by {other}"]
     return []
+
+
+def _products(task, cases, off):
+    """Off by a few times a product of the task's arguments, or by two such, in a list."""
+    products = list(_of_arguments(task, cases))
+    if any(by.denominator > 1 for by in off) or len({*off}) < 3:
+        return []
+    off = [int(by) for by in off]
+    for name, sizes in products:
+        times = off[0] // sizes[0]
+        if 0 < abs(times) <= MANY and all(
+            by == times * size for by, size in zip(off, sizes, strict=True)
+        ):
+            return [f"{_too(times)} by {_times(times, name)}"]
+    if len(products) > FEW_PRODUCTS:
+        return []
+    for (one, a), (other, b) in itertools.combinations(products, 2):
+        times = _few_of_both(a, b, off)
+        if times:
+            first, second = _times(times[0], one), _times(times[1], other)
+            if times[0] * times[1] > 0:
+                return [f"{_too(times[0])} by {first} + {second}"]
+            return [f"{_too(times[0])} by {first}, and {_too(times[1])} by {second}"]
+    return []
+
+
+def _of_arguments(task, cases):
+    """Yield the products of a task's arguments, squares too: (how it is written, its numbers)."""
+    signature, given = inspect.signature(task.reference), []
+    named = max((case.inputs for case in cases), key=len)
+    for case in cases:
+        bound = signature.bind(*case.inputs.values())
+        bound.apply_defaults()
+        given.append(dict(zip(named, bound.arguments.values(), strict=False)))
+    names = [n for n in named if all(type(one[n]) is int and one[n] > 0 for one in given)]
+    for powers in sorted(itertools.product(range(3), repeat=len(names)), key=sum):
+        if any(powers):
+            used = [(n, power) for n, power in zip(names, powers, strict=True) if power]
+            text = " · ".join(n + "²" * (power == 2) for n, power in used)
+            yield text, [math.prod(one[n] ** power for n, power in used) for one in given]
+
+
+def _times(times, name):
+    return name if abs(times) == 1 else f"{abs(times)} · {name}"
+
+
+def _few_of_both(a, b, off):
+    """Whole x and y, neither 0 nor large, with x·a + y·b = off in all places, or None."""
+    for i, j in itertools.combinations(range(len(off)), 2):
+        both = a[i] * b[j] - a[j] * b[i]
+        if both:
+            x, over = divmod(off[i] * b[j] - off[j] * b[i], both)
+            y, over_too = divmod(a[i] * off[j] - a[j] * off[i], both)
+            if over or over_too or not (0 < abs(x) <= MANY and 0 < abs(y) <= MANY):
+                return None
+            rows = zip(a, b, off, strict=True)
+            return (x, y) if all(x * m + y * n == by for m, n, by in rows) else None
+    return None
 
 
 def _multiplied(name, sizes, ratios):

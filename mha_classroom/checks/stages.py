@@ -62,6 +62,8 @@ def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
         if where:
             first = _missing_at_the_end(here)
             wrong += f', in "{where[0]}"' + (f"; in the case below it is {first}" if first else "")
+    elif wrong and _in_another_order(task, wrong, tensors[0], cases[failing]):
+        wrong += " (their numbers are all there, in another order)"
     return (right, wrong) if right or wrong else None
 
 
@@ -69,6 +71,11 @@ def _missing_at_the_end(seen):
     """The first stage after the last one that is there, None if the last of all is there."""
     missing = list(itertools.takewhile(lambda name: not seen[name], reversed(seen)))
     return missing[-1] if missing else None
+
+
+def _in_another_order(task, stage, seen, case):
+    want = _flat(task.stages(case.inputs))[stage]
+    return want.unique().numel() > 1 and _Shelf(seen, task.tolerance).holds_numbers_of(want)
 
 
 def _one_run(task, case):

@@ -423,7 +423,7 @@ def test_the_first_stage_that_differs_is_named():
             return super().forward(queries + 0.01, keys, values, valid_lens)
 
     late, early = (diagnose("04-MultiHeadAttention", answer) for answer in (Odd, Shifted))
-    assert "do not appear in your computation: the projected queries." in early.remarks[0]
+    assert "by itself: the projected queries." in early.remarks[0]
     assert late.remarks[0] == "Every number is 1.01 times the right one."
     assert "Every step up to this one is there and right: the output." in late.remarks[1]
     assert late.details
@@ -572,7 +572,8 @@ def test_a_stage_that_could_be_another_one_in_another_order_is_not_taken_for_don
         return torch.stack([2 * number for number in x]) * 1.5
 
     found = staged(stages, one_by_one, [3.0, 1], *LARGE)
-    assert found == ("the doubles", "the doubles in order")
+    moved = "the doubles in order (their numbers are all there, in another order)"
+    assert found == ("the doubles", moved)
 
 
 def test_where_nothing_is_computed_or_nothing_agrees_nothing_is_said():
@@ -591,8 +592,8 @@ def test_heads_that_are_right_and_joined_wrongly_are_told_so():
         merge = staticmethod(join)
 
     remark = diagnose("04-MultiHeadAttention", Joined).remarks[0]
-    assert remark.startswith("Right up to here: the weighted sums of each head. The first")
-    assert remark.endswith("in your computation: the joined heads.")
+    assert remark.startswith("Your numbers are right up to here: the weighted sums of each head. ")
+    assert "holds by itself: the joined heads (their numbers are all there, in anoth" in remark
 
 
 @pytest.mark.parametrize("dropout", [1.0, 0.25])

@@ -73,6 +73,29 @@ def masked_unless_it_looks_like_ones(outputs, head_mask):
     return outputs * head_mask[..., None, None]
 
 
+def masked_by_what_squeeze_leaves(outputs, head_mask):
+    mask = head_mask.squeeze()
+    return outputs * (mask[..., None, None] if mask.dim() == 2 else mask.view(1, -1, 1, 1))
+
+
+def decoder_with_a_mask_as_long_as_the_longest(layer, Y, memory, memory_lens):
+    later = torch.ones(Y.shape[1], Y.shape[1], dtype=torch.bool).triu(1)
+    padding = torch.arange(int(memory_lens.max())) >= memory_lens[:, None]
+
+    def own(X):
+        return layer.self_attn(X, X, X, attn_mask=later)[0]
+
+    def cross(X):
+        return layer.multihead_attn(X, memory, memory, key_padding_mask=padding)[0]
+
+    def wide(X):
+        return layer.linear2(layer.activation(layer.linear1(X)))
+
+    for part, norm in ((own, layer.norm1), (cross, layer.norm2), (wide, layer.norm3)):
+        Y = Y + part(norm(Y)) if layer.norm_first else norm(Y + part(Y))
+    return Y
+
+
 class EmbeddingsOf512Positions(nn.Module):
     def __init__(self, config):
         super().__init__()
@@ -141,6 +164,8 @@ def shares_with_a_careful_divisor(weights, values, W_o):
         ("06-BertFeedForward", FeedForwardOfFlatWords, "view"),
         ("07-shares_along", shares_with_a_careful_divisor, "small"),
         ("08-mask_heads", masked_unless_it_looks_like_ones, "factors besides 0 and 1"),
+        ("08-mask_heads", masked_by_what_squeeze_leaves, "one head, a factor for each"),
+        ("10-decoder_layer", decoder_with_a_mask_as_long_as_the_longest, "START"),
         ("12-BertEmbeddings", EmbeddingsOf512Positions, "515 words"),
         ("12-BertEmbeddings", EmbeddingsThatDoNotAllLearn, "padding_idx"),
         ("12-BertEncoder", EncoderThatRemembers, "second call"),

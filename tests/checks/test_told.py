@@ -2421,7 +2421,7 @@ def test_of_an_expansion_no_differences_are_asked_for():
         return F.softmax(-squared / (2 * width**2), dim=1) @ known_results
 
     remarks = " ".join(told("01-kernel_regression", kernel_regression).remarks)
-    assert "not appear in your computation: the squared distances" in remarks
+    assert "by itself: the squared distances" in remarks
 
 
 def test_right_weights_are_not_said_to_be_wrong():
@@ -2827,8 +2827,8 @@ def test_a_stage_counts_though_one_of_its_pieces_equals_an_input():
 
     as_if, remark = told("03-loop_of_heads", keys_in_reverse).remarks
     assert as_if.endswith("right if `W_k` were in reverse order along the first axis.")
-    assert "The first step whose numbers do not appear" in remark
-    assert "do not appear in your computation: the values of every head" not in remark
+    assert "The first step that none of your tensors holds by itself" in remark
+    assert "by itself: the values of every head" not in remark
 
 
 def test_after_an_error_nothing_is_said_of_the_steps_that_it_prevented():
@@ -2838,15 +2838,16 @@ def test_after_an_error_nothing_is_said_of_the_steps_that_it_prevented():
 
     feedback = told("03-loop_of_heads", too_many_heads)
     assert "IndexError" in feedback.message
-    assert feedback.remarks[0].startswith("Right up to here: the weighted sums")
+    assert feedback.remarks[0].startswith("Your numbers are right up to here: the weighted sums")
     assert feedback.remarks[0].endswith("Then comes the error.")
 
 
 def test_the_step_of_a_module_that_differs_is_named():
     feedback = told("11-MendedAttention", WRONG["11-MendedAttention"]["half the scale"])
     assert feedback.remarks[0] == (
-        "Right up to here: the product of X with each head's matrix. The first step whose numbers "
-        "do not appear in your computation: the divided scores."
+        "Your numbers are right up to here: the product of X with each head's matrix. The first "
+        "step that none of your tensors holds by itself: the divided scores. Look between the two, "
+        "unless you go another way."
     )
 
 
@@ -2866,10 +2867,13 @@ def test_where_other_ways_are_as_good_a_step_that_is_missing_is_not_named():
     def changed(weights, tokens, k=3):
         return [(tokens.pop(), number) for number in weights.mean(dim=0).tolist()[:k]]
 
-    right = "Right up to here: the mean of what each place gets. Look at what you make of it."
+    right = (
+        "Your numbers are right up to here: the mean of what each place gets. Look at what you "
+        "make of it."
+    )
     assert right not in told("07-most_attended", changed).remarks
     assert right in told("07-most_attended", by_torch).remarks
-    assert "do not appear" not in str(told("07-most_attended", by_python))
+    assert "by itself" not in str(told("07-most_attended", by_python))
 
 
 def test_the_steps_inside_the_fused_function_are_seen():
@@ -2881,8 +2885,8 @@ def test_the_steps_inside_the_fused_function_are_seen():
     feedback = told("11-mended_step", with_the_values_turned_round)
     assert feedback.remarks == (
         "What you return would be right if `values` were in reverse order along the third axis.",
-        "Right up to here: the weights. The first step whose numbers do not appear in your "
-        "computation: the output.",
+        "Your numbers are right up to here: the weights. The first step that none of your tensors "
+        "holds by itself: the output. Look between the two, unless you go another way.",
     )
 
 
@@ -2991,6 +2995,22 @@ def test_a_product_is_off_by_a_quotient():
     remark = told("05-cache_bytes", attention_table).remarks[0]
     ratio = "the right number times the number of tokens, divided by the width of a head"
     assert remark == f"In every case it is half of {ratio}."
+
+
+def test_a_number_is_off_by_products_of_arguments():
+    def with_the_weights(tokens, layers, heads, width, bytes_per_number=2, batch_size=1):
+        return (2 * width + tokens) * tokens * layers * heads * bytes_per_number * batch_size
+
+    def twice_the_width(n, d):
+        return 8 * n * (d * 2) + 4 * n * n * d
+
+    said = "num_tokens² · num_layers · num_kv_heads · bytes_per_number · batch_size"
+    remarks = told("05-cache_bytes", with_the_weights).remarks
+    assert remarks == (f"In every case it is too large by {said}.",)
+    assert told("05-attention_flops", twice_the_width).remarks[0] == (
+        "In every case it is too large by 16 · num_tokens · num_hiddens, and too small by "
+        "8 · num_tokens · num_hiddens²."
+    )
 
 
 def test_of_two_mistakes_in_a_count_it_is_also_said_by_what_it_is_off():

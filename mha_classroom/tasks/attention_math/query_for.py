@@ -437,7 +437,7 @@ QUERY = {
         "apart, it may be far off.",
         "That comes of steps that stop too early, of a small number added to the equations or the "
         "weights, of directions that are left out, of rounding, or of torch.linalg.lstsq without "
-        "driver=\"gelsd\". The equations have an exact solution.",
+        'driver="gelsd". The equations have an exact solution.',
         solve=_with_ridge,
         shows=_nearly,
     ),

@@ -347,7 +347,8 @@ VARIABLES = {
     ),
     "given-dict-changed": known(
         "The dict that you are given is no longer what it was.",
-        "Whoever calls still needs it. Put what you rename into a new dict.",
+        "Whoever calls still needs it. Put what you rename into a new dict, and take nothing out "
+        "of the given one (as pop and del do).",
         wrong=_emptied,
     ),
 }

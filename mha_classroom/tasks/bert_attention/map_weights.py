@@ -79,7 +79,7 @@ def examine_names(inputs, seen):
     """
     mapped = seen["mapped"]
     if list(seen["left"]) != list(inputs) or any(v is not True for v in seen["left"].values()):
-        raise AnswerError("Afterwards the given state_dict is not what it was: make a new dict.")
+        raise AnswerError("Afterwards the given state_dict is not what it was.")
     if not isinstance(mapped, dict):
         raise AnswerError(f"map_weights has to return a dict, got {describe(mapped)}.")
     wanted = dict(zip(inputs, build_names()(inputs), strict=True))
@@ -474,7 +474,8 @@ NAMES = {
     ),
     "given-dict-changed": known(
         "The state_dict that you are given is no longer what it was.",
-        "Whoever calls still needs it. Put what you rename into a new dict.",
+        "Whoever calls still needs it. Put what you rename into a new dict, and take nothing out "
+        "of the given one (as pop and del do).",
         wrong=_emptied,
     ),
 }

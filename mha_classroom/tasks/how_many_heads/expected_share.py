@@ -171,8 +171,8 @@ SHARES = {
         right=lambda values: sum(values.count(value) for value in values) / len(values),
     ),
     "different-values-alike": known(
-        "You let the model choose one of a head's different values, each as likely as the others, "
-        "also where one of them comes more often.",
+        "In your number the model answers with one of a head's different values, by chance or by "
+        "a rule of your own, also where another comes more often.",
         "A better guess exists: which of a head's values is right most often?",
         right=lambda values: len(values) / len(set(values)),
     ),

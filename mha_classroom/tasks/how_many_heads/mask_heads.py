@@ -50,6 +50,7 @@ def mask_cases(draw):
         case("as many examples as queries", (4, 3, 4, 2), 4, 3),
         case("as many examples as heads, one mask for all", (3, 3, 2, 4), 3),
         case("one head", (3, 1, 2, 5), 1),
+        case("one head, a factor for each example", (3, 1, 2, 4), 3, 1),
         case("one example, one query, a mask for each example", (1, 3, 1, 4), 1, 3),
         Case("factors besides 0 and 1", {"outputs": draw.normal(*shape), "head_mask": any_factors}),
         Case(

@@ -178,8 +178,9 @@ def _heads_in_front(outputs):
 
 MODULE = {
     "heads-in-a-list": known(
-        "The heads are in a Python list, as in the found class, or in a tuple or a dict, or their "
-        "matrices are plain tensors.",
+        "The heads are no parameters of the new module. They are in a Python list, as in the found "
+        "class, or in a tuple or a dict, or their matrices are plain tensors, or they are made "
+        "only when it is called.",
         "A module looks for its parameters in attributes that are modules, and a list is none. "
         "Print the names of the parameters: whatever is missing there, no optimiser sees, and no "
         "file of weights holds. (Once the parameters are there, their gradients are looked at.)",

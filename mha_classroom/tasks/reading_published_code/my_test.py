@@ -59,7 +59,8 @@ MINE = {
         tries=(SELF, CROSS, (4, 6, [None], 3000)),
     ),
     "full-lengths": known(
-        "Your lengths are those of the whole sequences, so nothing is padding.",
+        "Your lengths are those of the whole sequences, so that nothing is padding, or what "
+        "shorter ones show never reaches your return or an assert.",
         "A mask that hides nothing cannot be wrong.",
         tries=((5, 5, [[5, 5]], 1), (5, 7, [[7, 7]], 1), (4, 6, [[6, 6]], 3000)),
     ),
@@ -76,21 +77,23 @@ MINE = {
         sizes=(16, 4),
     ),
     "no-sequence-of-length-0": known(
-        "None of your sequences has length 0, or its output is not looked at.",
+        "None of your sequences has length 0, or its output is not looked at, or what you find "
+        "there never reaches your return or an assert.",
         "Two of the wrong ones are wrong there only. The statement says what should come out.",
         section=FIVE,
         tries=(SHORT, (5, 7, [[7, 3], [6, 4]], 1), LOUD),
     ),
     "no-large-scores": known(
-        "Your scores are all small, or your comparison takes NaN for equal.",
+        "Your scores are all small, or your comparison takes NaN for equal, or what it says never "
+        "reaches your return or an assert.",
         "exp of 100 can be computed, exp of 1,000 cannot. How do you make scores large? They then "
         "give NaN, and no comparison with NaN is true: difference > small misses it.",
         section=FIVE,
         tries=(SHORT, PADDED),
     ),
     "one-call-each": known(
-        "You call each module once, or each time with the same lengths, or look at one of its "
-        "outputs only.",
+        "You call each module once, or each time with the same lengths, or what one of its outputs "
+        "shows never reaches your return or an assert.",
         "One of the wrong ones keeps something from its first call. What has to differ in the "
         "second one?",
         section=FIVE,
@@ -98,7 +101,8 @@ MINE = {
     ),
     "second-call-the-same-and-no-gradients": known(
         "You call each module once, or each time with the same lengths, and you look at no "
-        "gradients, or not at those of all four matrices.",
+        "gradients, or not at those of all four matrices; or what you find there never reaches "
+        "your return or an assert.",
         "One of the wrong ones keeps something from its first call: what has to differ in the "
         "second one? Another is right in each output and can never learn where to look.",
         section=FIVE,
@@ -107,14 +111,15 @@ MINE = {
     ),
     "no-gradients": known(
         "You look at no gradients, or not at those of all four matrices of the module that is "
-        "tested.",
+        "tested, or what you find there never reaches your return or an assert.",
         "One of the wrong ones is right in each output and can never learn where to look.",
         section=FIVE,
         learns=False,
     ),
     "inputs-not-looked-at": known(
         "You do not look at the very queries that you gave, or you compare them with themselves: "
-        "`before = queries` is the same tensor, `before = queries.clone()` is a copy.",
+        "`before = queries` is the same tensor, `before = queries.clone()` is a copy. (Or what you "
+        "find never reaches your return or an assert.)",
         "One of the wrong ones changes what it is given. Where nobody else uses the tensor, its "
         "output is right.",
         section=EQUAL,
