@@ -84,6 +84,11 @@ def build_additive(
     return additive_scores
 
 
+def _all_sentences_added(queries, keys, W_q, W_k, w_v):
+    ways = (keys.roll(shift, 0) for shift in range(len(keys)))
+    return sum(build_additive()(queries, others, W_q, W_k, w_v) for others in ways)
+
+
 def _in_place(queries, keys, W_q, W_k, w_v):
     scores = build_additive()(queries, keys, W_q, W_k, w_v)
     queries.zero_()
@@ -281,6 +286,12 @@ ADDITIVE = {
         "notices.",
         wrong=lambda queries, keys, *maps: additive_scores(queries, keys[:1], *maps),
     ),
+    "keys-of-all-sentences-added": known(
+        "Your scores are sums over the sentences of the batch: each query meets the keys of all.",
+        "Every query meets the keys of its own sentence only. In einsum, a letter that only one "
+        "factor has, and not the result, is summed over.",
+        wrong=_all_sentences_added,
+    ),
     "as-many-keys-as-queries": known(
         "You score only as many keys as there are queries; what comes later stays 0.",
         "L and S may differ. A loop over keys has its own end, and zip ends with the shorter of "
@@ -335,6 +346,7 @@ TASK = Task(
     forbidden=("mha_course.attention.AdditiveAttention", "d2l.torch.AdditiveAttention"),
     number=4,
     alone=(
+        "keys-of-all-sentences-added",
         "as-many-keys-as-queries",
         "query-matrix-for-both",
         "key-matrix-for-both",

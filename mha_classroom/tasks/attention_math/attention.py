@@ -241,6 +241,12 @@ ATTENTION = {
         "nobody notices.",
         combine=lambda weights, values: weights @ values[0],
     ),
+    "values-of-all-sentences-added": known(
+        "Your weights are right, but each sentence takes the values of all, added up.",
+        "Every query brings back values of its own sentence. In einsum, a letter that only one "
+        "factor has, and not the result, is summed over.",
+        combine=lambda weights, values: weights @ values.sum(0),
+    ),
     "as-many-keys-as-queries": known(
         "You use only as many keys as there are queries.",
         "L and S may differ. A loop over keys has its own end.",
@@ -287,6 +293,7 @@ TASK = Task(
         "last-pair-left-out",
         "batch-and-keys-exchanged",
         "keys-of-all-sentences-added",
+        "values-of-all-sentences-added",
         "keys-of-the-first-sentence",
         "later-keys-hidden",
         "values-of-the-first-sentence",

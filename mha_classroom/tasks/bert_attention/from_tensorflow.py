@@ -5,7 +5,11 @@ import re
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.showing import Text, describe
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
-from mha_classroom.tasks.bert_attention.map_weights import PARTS, what_became_of
+from mha_classroom.tasks.bert_attention.map_weights import (
+    PARTS,
+    of_which_layers,
+    what_became_of,
+)
 from mha_classroom.tasks.bert_attention.runs import run_names
 from mha_course.interop import BERT_NAMES
 
@@ -83,7 +87,7 @@ def examine_variables(inputs, seen):
         yours = [str(n) for n, X in mapped.items() if _is_of(X, inputs[wanted[lost[0]]])]
         raise AnswerError(
             f"{what_became_of(wanted[lost[0]], lost[0], yours)} Names that are missing "
-            f"from your result: {len(lost)} of {len(wanted)}."
+            f"from your result: {len(lost)} of {len(wanted)}." + of_which_layers(lost, wanted)
         )
     besides = _besides([str(n) for n in mapped if n not in wanted])
     return {BESIDES: besides} | {f"the tensor {name}": mapped[name] for name in wanted}

@@ -5,7 +5,7 @@ import re
 import torch
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.showing import describe
+from mha_classroom.checks.showing import describe, listed
 from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.bert_attention.runs import run_names
 from mha_course import interop
@@ -89,6 +89,7 @@ def examine_names(inputs, seen):
         raise AnswerError(
             f"{what_became_of(lost[0], wanted[lost[0]], yours)} Names that are "
             f"missing from your result: {len(lost)} of {len(wanted)}."
+            + of_which_layers([wanted[n] for n in lost], wanted.values())
         )
     extra = [n for n in mapped if n not in wanted.values()]
     if extra:
@@ -96,6 +97,24 @@ def examine_names(inputs, seen):
             f"Your result has {len(extra)} names that should not be in it, such as {extra[0]}."
         )
     return {f"the tensor {name}": X for name, X in mapped.items()}
+
+
+def of_which_layers(lost, wanted):
+    """A sentence on the layers that the lost names are of, if no other layer lacks any, else ""."""
+    lacking, others = _layers(lost), _layers(wanted) - _layers(lost)
+    if None in lacking or not others - {None}:
+        return ""
+    some, none = (
+        f"layer{'s' if len(numbers) > 1 else ''} {listed([str(n) for n in sorted(numbers)])}"
+        for numbers in (lacking, others - {None})
+    )
+    return f" They are all of {some}. Of {none} none is missing."
+
+
+def _layers(names):
+    """The numbers of the layers in names of the course, None for a name without one."""
+    found = (re.search(r"encoder\.layers\.(\d+)\.", name) for name in names)
+    return {int(number[1]) if number else None for number in found}
 
 
 def what_became_of(name, new, yours):

@@ -104,6 +104,10 @@ def _normed_sum(kept, Y, part, norm, norm_first):
     return norm(Y) + part(norm(Y)) if norm_first else norm(kept + part(Y))
 
 
+def _normed_part(kept, Y, part, norm, norm_first):
+    return kept + (part(norm(Y)) if norm_first else norm(part(Y)))
+
+
 def build_layer(
     later=lambda L: torch.ones(L, L, dtype=torch.bool).triu(1),
     padding=lambda S, lens: torch.arange(S) >= lens[:, None],
@@ -292,6 +296,11 @@ LAYER = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "part-normalised-before-the-sum": known(
+        "Where norm_first is False, what a part brings is normalised, and then comes the sum.",
+        "There the sum is normalised: X + part(X) goes into the norm, and the norm comes last.",
+        block=_normed_part,
+    ),
     "causal-mask-inverted": known(
         "Your causal mask says True where a token may look.",
         "So it is in this course. In PyTorch's module True means: ignore.",

@@ -412,6 +412,13 @@ class _Remembering(build_module()):
         return super().forward(queries, keys, values, self.lengths)
 
 
+class _NoLengthsIfAllAre0(build_module()):
+    def forward(self, queries, keys, values, valid_lens=None):
+        if valid_lens is not None and not valid_lens.any():
+            valid_lens = None
+        return super().forward(queries, keys, values, valid_lens)
+
+
 class _Residual(build_module()):
     def forward(self, queries, *others):
         return super().forward(queries, *others) + queries
@@ -670,6 +677,13 @@ MODULE = {
         "padding in this one.",
         section=LENGTHS,
         wrong=_Remembering,
+    ),
+    "lengths-of-0-taken-for-none": known(
+        "Where all lengths are 0, your module attends to everything, as without lengths.",
+        "A length of 0 says that there is nothing to attend to. Only valid_lens=None says that "
+        "there is no padding.",
+        section=LENGTHS,
+        wrong=_NoLengthsIfAllAre0,
     ),
     "first-length-for-all": known(
         "All sequences get the length of the first.",

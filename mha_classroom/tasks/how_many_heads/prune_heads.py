@@ -73,7 +73,10 @@ def examine_removal(inputs, seen):
         raise AnswerError(f"Afterwards attention {', and '.join(said)}.")
     frozen = [name for name in wanted if seen["trainable"].get(name) is not True]
     if frozen:
-        raise AnswerError(f"Afterwards these cannot be trained any more: {', '.join(frozen)}.")
+        raise AnswerError(
+            f"Afterwards these cannot be trained any more: {', '.join(frozen)}. A parameter is an "
+            "nn.Parameter whose requires_grad is True; what detach and .data give has False there."
+        )
     if seen["training"] is not True:
         raise AnswerError("Afterwards attention is in eval mode, and it was training before.")
     strange = [name for name, X in numbers.items() if _is_new(X, inputs[name])]
