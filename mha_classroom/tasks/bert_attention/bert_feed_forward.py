@@ -17,6 +17,7 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     apply_linear,
     drop,
     dropped_by_hand,
+    kept_with_p,
     linear_shapes,
     module_case,
     nothing_dropped,
@@ -358,6 +359,7 @@ FEED_FORWARD = {
         section=JOINED,
         rate=lambda config: config.attention_probs_dropout_prob,
     ),
+    **kept_with_p("hidden_dropout_prob"),
     "dropped-by-hand": known(
         **BY_HAND,
         section=JOINED,

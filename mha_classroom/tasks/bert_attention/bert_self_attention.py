@@ -221,6 +221,26 @@ def drop(self, X):
     return nn.functional.dropout(X, self.rate, self.training)
 
 
+def kept_with_p(name):
+    """Two mistakes: the probability is taken for that of keeping; also where it is 0, or not."""
+    why = (
+        "It is the probability that a number is dropped, and not that it is kept. nn.Dropout and "
+        "F.dropout are given that one, too."
+    )
+    return {
+        "kept-with-p": known(
+            f"You drop with 1 - {name}: all is dropped where it is 0, and nothing at 1.",
+            why,
+            rate=lambda config: 1 - getattr(config, name),
+        ),
+        "kept-with-p-unless-it-is-0": known(
+            f"You drop with 1 - {name}: nothing is dropped at 1.",
+            why,
+            rate=lambda config: getattr(config, name) and 1 - getattr(config, name),
+        ),
+    }
+
+
 BY_HAND = {
     "did": "With a probability of 1 your result is NaN: what is kept is divided by 1 - p, which is "
     "0 there.",
@@ -706,6 +726,7 @@ ATTENTION = {
         )
         for end, shown in {"": True, "-for-the-output": False}.items()
     },
+    **kept_with_p("attention_probs_dropout_prob"),
     "dropped-by-hand": known(
         **BY_HAND,
         drop=dropped_by_hand,

@@ -15,6 +15,7 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     drop,
     dropped_by_hand,
     dropped_or_scaled,
+    kept_with_p,
     linear_shapes,
     module_case,
     nothing_dropped,
@@ -401,12 +402,7 @@ OUTPUT = {
         "That one is for attention weights, in 6.2. Hidden states have a probability of their own.",
         rate=lambda config: config.attention_probs_dropout_prob,
     ),
-    "kept-with-p": known(
-        "You drop with 1 - hidden_dropout_prob: all is dropped where it is 0, and nothing at 1.",
-        "It is the probability that a number is dropped, and not that it is kept. nn.Dropout and "
-        "F.dropout are given that one, too.",
-        rate=lambda config: 1 - config.hidden_dropout_prob,
-    ),
+    **kept_with_p("hidden_dropout_prob"),
     "dropped-by-hand": known(
         **BY_HAND,
         drop=dropped_by_hand,
