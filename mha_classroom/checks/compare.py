@@ -9,7 +9,7 @@ import torch
 
 from mha_classroom.checks.showing import describe, listed, plain_number, show_both, tell_apart
 
-__all__ = ["FLOAT32_TOLERANCE", "Difference", "compare", "is_plural", "pairs_of"]
+__all__ = ["FLOAT", "FLOAT32_TOLERANCE", "Difference", "compare", "is_plural", "pairs_of"]
 
 FLOAT32_TOLERANCE = 1e-4
 EXACT = 1e-9  # what is further off than this, and let through, gets a remark
@@ -93,6 +93,12 @@ def _compare_one(name, want, have, tolerance, remarks):
     return None
 
 
+FLOAT = (  # who is right but for this has not passed
+    "Every number is right, and where an int is asked for it is a float: / and factors such as 4.0 "
+    "make one, // does not."
+)
+
+
 def _compare_numbers(name, want, have, tolerance, remarks):
     mine, right = plain_number(have), plain_number(want)
     if mine is None:
@@ -101,10 +107,7 @@ def _compare_numbers(name, want, have, tolerance, remarks):
         return Difference("nan", f"{name} is NaN (not a number)")
     if isinstance(want, int) and mine == right and not isinstance(have, numbers.Integral):
         if not torch.is_tensor(have) or have.is_floating_point():
-            remarks.append(
-                "A count is an int, and this is a float: / and factors such as 4.0 make one, // "
-                "does not."
-            )
+            remarks.append(FLOAT)
     if mine == right or _near(mine, right, 0 if isinstance(want, int) else tolerance):
         return None
     yours, expected = tell_apart(mine, right)

@@ -6,7 +6,7 @@ import numbers
 
 from mha_classroom.checks import explanation
 from mha_classroom.checks.as_if import say_as_if
-from mha_classroom.checks.compare import compare
+from mha_classroom.checks.compare import FLOAT, compare
 from mha_classroom.checks.earlier_tasks import blame_earlier
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.checks.off_by import say_off_by
@@ -94,15 +94,18 @@ class Live:
 
 def try_cases(task, does, seed):
     """Return the Feedback on an answer of which `does`, a Live or its like, says what it does."""
-    cases, outcomes, remarks = does.cases, {}, []
+    cases, outcomes, remarks, floats = does.cases, {}, [], []
     try:
         for index, case in enumerate(cases):
             outcomes[index] = does.outcome(WAYS[0], index, case)
             failed, new = _judge(task, does, WAYS[:2], index, case, outcomes[index])
             remarks += new
+            floats += [case] * (FLOAT in new)
             if failed:
                 final = failed.kind in FINAL
                 return failed if final else _explained(task, does, outcomes, index, failed, seed)
+        if floats:
+            return explanation.of_floats(task, floats[0])
         return _kept_from_before(task, does) or _passed(task, does, cases, remarks)
     except NotRun:
         return explanation.of_shortage(task)

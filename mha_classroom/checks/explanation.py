@@ -5,6 +5,7 @@ import re
 
 import torch
 
+from mha_classroom.checks.compare import FLOAT
 from mha_classroom.checks.exception_meanings import explain, learners_frames
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.checks.forbidden import Borrowed
@@ -96,6 +97,11 @@ def of_stage(failed, stage, name="", skippable=False):
 def with_remark(failed, remark):
     """The feedback with one more sentence, if there is one."""
     return dataclasses.replace(failed, remarks=(*failed.remarks, *filter(None, [remark])))
+
+
+def of_floats(task, case):
+    """The feedback on an answer whose only fault is that floats stand where ints are asked for."""
+    return Feedback(task.id, "type", FLOAT, (describe_case(task, case),))
 
 
 def of_changes(task, case, names):

@@ -3140,9 +3140,10 @@ def test_a_whole_number_that_is_a_float_is_told_so():
         return 4.0 * num_hiddens**2 + (4 * num_hiddens if bias else 0)
 
     feedback = diagnose("05-count_attention", count_attention)
-    assert feedback.passed
-    assert feedback.remarks == (
-        "A count is an int, and this is a float: / and factors such as 4.0 make one, // does not.",
+    assert not feedback.passed
+    assert feedback.message == (
+        "Every number is right, and where an int is asked for it is a float: / and factors such as "
+        "4.0 make one, // does not."
     )
 
 
