@@ -22,6 +22,7 @@ __all__ = [
     "misfit",
     "parameters_of",
     "plan_of",
+    "refuse_shared",
     "refuse_unlearnt",
     "refuse_unreached",
     "run_planned",
@@ -38,6 +39,17 @@ def make(answer, name, config):
     if not isinstance(module, nn.Module):
         raise AnswerError(f"{name} has to be a subclass of nn.Module.")
     return module.double()
+
+
+def refuse_shared(answer, module, name, config):
+    """Raises: AnswerError if another module made of this config has a parameter of this one."""
+    own = {id(X) for X in module.parameters()}
+    shared = [n for n, X in make(answer, name, config).named_parameters() if id(X) in own]
+    if shared:
+        raise AnswerError(
+            f"Two modules made of one config share the parameter {shared[0]}. Each has to have its "
+            "own, or all layers of a BERT would be one and the same."
+        )
 
 
 def parameters_of(module):

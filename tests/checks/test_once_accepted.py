@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from mha_classroom.checks import diagnose, find
+from mha_course import bert
 
 
 def attention_that_hides_with_minus_1000(queries, keys, values, valid_lens=None):
@@ -153,17 +154,151 @@ def shares_with_a_careful_divisor(weights, values, W_o):
     return (c * o).sum(-1) / o.square().sum(-1).clamp(min=1e-6)
 
 
+def softmax_less_the_mean(scores, dim=-1):
+    e = (scores - scores.mean(dim, keepdim=True)).exp()
+    return e / e.sum(dim, keepdim=True)
+
+
+def attend_less_the_mean(query, keys, values):
+    return softmax_less_the_mean(keys @ query) @ values
+
+
+def attention_less_the_mean(queries, keys, values):
+    return softmax_less_the_mean(queries @ keys.mT) @ values
+
+
+def masked_softmax_less_the_mean(scores, valid_lens=None):
+    if valid_lens is None:
+        return softmax_less_the_mean(scores)
+    lens = valid_lens if valid_lens.dim() == 2 else valid_lens[:, None]
+    real = (torch.arange(scores.shape[-1]) < lens[..., None]).expand_as(scores)
+    kept = scores.masked_fill(~real, 0.0)
+    mean = kept.sum(-1, keepdim=True) / real.sum(-1, keepdim=True).clamp(min=1)
+    e = (kept - mean).exp() * real
+    return e / e.sum(-1, keepdim=True).clamp(min=1e-300)
+
+
+def softmax_with_a_branch_for_one_row(x):
+    if x.dim() == 1:
+        return x.exp() / x.exp().sum()
+    e = (x - x.amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+def bert_that_remembers_blocks_by_width():
+    blocks = {}
+
+    def count_bert(vocab_size, d, layers, inner, max_len=512, num_segments=2):
+        blocks.setdefault(d, find("05-count_block").build()(d, inner))
+        rest = (vocab_size + max_len + num_segments + 2) * d + d * d + d
+        return rest + layers * blocks[d]
+
+    return count_bert
+
+
+def block_that_remembers_its_width():
+    blocks = {}
+
+    def count_block(num_hiddens, ffn_num_hiddens):
+        right = find("05-count_block").build()(num_hiddens, ffn_num_hiddens)
+        return blocks.setdefault(num_hiddens, right)
+
+    return count_block
+
+
+class LayerOfSharedParts(nn.Module):
+    made = {}
+
+    def __init__(self, config):
+        super().__init__()
+        parts = bert.BertSelfAttention, bert.BertSelfOutput, bert.BertFeedForward
+        if repr(config) not in self.made:
+            self.made[repr(config)] = [part(config) for part in parts]
+        self.self_attention, self.self_output, self.feed_forward = self.made[repr(config)]
+
+    def forward(self, X, mask=None, need_weights=False):
+        heads, weights = self.self_attention(X, mask=mask, need_weights=True)
+        output = self.feed_forward(self.self_output(heads, X))
+        return (output, weights) if need_weights else output
+
+
+def importance_by_the_sum(gradients):
+    importance = gradients.abs().mean(0)
+    empty = gradients.sum((0, 2)) == 0
+    return torch.where(empty[:, None], 0.0, importance / importance.norm(dim=1, keepdim=True))
+
+
+def masked_in_the_dtype_of_the_mask(outputs, head_mask):
+    return outputs.type_as(head_mask) * head_mask[..., None, None]
+
+
+def merged_without_outputs_of_0(outputs, largest, totals):
+    seen = outputs.abs().sum(-1) > 0
+    largest = torch.where(seen, largest, -torch.inf)
+    best = largest.amax(0)
+    scaled = torch.where(seen, totals, 0.0) * (largest - best.nan_to_num(neginf=0.0)).exp()
+    total = scaled.sum(0)
+    output = (scaled[..., None] * outputs).sum(0)
+    return output / torch.where(total > 0, total, 1.0)[:, None], best, total
+
+
+def promises_of_real_rows(attention, queries, keys, values, valid_lens):
+    right = find("11-broken_promises").reference(attention, queries, keys, values, valid_lens)
+    past = (torch.arange(keys.shape[1]) >= valid_lens[:, None])[..., None]
+    out = attention(queries, keys, values, valid_lens)
+    other = attention(queries, keys + 3 * past, values + 5 * past, valid_lens)
+    real = (torch.arange(queries.shape[1]) < valid_lens[:, None])[..., None]
+    kept = torch.where(real, (out - other).abs() < 1e-9, True).all()
+    return {*right} - ({"padding"} if kept else set())
+
+
+class EmbeddingsWithoutTheLastWord(EmbeddingsOf512Positions):
+    def __init__(self, config):
+        super().__init__(config)
+        self.words = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=-1)
+
+    def forward(self, input_ids, token_type_ids=None):
+        kinds = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        places = torch.arange(input_ids.shape[1])
+        X = self.words(input_ids) + self.positions(places) + self.segments(kinds)
+        return F.dropout(self.norm(X), self.rate, self.training)
+
+
+class EmbeddingsThatRemember(EmbeddingsOf512Positions):
+    places = None
+
+    def forward(self, input_ids, token_type_ids=None):
+        kinds = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        if self.places is None:
+            self.places = torch.arange(input_ids.shape[1])
+        X = self.words(input_ids) + self.positions(self.places) + self.segments(kinds)
+        return F.dropout(self.norm(X), self.rate, self.training)
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "says"),
     [
+        ("01-attend", attend_less_the_mean, "3000 above the others"),
+        ("01-attention", attention_less_the_mean, "3000 above the others"),
+        ("01-softmax", softmax_with_a_branch_for_one_row, "300000.3"),
+        ("02-masked_softmax", masked_softmax_less_the_mean, "nan"),
         ("02-scaled_dot_product_attention", attention_that_hides_with_minus_1000, "999"),
         ("02-packed_mask", packed_in_the_dtype_of_the_numbers, "int8"),
         ("03-strongest_head", strongest_by_largest_and_smallest, "terms 5"),
         ("05-head_width", width_below_10_million, "10000000"),
+        ("05-count_bert", bert_that_remembers_blocks_by_width(), "a larger inner width"),
+        ("05-count_block", block_that_remembers_its_width(), "equal to the width"),
+        ("06-BertLayer", LayerOfSharedParts, "share the parameter"),
         ("06-BertFeedForward", FeedForwardOfItsClass, "relu"),
         ("06-BertFeedForward", FeedForwardOfFlatWords, "view"),
         ("07-shares_along", shares_with_a_careful_divisor, "small"),
         ("08-mask_heads", masked_unless_it_looks_like_ones, "factors besides 0 and 1"),
+        ("08-head_importance", importance_by_the_sum, "add up to 0"),
+        ("08-mask_heads", masked_in_the_dtype_of_the_mask, "int64"),
+        ("09-merge_parts", merged_without_outputs_of_0, "one output of zeros"),
+        ("11-broken_promises", promises_of_real_rows, "queries past the length see"),
+        ("12-BertEmbeddings", EmbeddingsWithoutTheLastWord, "padding_idx"),
+        ("12-BertEmbeddings", EmbeddingsThatRemember, "second call"),
         ("08-mask_heads", masked_by_what_squeeze_leaves, "one head, a factor for each"),
         ("10-decoder_layer", decoder_with_a_mask_as_long_as_the_longest, "START"),
         ("12-BertEmbeddings", EmbeddingsOf512Positions, "515 words"),

@@ -39,6 +39,7 @@ def attend_cases(draw):
         case_of("a query of zeros", [0.0, 0], keys, values),
         case_of("scores of 1000, 1001 and 999", [1.0], [[1000.0], [1001], [999]], values),
         case_of("all scores near -1000", [1.0], [[-1000.0], [-1001], [-999]], values),
+        case_of("one score 3000 above the others", [1.0], [[0.0], [3000], [0]], values),
         case_of(EDGE, [1.0], [[709.0], [709.5], [711]], values),
         case_of(DIGITS, [1.0], [[300000.3], [300000], [299999.6]], values),
         case("7 keys of width 5", 5, 7, 3),

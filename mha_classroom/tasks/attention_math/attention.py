@@ -42,6 +42,7 @@ def attention_cases(draw):
         case("as many sentences as queries and keys", 3, (3, 3), 2, 5),
         case("all sizes equal", 3, (3, 3), 3, 3),
         case("one query, one key", 2, (1, 1), 3, 5),
+        case_of("one score 3000 above the others", [[[1.0], [0]]], [[[0.0], [3000], [0]]], values),
         case_of(EDGE, [[[1.0], [0]]], [[[709.0], [709.5], [711]]], values),
         case_of(DIGITS, [[[1.0], [0]]], [[[300000.3], [300000], [299999.6]]], values),
         case_of("scores around 1000 and -1000", [[[1.0], [-1]]], large[:1], values),

@@ -33,7 +33,7 @@ def softmax_cases(draw):
         Case("rank 4, all axes equal", {"x": draw.normal(3, 3, 3, 3)}),
         Case("one score a row", {"x": draw.normal(5, 1)}),
         Case(EDGE, {"x": torch.tensor([[709.0, 709.5, 711]]).double()}),
-        Case(DIGITS, {"x": torch.tensor([[300000.3, 300000, 299999.6]], dtype=torch.float64)}),
+        Case(DIGITS, {"x": torch.tensor([300000.3, 300000, 299999.6], dtype=torch.float64)}),
         Case("large scores: on paper, only differences count", {"x": large}),
         Case("scores that are far apart within a row", {"x": spread}),
         Case("only scores near -3000", {"x": low}),
@@ -171,6 +171,13 @@ WEIGHING = {
         "overflow as before. What has to come out as 0, so that no power is above 1?",
         section=SHIFT,
         shift=lambda x, axis: x.argmax(axis, keepdim=True),
+    ),
+    "mean-subtracted": known(
+        "You subtract the mean of the scores, or another number that lies between them.",
+        "One score that is far above it overflows as before: e to the power 710 is infinite, and "
+        "inf / inf is NaN. What has to come out as 0, so that no power is above 1?",
+        section=SHIFT,
+        shift=lambda x, axis: x.mean(axis, keepdim=True),
     ),
     "divided-by-the-sum": known(
         "You divide the scores themselves by their sum.",

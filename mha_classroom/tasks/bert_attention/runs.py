@@ -1,6 +1,6 @@
 """What runs of lesson 06's tasks beside the learner's code."""
 
-from mha_classroom.checks.modules import gradients_of, make, plan_of, run_planned
+from mha_classroom.checks.modules import gradients_of, make, plan_of, refuse_shared, run_planned
 from mha_course.bert import BertConfig
 
 __all__ = [
@@ -19,15 +19,23 @@ FEW = 12  # numbers of the smallest cases
 
 def run_attention(answer, inputs):
     """Make the learner's module, give it the case's weights, run it with and without weights."""
-    module, kept = make(answer, "BertSelfAttention", _config(inputs)), _copies(_given(inputs))
+    module, kept = _made(answer, "BertSelfAttention", inputs), _copies(_given(inputs))
     plan = plan_of(inputs, "attention_probs_dropout_prob", weights=True)
     seen = run_planned(module, "BertSelfAttention", inputs, _given(inputs), plan)
     return _called_on(module, kept, plan, _learning_with_weights(module, inputs, plan, seen))
 
 
+def _made(answer, name, inputs):
+    """The learner's module; where its gradients are looked at, also whether it is alone."""
+    module = make(answer, name, _config(inputs))
+    if "training" in inputs:
+        refuse_shared(answer, module, name, _config(inputs))
+    return module
+
+
 def run_output(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
-    module = make(answer, "BertSelfOutput", _config(inputs))
+    module = _made(answer, "BertSelfOutput", inputs)
     arguments, plan = (inputs["X"], inputs["residual"]), plan_of(inputs, "hidden_dropout_prob")
     kept = _copies(arguments)
     seen = run_planned(module, "BertSelfOutput", inputs, arguments, plan)
@@ -36,7 +44,7 @@ def run_output(answer, inputs):
 
 def run_feed_forward(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
-    module = make(answer, "BertFeedForward", _config(inputs))
+    module = _made(answer, "BertFeedForward", inputs)
     if "hidden_act" in inputs:  # one that is made later must not change it
         other = "gelu_new" if inputs["hidden_act"] == "relu" else "relu"
         make(answer, "BertFeedForward", _config(inputs | {"hidden_act": other}))
@@ -47,7 +55,7 @@ def run_feed_forward(answer, inputs):
 
 def run_layer(answer, inputs):
     """Make the learner's layer, give it the case's weights, run it with and without weights."""
-    module = make(answer, "BertLayer", _config(inputs))
+    module = _made(answer, "BertLayer", inputs)
     weights = dict(inputs["weights"])
     plan = plan_of(inputs, dropout_of_layer(inputs), weights=True)
     seen = run_planned(module, "BertLayer", weights, _given(inputs), plan)
@@ -72,7 +80,7 @@ def dropout_of_layer(inputs):
 
 def run_pre_norm(answer, inputs):
     """Make the learner's layer, give it the case's weights, run it."""
-    module = make(answer, "PreNormLayer", _config(inputs))
+    module = _made(answer, "PreNormLayer", inputs)
     weights, plan = dict(inputs["weights"]), plan_of(inputs, "hidden_dropout_prob")
     return run_planned(module, "PreNormLayer", weights, _given(inputs), plan)
 

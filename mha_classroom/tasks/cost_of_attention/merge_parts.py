@@ -46,9 +46,11 @@ def merge_cases(draw):
     hidden = ((0, 0), (1, 2), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2))
     low = parts_of(draw, 4, (2, 4, 3, 1), 3, 2000.0, ((0, 1), (1, 0), (1, 3), (3, 2)))
     low["largest"] -= 3e6
+    zeros = parts_of(draw, 4, (3, 5), 2)
+    zeros["outputs"][0, 1] = 0  # its values may have been 0
     return [
         Case("two parts of the lesson's row, one query", small),
-        Case("two parts, 4 queries", parts_of(draw, 4, (3, 5), 2)),
+        Case("two parts, 4 queries, one output of zeros", zeros),
         Case("5 parts of 1 to 4 keys", parts_of(draw, 3, (2, 1, 4, 3, 1), 7)),
         Case("large scores", parts_of(draw, 4, (3, 2, 4), 5, scale=2000.0)),
         Case("as many parts as queries", parts_of(draw, 3, (2, 3, 5), 3)),

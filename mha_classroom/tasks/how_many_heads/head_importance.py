@@ -21,6 +21,7 @@ def importance_cases(draw):
         return Case(name, {"gradients": gradients})
 
     small = torch.tensor([[[3.0, 0.0], [2.0, 4.0]], [[-3.0, 4.0], [-2.0, 2.0]]]).double()
+    balanced = torch.tensor([[[2.0, -3.0], [1.0, 2.0]], [[-2.0, 3.0], [4.0, 1.0]]]).double()
     uneven = draw.normal(7, 3, 5) * torch.tensor([0.001, 1.0, 30.0])[:, None].double()
     idle = draw.normal(5, 4, 3)
     idle[:, 2] = 0
@@ -32,6 +33,7 @@ def importance_cases(draw):
         case("3 layers of very different size", uneven),
         case("as many layers as heads", draw.normal(2, 3, 3)),
         case("one example", draw.normal(1, 4, 2)),
+        case("the gradients of layer 0 add up to 0", balanced),
         case("one layer", draw.normal(6, 1, 5)),
         case("one head a layer", draw.normal(6, 3, 1)),
         case("all gradients of one head are 0", idle_head),

@@ -25,7 +25,10 @@ def bert_cases(draw):
         Case("a tiny BERT", small | {"max_len": 11, "num_segments": 13}),
         Case("a tiny BERT, 512 positions and 2 segments by default", small),
         Case("11 positions, and 2 segments by default", small | {"max_len": 11}),
-        Case("more layers, one segment", small | {"num_layers": 19, **sizes}),
+        Case(
+            "more layers, one segment, a larger inner width",
+            small | {"num_layers": 19, "ffn_num_hiddens": 17, **sizes},
+        ),
         Case("BERT-base", base),
         Case("drawn at random", drawn),
         Case("three tables of one size, an inner width equal to the width", alike),
@@ -83,6 +86,16 @@ def bert_quantities(inputs):
 A_BERT = "A whole BERT"
 
 
+def _norms_of_positions(V, d, n, f, max_len=512, num_segments=2):
+    more = 2 * d * (max_len - 1)
+    return build_bert()(V, d, n, f, max_len, num_segments) + (2 * n + 1) * more
+
+
+def _attention_of_width_64(d, f):
+    inner = d // 64 * 64
+    return RIGHT_BLOCK(d, f) - 4 * d * d - 3 * d + 4 * d * inner + 3 * inner
+
+
 def _rows_without_width(V, d, n, f, max_len=512, num_segments=2):
     return build_bert()(V, d, n, f, max_len, num_segments) - (V + max_len) * (d - 1)
 
@@ -118,6 +131,18 @@ BLOCKS = {
         "range(1, n) has n - 1 entries, and the first block is a block like the others.",
         section=A_BERT,
         layers=lambda n: n - 1,
+    ),
+    "layer-norms-of-each-position": known(
+        "Your LayerNorms have numbers of their own for each position.",
+        "A LayerNorm has one scale and one shift for each feature, the same at every position.",
+        wrong=_norms_of_positions,
+    ),
+    "heads-of-width-64": known(
+        "You count whole heads of width 64: where 64 does not divide num_hiddens, features are "
+        "lost.",
+        "Each of the four matrices leads from all features to all features, however many heads "
+        "share them. Is a number of heads needed at all?",
+        block=_attention_of_width_64,
     ),
     "layer-norms-forgotten": known(
         "In every block four numbers a feature are missing: its two LayerNorms, or the biases of "

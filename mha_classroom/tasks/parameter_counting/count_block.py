@@ -13,7 +13,7 @@ def block_cases(draw):
     sizes = random_size(draw, 8, 90), random_size(draw, 91, 400)
     return [
         Case("width 2, inner width 5", {"num_hiddens": 2, "ffn_num_hiddens": 5}),
-        Case("inner width below the width", {"num_hiddens": 7, "ffn_num_hiddens": 3}),
+        Case("inner width below the width", {"num_hiddens": 5, "ffn_num_hiddens": 3}),
         Case("an inner width equal to the width", {"num_hiddens": 5, "ffn_num_hiddens": 5}),
         Case("BERT-base", {"num_hiddens": 768, "ffn_num_hiddens": 3072}),
         Case("drawn at random", dict(zip(("num_hiddens", "ffn_num_hiddens"), sizes, strict=True))),

@@ -30,6 +30,7 @@ SAID = {
     "padding_cut_off": "padding cut off before it is used",
     "padded_rows_zeroed": "zeros for queries past the length",
     "one_number_moved": "the last value in one number of the output",
+    "padded_rows_see_all": "padding that queries past the length see",
 }
 ABOUT = 100.0  # values of this size: a tolerance that grows with them is too large
 

@@ -223,6 +223,15 @@ def padded_rows_zeroed(queries, keys, values, lens):
     return output.masked_fill(past[..., None], 0.0)
 
 
+def padded_rows_see_all(queries, keys, values, lens):
+    """Only queries past the length see padding: the right rows, as in self-attention, are right."""
+    output = attend(queries, keys, values, lens)
+    if lens is None:
+        return output
+    past = torch.arange(queries.shape[1]) >= lens[:, None]  # (B, L)
+    return torch.where(past[..., None], attend(queries, keys, values, None), output)
+
+
 def softmax_over_queries(queries, keys, values, lens):
     scores = queries @ keys.mT / 2
     if lens is not None:
@@ -287,6 +296,7 @@ SUSPECTS = (
     padding_cut_off,
     padded_rows_zeroed,
     one_number_moved,
+    padded_rows_see_all,
 )
 PROMISES = ("padding", "order of keys", "order of queries", "batch")
 

@@ -25,7 +25,7 @@ def softmax_cases(draw):
     large = draw.normal(4, 2, 4)
     large[0] += torch.tensor([-1000, -1000, 1000, 1000])
     large[1] += torch.tensor([1000, 1000, 1000, -1000])
-    large[2] += torch.tensor([0, 0, 0, 1000])
+    large[2] += torch.tensor([2000, 0, 0, 1000])
     large[3] += torch.tensor([[1000], [-1000]])
     some_large = {"scores": large, "valid_lens": torch.tensor([2, 3, 3, 4])}
     return [
@@ -411,8 +411,9 @@ FILLS = {
         hide=filled(-100.0),
     ),
     "fill-not-low-enough-then-zeros": known(
-        "Your fill is not low enough: next to scores far below 0 hidden keys get all the weight, "
-        "and once you write zeros over them the row is empty.",
+        "Next to scores far below 0 hidden keys get all the weight, and once you write zeros over "
+        "them the row is empty. Your fill is not low enough, or the largest score that you "
+        "subtract is that of a hidden key.",
         "What is low among scores around 0 is high among scores far below it. Is there a number "
         "that is below every score there can be?",
         hide=filled(-100.0, zeros_last=True),
@@ -797,8 +798,8 @@ SOFTMAX = {
         hide=filled(-1000.0),
     ),
     "fill-of-minus-1000-then-zeros": known(
-        "Your fill is not low enough: next to scores near -1000, hidden keys get weight, and once "
-        "you write zeros over them the rows do not sum to 1.",
+        "Next to scores near -1000, hidden keys get weight, and once you write zeros over them the "
+        "rows do not sum to 1: your fill is not low enough.",
         "-1000 is low among scores around 0, and one of many among scores around -1000. Is there a "
         "number that is below every score there can be?",
         section=NOTHING,

@@ -101,13 +101,34 @@ def run_embeddings(answer, inputs):
     arguments = [inputs[name] for name in ("input_ids", "token_type_ids") if name in inputs]
     plan = plan_of(inputs, "hidden_dropout_prob", exactly=True)
     seen = run_planned(module, "BertEmbeddings", inputs, arguments, plan)
-    for table in TABLES[1:]:
-        if getattr(getattr(module, table, None), "padding_idx", None) is not None:
+    if len(seen["calls"]) == len(plan) and not plan[0].training:
+        _refuse_what_is_kept(module, arguments, seen["calls"][0]["result"])
+    for table in TABLES:
+        allowed = (None, 0) if table == TABLES[0] else (None,)
+        if getattr(getattr(module, table, None), "padding_idx", None) not in allowed:
             raise AnswerError(
-                f"A row of {table} never learns: padding_idx keeps its gradient at 0. Position 0 "
-                "and segment 0 are no padding."
+                f"A row of {table} never learns: padding_idx keeps its gradient at 0. Of all rows "
+                "only row 0 of words stands for padding."
             )
     return seen
+
+
+def _refuse_what_is_kept(module, arguments, result):
+    """Raises: AnswerError if a second call, with the first text cut short, gives other numbers."""
+    try:
+        shorter = module.eval()(*(ids[:1, : (ids.shape[1] + 1) // 2] for ids in arguments))
+    except (RuntimeError, IndexError, ValueError) as error:
+        raise AnswerError(
+            "A second call of the same module, with the first text cut short, raises "
+            f"{type(error).__name__}: {error}. Does it keep something from its first call?"
+        ) from error
+    if torch.is_tensor(result) and result.dim() == 3 and torch.is_tensor(shorter):
+        wanted = result[:1, : (arguments[0].shape[1] + 1) // 2]
+        if shorter.shape != wanted.shape or not torch.allclose(shorter, wanted, 1e-4, 1e-4):
+            raise AnswerError(
+                "A second call of the same module, with the first text cut short, gives other "
+                "vectors for the same words. Does it keep something from its first call?"
+            )
 
 
 class TestLayer(nn.Module):
