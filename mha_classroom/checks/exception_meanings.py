@@ -370,14 +370,18 @@ MEANINGS = [
         r"einsum\(\): output subscript (\w) does not appear",
         "The letter {0} stands right of the arrow and belongs to none of the tensors.",
     ),
-    (r"maximum recursion depth", "The function calls itself again and again, without an end."),
+    (
+        r"maximum recursion depth",
+        "The function calls itself more often than Python allows, about 1,000 times: without an "
+        "end, or once for each step of something long.",
+    ),
 ]
 
 
 def explain(error):
     """Return what an exception means for the learner, "" if there is nothing to add."""
     text = f"{error}"[:LONGEST]
-    if isinstance(error, KeyError):
+    if isinstance(error, KeyError) and not text.startswith(("'module name", "'parameter name")):
         return f"The dict has no key {text}. How are its keys spelled?"
     for pattern, meaning in MEANINGS:
         found = re.search(pattern, text)

@@ -203,8 +203,9 @@ def _few_of_both(a, b, off):
 def _multiplied(name, sizes, ratios):
     if len(set(sizes)) < 2:
         return ""
-    if all(ratio == size for ratio, size in zip(ratios, sizes, strict=True)):
-        return f"the right number times {name}"
+    for part, words in TIMES.items():
+        if all(ratio == part * size for ratio, size in zip(ratios, sizes, strict=True)):
+            return f"{words}the right number times {name}"
     if all(ratio * size == 1 for ratio, size in zip(ratios, sizes, strict=True)):
         return f"the right number divided by {name}"
     return ""

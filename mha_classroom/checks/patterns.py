@@ -238,7 +238,8 @@ def _always_right(pairs):
         for place, words in ((0, "first"), (-1, "last")):
             alike = (_is(*(X.double().select(axis, place) for X in pair)) for pair in long)
             if len(long) > 1 and len(long) == len(pairs) and all(alike):
-                return f"Along {AXES[axis]} the {words} is always right, and others are not."
+                said = f"the {words} is right in every case; of the others some are not."
+                return f"Along {AXES[axis]} {said}"
     return ""
 
 

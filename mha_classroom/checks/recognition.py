@@ -58,7 +58,8 @@ def _explainer(task, cases, outcomes, failing, seed):
     def explained(*mistakes):
         if mistakes[0].shows and len(mistakes) == 1:
             forms = getattr(mistakes[0].shows, "forms", (mistakes[0].shows,))
-            return any(all(_shown(form, cases[i], outcomes[i]) for i in order) for form in forms)
+            if any(all(_shown(form, cases[i], outcomes[i]) for i in order) for form in forms):
+                return True
         return all(same(task, _outcome(task, mistakes, i, seed), outcomes[i]) for i in order)
 
     return explained

@@ -62,7 +62,10 @@ def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
         if where:
             first = _missing_at_the_end(here)
             wrong += f', in "{where[0]}"' + (f"; in the case below it is {first}" if first else "")
-    elif wrong and _in_another_order(task, wrong, tensors[0], cases[failing]):
+    elif wrong and all(
+        _in_another_order(task, wrong, seen, cases[index])
+        for index, seen in zip(chosen, tensors, strict=True)
+    ):
         wrong += " (their numbers are all there, in another order)"
     return (right, wrong) if right or wrong else None
 
@@ -74,7 +77,9 @@ def _missing_at_the_end(seen):
 
 
 def _in_another_order(task, stage, seen, case):
-    want = _flat(task.stages(case.inputs))[stage]
+    want = _flat(task.stages(case.inputs)).get(stage)
+    if want is None:
+        return False
     return want.unique().numel() > 1 and _Shelf(seen, task.tolerance).holds_numbers_of(want)
 
 

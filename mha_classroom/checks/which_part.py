@@ -59,6 +59,8 @@ def _is(X, have):
     """Whether these are the same tensor, of several numbers."""
     if not torch.is_tensor(X) or not torch.is_tensor(have) or X.shape != have.shape:
         return False
+    if (X.dtype == torch.bool) != (have.dtype == torch.bool):
+        return False
     if have.layout != torch.strided or have.is_meta or have.is_complex():
         return False
     return X.numel() > 1 and torch.allclose(X.double(), have.detach().double(), 1e-9, 1e-9)

@@ -529,7 +529,7 @@ def test_where_all_steps_are_right_it_is_said_where_to_look(kind, name, look):
     ("task_id", "ids"),
     [
         ("05-cache_bytes", ("last-token-not-kept", "one-kept")),
-        ("08-expected_share", ("values-always-different", "random-of-the-group")),
+        ("08-expected_share", ("groups-count-alike", "values-always-different")),
     ],
 )
 def test_two_mistakes_in_one_number_are_what_gives_this_number(task_id, ids):

@@ -617,7 +617,8 @@ LAYER = {
     ),
     "classes-not-called": known(
         "Your layer has no modules at all. Either __init__ makes none, or it keeps the classes "
-        "themselves and nothing made from them.",
+        "themselves and nothing made from them, or it keeps modules in a plain list or dict, where "
+        "nobody looks for them.",
         CALLED,
         wrong=_ThreeClasses,
     ),

@@ -117,11 +117,16 @@ def _layers(names):
     return {int(number[1]) if number else None for number in found}
 
 
+FEW_LETTERS = 3  # are lost where lstrip goes on into the name
+
+
 def what_became_of(name, new, yours):
     should = f"{name} has to {'stay as it is' if name == new else f'become {new}'}"
     if not yours:
         return f"{should}, and it is missing from your result."
-    return f"{should}, and in your result it is {' and '.join(yours)}."
+    short = any(new.endswith(n) and 0 < len(new) - len(n) <= FEW_LETTERS for n in yours)
+    cut = " Its first letters are gone: lstrip takes a set of letters, not a word." if short else ""
+    return f"{should}, and in your result it is {' and '.join(yours)}.{cut}"
 
 
 def build_names(

@@ -290,7 +290,8 @@ MISTAKES = {
         ],
     ),
     "chunks-for-tiles": known(
-        "You cut the row into `tile` pieces, as `chunk` does.",
+        "You cut the row into `tile` pieces, as `chunk` does, or you keep one number of every tile "
+        "side by side.",
         "The number may be right. But `tile` says how many keys are in a piece, not how many "
         "pieces there are.",
         wrong=_by_chunks,

@@ -73,6 +73,17 @@ def build_masks(
     return three_masks
 
 
+def _rows_of_other_texts(masks, reads, writes):
+    """Each text's row repeated by .repeat(n, 1), which puts the whole batch behind itself."""
+
+    def rows(real, n):
+        return real.repeat(n, 1).view(len(real), n, -1)
+
+    L, S = writes.shape[1], reads.shape[1]
+    causal = torch.ones(L, L, dtype=torch.bool).tril()
+    return [rows(reads, S), rows(writes, L) & causal, rows(reads, L)]
+
+
 def _before_the_first(numbers, pad):
     return (numbers == pad).cumsum(1) == 0
 
@@ -154,6 +165,12 @@ BOTH = OWN_BOTH | {"cross": lambda reads, writes: writes[:, :, None] & reads[:, 
 
 
 THREE = {
+    "rows-of-other-texts": known(
+        "In a batch your rows are those of other texts: text 0, text 1, text 0, text 1 and so on.",
+        "repeat puts the whole batch behind itself. Each text's row has to be repeated for its own "
+        "queries: an axis of length 1 does that, or repeat_interleave.",
+        last=_rows_of_other_texts,
+    ),
     "queries-hidden": known(
         "You hide the rows of padding, not its columns: in the mask of the encoder or the decoder, "
         "or in both.",

@@ -116,7 +116,7 @@ def _trainable_changed(state, module, frozen_before):
     frozen = [name for name in before if before[name] and after[name] is not True]
     if frozen:
         names = ", ".join(frozen)
-        yield f"{module} cannot be trained any more: requires_grad is False for {names}"
+        yield f"{module} cannot be trained as before: requires_grad is False for {names}"
     thawed = [name for name in before if not before[name] and after[name] is not False]
     if thawed:
         names = ", ".join(thawed)

@@ -198,6 +198,17 @@ SHARES = {
 
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
+    "longest-run": known(
+        "You count how often a value comes in a row, one right after the other.",
+        "In a, b, a the value a comes twice. itertools.groupby puts only neighbours together: sort "
+        "the values first, or count them.",
+        right=lambda values: max(len(list(run)) for _, run in itertools.groupby(values)),
+    ),
+    "mean-cut-to-a-whole-number": known(
+        "Your number of right answers of a head is cut to a whole one.",
+        "It is a mean over all cases, such as 1.2. // and int() cut off what follows the point.",
+        total=lambda rights, groups: sum(int(right + 1e-9) for right in rights) / sum(groups),
+    ),
     "blind-guess": known(
         "You let the model guess among all values, or give one value always, perhaps only where a "
         "head brings several.",

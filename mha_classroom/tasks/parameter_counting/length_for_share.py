@@ -297,7 +297,7 @@ SHARE = {
     ),
     "search-ends-early": known(
         "Where many tokens are needed, you return too few, or None: does your search end before it "
-        "gets there?",
+        "gets there, or do your products overflow, as in int32?",
         "For a wide model the length can be many thousands of tokens. Go on until the share is "
         "reached, or work the length out without a search.",
         wrong=lambda *sizes: n if (n := build_share()(*sizes)) <= 1000 else None,

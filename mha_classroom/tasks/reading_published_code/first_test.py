@@ -242,7 +242,7 @@ def reasons(through, lost, wrong, verdicts):
         return [f"On right ones your test itself {raised[0][:200]}."]
     if len(lost) == len(right):
         return all_lost(through, wrong)
-    if lost and len(through) > 2 * wrong / 3:
+    if lost and len(through) > wrong / 2:
         return [MANY]
     if lost:
         by_rounding = set(lost) <= set(ROUNDED)
@@ -250,7 +250,7 @@ def reasons(through, lost, wrong, verdicts):
         return said + (lacks(through) if by_rounding else [])
     if len(through) == wrong or set(through) in NAMED:
         return []
-    return [MANY] if len(through) > 2 * wrong / 3 else lacks(through)
+    return [MANY] if len(through) > wrong / 2 else lacks(through)
 
 
 def all_lost(through, wrong):
@@ -351,7 +351,7 @@ NOT_A_TEST = {
         "Your test accepts whatever it is given.",
         "Does it look at more than the shape, and does it return what it finds? The shape is right "
         "in all of them, and names are of no use: it is given copies. With which numbers could you "
-        "compare theirs?",
+        "compare theirs? (And assert (this, text) in brackets never fails.)",
         section=TEXT_B,
         wrong=lambda Attention: True,
     ),

@@ -300,7 +300,8 @@ ALONE = {
         "Your rows are in proportion, and they sum to less than 1.",
         "Is a number added to the sum that you divide by? It makes all weights smaller, and only "
         "rows without a word have no sum. Or are hidden scores not low enough, and the padding's "
-        "weights set to 0 afterwards? Then the words lack what the padding got.",
+        "weights set to 0 afterwards? Then the words lack what the padding got. Or do you take "
+        "the logarithm of the sum off the scores? Beside large scores it loses its digits.",
         section=LENGTH_0,
         wrong=sum_made_larger,
         shows=falls_short,

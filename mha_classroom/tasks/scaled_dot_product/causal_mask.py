@@ -101,7 +101,8 @@ MASK = {
     ),
     "all-visible": known(
         "Your mask is True everywhere, so it hides nothing.",
-        "Word 0 would see how the sentence ends.",
+        "Word 0 would see how the sentence ends. (If you write it row by row: [row] * n holds one "
+        "and the same row n times.)",
         turn=torch.ones_like,
     ),
     "nothing-visible": known(

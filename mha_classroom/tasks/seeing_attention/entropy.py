@@ -238,9 +238,9 @@ ENTROPY = {
         ).sum(-1),
     ),
     "no-minus-sign": known(
-        "Your entropies are negative.",
+        "The sign of your sum is turned round.",
         "The logarithm of a weight is at most 0. What does that say of the sign in front of the "
-        "sum: is one missing, or is one too many?",
+        "sum: is one missing, is one too many, or does abs stand in its place?",
         total=lambda terms: terms.sum(dim=-1),
     ),
     "mean-over-keys": known(
