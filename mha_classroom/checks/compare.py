@@ -94,9 +94,17 @@ def _compare_one(name, want, have, tolerance, remarks):
 
 
 FLOAT = (  # who is right but for this has not passed
-    "Every number is right, and where an int is asked for it is a float: / and factors such as 4.0 "
-    "make one, // does not."
+    "Every number is right, and where an int is asked for there is none: / and factors such as 4.0 "
+    "make floats, // does not."
 )
+
+
+def _is_int(have):
+    """Whether this is an int, or one of NumPy's or PyTorch's."""
+    if torch.is_tensor(have):
+        return not have.is_floating_point()
+    kind = getattr(getattr(have, "dtype", None), "kind", "")
+    return isinstance(have, numbers.Integral) or kind in ("i", "u")
 
 
 def _compare_numbers(name, want, have, tolerance, remarks):
@@ -105,9 +113,8 @@ def _compare_numbers(name, want, have, tolerance, remarks):
         return Difference("type", f"{_have(name)} to be a number, got {describe(have)}")
     if mine != mine:
         return Difference("nan", f"{name} is NaN (not a number)")
-    if isinstance(want, int) and mine == right and not isinstance(have, numbers.Integral):
-        if not torch.is_tensor(have) or have.is_floating_point():
-            remarks.append(FLOAT)
+    if isinstance(want, int) and mine == right and not _is_int(have):
+        remarks.append(FLOAT)
     if mine == right or _near(mine, right, 0 if isinstance(want, int) else tolerance):
         return None
     yours, expected = tell_apart(mine, right)

@@ -20,8 +20,8 @@ MEANINGS = [
     (
         r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)",
         "A product of ({0}, {1}) with ({2}, {3}) needs the two inner sizes to agree: {1} is not "
-        "{2}. Is one of them transposed, or a part of what it should be, or do they stand in the "
-        "wrong order?",
+        "{2}. Is one of them another tensor than you mean, or transposed, or a part of what it "
+        "should be, or do they stand in the wrong order?",
     ),
     (
         r"Expected size for first two dimensions of batch2 tensor to be: \[(\d+), (\d+)\] "

@@ -274,6 +274,6 @@ def refuse_unreached(gradients, weights, when=""):
         which = "any matrix" if len(names) == len(matrices) > 1 else listed(names)
         raise AnswerError(
             f"No gradient reaches {which}{when}: somewhere between the result and there the way "
-            "back is cut off. detach, .data, no_grad, numpy and torch.tensor(...) cut it off, and "
-            "so does a factor of 0."
+            "back is cut off, or the parameter is frozen. detach, .data, no_grad, numpy and "
+            "torch.tensor(...) cut it off, and so does a factor of 0; from_pretrained freezes."
         )

@@ -228,10 +228,6 @@ def importance_by_the_sum(gradients):
     return torch.where(empty[:, None], 0.0, importance / importance.norm(dim=1, keepdim=True))
 
 
-def masked_in_the_dtype_of_the_mask(outputs, head_mask):
-    return outputs.type_as(head_mask) * head_mask[..., None, None]
-
-
 def merged_without_outputs_of_0(outputs, largest, totals):
     seen = outputs.abs().sum(-1) > 0
     largest = torch.where(seen, largest, -torch.inf)
@@ -275,6 +271,47 @@ class EmbeddingsThatRemember(EmbeddingsOf512Positions):
         return F.dropout(self.norm(X), self.rate, self.training)
 
 
+def packed_one_more(sentences):
+    shifted = sentences + 1
+    same = shifted[:, :, None] == shifted[:, None]
+    return (same & (shifted > 0)[:, None]).tril()
+
+
+def bert_of_at_most_512_positions(vocab_size, d, layers, inner, max_len=512, num_segments=2):
+    return find("05-count_bert").build()(
+        vocab_size, d, layers, inner, min(max_len, 512), num_segments
+    )
+
+
+def merged_with_minus_a_billion(outputs, largest, totals):
+    filled = torch.where(largest.isinf(), -1e9, largest)
+    best = filled.amax(0)
+    sums = totals * (filled - best).exp()
+    output = (sums[..., None] * outputs).sum(0) / sums.sum(0).clamp(min=1e-300)[:, None]
+    return output, torch.where(best == -1e9, -torch.inf, best), sums.sum(0)
+
+
+class AttentionThatKeepsItsMask(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        width = config.hidden_size
+        self.W_q, self.W_k, self.W_v = (nn.Linear(width, width) for _ in range(3))
+        self.num_heads, self.rate = config.num_attention_heads, config.attention_probs_dropout_prob
+        self.mask = None
+
+    def forward(self, X, mask=None, need_weights=False):
+        self.mask = self.mask if mask is None else mask
+        q, k, v = (
+            W(X).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for W in (self.W_q, self.W_k, self.W_v)
+        )
+        scores = q @ k.mT / math.sqrt(q.shape[-1]) + (0 if self.mask is None else self.mask)
+        weights = scores.softmax(-1)
+        output = F.dropout(weights, self.rate, self.training) @ v
+        output = output.transpose(1, 2).flatten(2)
+        return (output, weights) if need_weights else output
+
+
 @pytest.mark.parametrize(
     ("task_id", "answer", "says"),
     [
@@ -284,9 +321,11 @@ class EmbeddingsThatRemember(EmbeddingsOf512Positions):
         ("02-masked_softmax", masked_softmax_less_the_mean, "nan"),
         ("02-scaled_dot_product_attention", attention_that_hides_with_minus_1000, "999"),
         ("02-packed_mask", packed_in_the_dtype_of_the_numbers, "int8"),
+        ("02-packed_mask", packed_one_more, "int8"),
         ("03-strongest_head", strongest_by_largest_and_smallest, "terms 5"),
         ("05-head_width", width_below_10_million, "10000000"),
         ("05-count_bert", bert_that_remembers_blocks_by_width(), "a larger inner width"),
+        ("05-count_bert", bert_of_at_most_512_positions, "640"),
         ("05-count_block", block_that_remembers_its_width(), "equal to the width"),
         ("06-BertLayer", LayerOfSharedParts, "share the parameter"),
         ("06-BertFeedForward", FeedForwardOfItsClass, "relu"),
@@ -294,7 +333,8 @@ class EmbeddingsThatRemember(EmbeddingsOf512Positions):
         ("07-shares_along", shares_with_a_careful_divisor, "small"),
         ("08-mask_heads", masked_unless_it_looks_like_ones, "factors besides 0 and 1"),
         ("08-head_importance", importance_by_the_sum, "add up to 0"),
-        ("08-mask_heads", masked_in_the_dtype_of_the_mask, "int64"),
+        ("06-BertSelfAttention", AttentionThatKeepsItsMask, "keep the mask"),
+        ("09-merge_parts", merged_with_minus_a_billion, "far below 0"),
         ("09-merge_parts", merged_without_outputs_of_0, "one output of zeros"),
         ("11-broken_promises", promises_of_real_rows, "queries past the length see"),
         ("12-BertEmbeddings", EmbeddingsWithoutTheLastWord, "padding_idx"),

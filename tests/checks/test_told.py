@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from lessons import all_answers
+from lessons.parameter_counting.answers import NO_INTS
 from torch import nn
 from torch.nn import functional as F
 
@@ -3135,15 +3136,12 @@ def test_a_mistake_is_not_told_again_as_two_halves(task_id, mistake):
     assert (feedback.mistake, feedback.remarks) == (mistake, ())
 
 
-def test_a_whole_number_that_is_a_float_is_told_so():
-    def count_attention(num_hiddens, bias=True):
-        return 4.0 * num_hiddens**2 + (4 * num_hiddens if bias else 0)
-
-    feedback = diagnose("05-count_attention", count_attention)
-    assert not feedback.passed
+@pytest.mark.parametrize(("task_id", "answer"), NO_INTS)
+def test_a_whole_number_that_is_no_int_is_told_so(task_id, answer):
+    feedback = diagnose(task_id, answer)
     assert feedback.message == (
-        "Every number is right, and where an int is asked for it is a float: / and factors such as "
-        "4.0 make one, // does not."
+        "Every number is right, and where an int is asked for there is none: / and factors such as "
+        "4.0 make floats, // does not."
     )
 
 

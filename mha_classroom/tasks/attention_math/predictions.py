@@ -99,8 +99,10 @@ PREDICTIONS = {
         second_weight=0.461096,
     ),
     "logarithm-to-base-10": known(
-        "Your second_weight comes about if ln is the logarithm to base 10.",
-        "ln is the logarithm to base e, log in Python and PyTorch: e to the power ln 2 is 2.",
+        "Your second_weight comes about if ln is the logarithm to base 10, or if ln 2 is added to "
+        "the second power.",
+        "ln is the logarithm to base e, log in Python and PyTorch: e to the power ln 2 is 2. A "
+        "score that is larger by ln 2 multiplies its power by that.",
         section=SHARES,
         second_weight=0.310543,
     ),

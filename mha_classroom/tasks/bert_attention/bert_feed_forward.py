@@ -349,7 +349,8 @@ FEED_FORWARD = {
     ),
     "dropout-in-eval": known(
         "Numbers are dropped in eval mode too.",
-        "A function drops whenever it is told to. The module knows whether it is training.",
+        "A function drops whenever it is told to, and a module that forward makes is always "
+        "training. Your own module knows whether it is.",
         section=JOINED,
         drop=lambda self, Y: F.dropout(Y, self.rate, True),
     ),

@@ -697,7 +697,8 @@ ATTENTION = {
     ),
     "dropout-in-eval": known(
         "Weights are dropped in eval mode too.",
-        "A function drops whenever it is told to. The module knows whether it is training.",
+        "A function drops whenever it is told to, and a module that forward makes is always "
+        "training. Your own module knows whether it is.",
         drop=lambda self, weights: nn.functional.dropout(weights, self.rate, True),
     ),
     "other-probability": known(

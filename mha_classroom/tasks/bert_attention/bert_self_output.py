@@ -394,7 +394,8 @@ OUTPUT = {
     ),
     "dropout-in-eval": known(
         "Numbers are dropped in eval mode too.",
-        "A function drops whenever it is told to. The module knows whether it is training.",
+        "A function drops whenever it is told to, and a module that forward makes is always "
+        "training. Your own module knows whether it is.",
         drop=lambda self, Y: nn.functional.dropout(Y, self.rate, True),
     ),
     "other-probability": known(

@@ -417,20 +417,23 @@ PRE_NORM = {
     ),
     "dropout-in-eval": known(
         "Numbers are dropped in eval mode too.",
-        "A function drops whenever it is told to. The module knows whether it is training.",
+        "A function drops whenever it is told to, and a module that forward makes is always "
+        "training. Your own module knows whether it is.",
         section="Joined, added, normalised",
         drop=lambda self, A: F.dropout(A, self.self_output.rate, True),
         drop_again=lambda self, A: F.dropout(A, self.feed_forward.rate, True),
     ),
     "first-dropout-in-eval": known(
         "What the attention adds is dropped in eval mode too.",
-        "A function drops whenever it is told to. The module knows whether it is training.",
+        "A function drops whenever it is told to, and a module that forward makes is always "
+        "training. Your own module knows whether it is.",
         section="Joined, added, normalised",
         drop=lambda self, A: F.dropout(A, self.self_output.rate, True),
     ),
     "second-dropout-in-eval": known(
         "What the feed-forward part adds is dropped in eval mode too.",
-        "A function drops whenever it is told to. The module knows whether it is training.",
+        "A function drops whenever it is told to, and a module that forward makes is always "
+        "training. Your own module knows whether it is.",
         section="Joined, added, normalised",
         drop_again=lambda self, A: F.dropout(A, self.feed_forward.rate, True),
     ),

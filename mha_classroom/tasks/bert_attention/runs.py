@@ -1,6 +1,16 @@
 """What runs of lesson 06's tasks beside the learner's code."""
 
-from mha_classroom.checks.modules import gradients_of, make, plan_of, refuse_shared, run_planned
+import torch
+
+from mha_classroom.checks.modules import (
+    gradients_of,
+    load,
+    make,
+    plan_of,
+    refuse_shared,
+    run_planned,
+)
+from mha_classroom.checks.task import AnswerError
 from mha_course.bert import BertConfig
 
 __all__ = [
@@ -22,6 +32,7 @@ def run_attention(answer, inputs):
     module, kept = _made(answer, "BertSelfAttention", inputs), _copies(_given(inputs))
     plan = plan_of(inputs, "attention_probs_dropout_prob", weights=True)
     seen = run_planned(module, "BertSelfAttention", inputs, _given(inputs), plan)
+    _refuse_kept_mask(answer, module, "BertSelfAttention", inputs, inputs, seen)
     return _called_on(module, kept, plan, _learning_with_weights(module, inputs, plan, seen))
 
 
@@ -31,6 +42,24 @@ def _made(answer, name, inputs):
     if "training" in inputs:
         refuse_shared(answer, module, name, _config(inputs))
     return module
+
+
+def _refuse_kept_mask(answer, module, name, inputs, weights, seen):
+    """Looked at where gradients are: there nothing is dropped, and there is a mask.
+
+    Raises: AnswerError if a call without a mask gives something else after one with a mask.
+    """
+    if "training" in inputs and "mask" in inputs and seen["calls"]:
+        new = make(answer, name, _config(inputs))
+        load(new, weights, name)
+        with torch.no_grad():
+            mine, right = (m.eval()(inputs["X"].clone()) for m in (module, new))
+        if torch.is_tensor(mine) and torch.is_tensor(right) and not torch.allclose(mine, right):
+            raise AnswerError(
+                f"Called with a mask, and then without one, {name} returns something else than a "
+                "new one with the same weights. Does it keep the mask, or anything else, from the "
+                "call before?"
+            )
 
 
 def run_output(answer, inputs):
@@ -59,6 +88,7 @@ def run_layer(answer, inputs):
     weights = dict(inputs["weights"])
     plan = plan_of(inputs, dropout_of_layer(inputs), weights=True)
     seen = run_planned(module, "BertLayer", weights, _given(inputs), plan)
+    _refuse_kept_mask(answer, module, "BertLayer", inputs, weights, seen)
     return _learning_with_weights(module, inputs, plan, seen)
 
 
@@ -82,7 +112,9 @@ def run_pre_norm(answer, inputs):
     """Make the learner's layer, give it the case's weights, run it."""
     module = _made(answer, "PreNormLayer", inputs)
     weights, plan = dict(inputs["weights"]), plan_of(inputs, "hidden_dropout_prob")
-    return run_planned(module, "PreNormLayer", weights, _given(inputs), plan)
+    seen = run_planned(module, "PreNormLayer", weights, _given(inputs), plan)
+    _refuse_kept_mask(answer, module, "PreNormLayer", inputs, weights, seen)
+    return seen
 
 
 def _called_on(module, arguments, plan, seen):

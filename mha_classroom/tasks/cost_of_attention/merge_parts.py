@@ -45,7 +45,7 @@ def merge_cases(draw):
     }
     hidden = ((0, 0), (1, 2), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2))
     low = parts_of(draw, 4, (2, 4, 3, 1), 3, 2000.0, ((0, 1), (1, 0), (1, 3), (3, 2)))
-    low["largest"] -= 3e6
+    low["largest"] -= 3e9
     zeros = parts_of(draw, 4, (3, 5), 2)
     zeros["outputs"][0, 1] = 0  # its values may have been 0
     return [

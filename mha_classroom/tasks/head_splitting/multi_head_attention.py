@@ -767,8 +767,9 @@ MODULE = {
     ),
     "dropout-in-eval": known(
         "Weights are dropped in eval mode too.",
-        "A function drops whenever it is told to; only the module knows whether it is training. Do "
-        "you ask it in forward? While __init__ runs, it always says yes.",
+        "A function drops whenever it is told to, and a module that forward makes is always "
+        "training. Only your own module knows whether it is. Do you ask it in forward? While "
+        "__init__ runs, it always says yes.",
         drop=lambda self, weights: nn.functional.dropout(weights, self.drop.p, training=True),
     ),
     "dropout-before-the-softmax": known(

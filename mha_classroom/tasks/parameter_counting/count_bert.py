@@ -17,7 +17,7 @@ def bert_cases(draw):
     """The first two are small, the second leaves the defaults alone."""
     small = {"vocab_size": 7, "num_hiddens": 2, "num_layers": 3, "ffn_num_hiddens": 5}
     base = {"vocab_size": 30_522, "num_hiddens": 768, "num_layers": 12, "ffn_num_hiddens": 3072}
-    sizes = {"max_len": 512, "num_segments": 1}  # both, since an answer gets them by position
+    sizes = {"max_len": 640, "num_segments": 1}  # both, since an answer gets them by position
     drawn = {name: random_size(draw, 8, 60) for name in (*small, *sizes)}
     alike = {name: 5 if "hiddens" in name else 11 for name in drawn}
     large = dict(zip(small, (30_011, 513, 3, 2_049), strict=True))

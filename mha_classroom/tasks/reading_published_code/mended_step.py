@@ -227,7 +227,7 @@ STEP = {
         **any_of(build_step, hide=(tiny, filled(1.0), filled(-1.0), filled(-10.0), lowest_there)),
     ),
     "hidden-scores-not-low-enough": known(
-        "The hidden scores are not low enough: real ones can be lower.",
+        "The hidden scores are not low enough: real ones can be as low, or lower.",
         "Scores down to −1e15 have to work. In one case here all are below −8e14. Where those of "
         "the visible words are not above yours, the hidden words get weight.",
         **any_of(

@@ -193,7 +193,7 @@ WEIGHTS = {
         hide=lambda scores, allowed, axis: scores.masked_fill(~allowed, 0.0).softmax(axis),
     ),
     "hidden-scores-not-low-enough": known(
-        "The hidden scores are not low enough: real ones can be lower.",
+        "The hidden scores are not low enough: real ones can be as low, or lower.",
         "Scores down to −1e15 have to work. In one case here all are below −8e14. Where those of "
         "the words are not above yours, the padding gets weight of theirs, and a product with the "
         "mask afterwards does not give it back.",

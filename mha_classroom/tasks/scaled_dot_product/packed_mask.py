@@ -35,7 +35,7 @@ def packed_cases(draw):
         Case("4 rows of 13 words, in int32", {"sentences": torch.stack(random).int()}),
         Case(
             "3 sentences and padding, in int8",
-            {"sentences": torch.tensor([[0, 0, 4, 4, 100, -1]], dtype=torch.int8)},
+            {"sentences": torch.tensor([[0, 0, 4, 4, 127, -1]], dtype=torch.int8)},
         ),
         case("one sentence, no padding", [4, 4, 4]),
     ]

@@ -525,7 +525,6 @@ RIGHT = {
     "09-moved_bytes": {
         "block by block": moved,
         "with ceil": moved_by_ceil,
-        "as a fraction": lambda *sizes: moved(*sizes) / 1,
     },
     "09-ring_step": {
         "in the order of the text": ring_by_order,

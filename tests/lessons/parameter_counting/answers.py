@@ -328,7 +328,6 @@ RIGHT = {
         "a loop": attention_by_loop,
         "head by head": attention_by_head,
         "a tensor without axes": attention_as_tensor,
-        "a float": lambda d, bias=True: 4.0 * d * (d + bool(bias)),
     },
     "05-count_block": {
         "formula": block,
@@ -340,7 +339,6 @@ RIGHT = {
         "formula": bert,
         "by parts": bert_by_parts,
         "modules": bert_by_modules,
-        "floats": bert_in_floats,
         "linear layers": bert_by_linears,
     },
     "05-attention_flops": {
@@ -348,19 +346,16 @@ RIGHT = {
         "factored": flops_factored,
         "by products": flops_by_products,
         "PyTorch's counter": flops_by_counter,
-        "floats": flops_in_floats,
     },
     "05-cache_bytes": {
         "formula": cache,
         "tensors": cache_by_tensors,
         "numpy": cache_by_prod,
-        "bits": cache_in_bits,
         "shifted": cache_shifted,
     },
     "05-head_width": {
         "refuses first": width_first_refuse,
         "divmod, message in pieces": width_by_divmod,
-        "own kind of ValueError, float": width_by_multiplying_back,
         "search, tensor": width_by_search,
         "fraction": width_by_fraction,
     },
@@ -369,13 +364,11 @@ RIGHT = {
         "linear layers": grouped_by_modules,
         "shapes, numpy": grouped_by_shapes,
         "group by group": grouped_by_group,
-        "a float": lambda *sizes: 1.0 * grouped(*sizes),
     },
     "05-length_for_share": {
         "trying": share_by_trying,
         "halving": share_by_halving,
         "fraction": share_by_fraction,
-        "floats, one division": share_in_floats,
         "rounded up with //": share_turned,
     },
     "05-longest_text": {
@@ -383,9 +376,21 @@ RIGHT = {
         "halving": text_by_trying,
         "fraction": text_by_fraction,
         "numpy": text_by_numpy,
-        "floats": text_in_floats,
     },
 }
+
+
+# Right in every number, and asked for is an int.
+NO_INTS = [
+    ("05-count_attention", lambda d, bias=True: 4.0 * d * (d + bool(bias))),
+    ("05-count_bert", bert_in_floats),
+    ("05-attention_flops", flops_in_floats),
+    ("05-cache_bytes", cache_in_bits),
+    ("05-head_width", width_by_multiplying_back),
+    ("05-count_grouped_attention", lambda *sizes: 1.0 * grouped(*sizes)),
+    ("05-length_for_share", share_in_floats),
+    ("05-longest_text", text_in_floats),
+]
 
 
 def first_length(enough):
