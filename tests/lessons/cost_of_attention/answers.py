@@ -306,6 +306,14 @@ def moved_by_ceil(
     return int((num_queries * d + up(num_queries / block) * num_keys * d) * bytes_per_number)
 
 
+def moved_by_splitting_queries(L, S, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
+    """The queries stand in a tensor, which split cuts into blocks."""
+    needed = (tile * (d_k + d_v) + block * (d_k + d_v + tile) for block in range(1, L + 1))
+    block = sum(bytes_per_number * numbers <= fast_bytes for numbers in needed)
+    blocks = torch.empty(L, 1).split(block)
+    return sum((len(part) + S) * (d_k + d_v) * bytes_per_number for part in blocks)
+
+
 def moved_in_blocks_of_at_most_all_keys(L, S, d_k, d_v, tile, fast_bytes, bytes_per_number=2):
     room = fast_bytes // bytes_per_number - tile * (d_k + d_v)
     block = min(L, S, room // (d_k + d_v + tile))
@@ -525,6 +533,7 @@ RIGHT = {
     "09-moved_bytes": {
         "block by block": moved,
         "with ceil": moved_by_ceil,
+        "queries split": moved_by_splitting_queries,
     },
     "09-ring_step": {
         "in the order of the text": ring_by_order,
