@@ -40,7 +40,7 @@ def mask_cases(draw):
             mask = mask.new_tensor([[0, 1, 1], [1, 0, 0], [1, 1, 0]])
         return Case(name, {"outputs": draw.normal(*shape), "head_mask": mask})
 
-    shape, any_factors = (2, 3, 2, 5), torch.tensor([-1.5, 2.5, 2.0]).double()  # 3 in all
+    shape, any_factors = (2, 3, 2, 5), torch.tensor([-1.5, 0.5, 4.0]).double()  # 3 in all
     return [
         case("one mask for 3 heads", shape, 3),
         case("a mask for each of 2 examples", shape, 2, 3),
