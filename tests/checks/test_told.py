@@ -2998,6 +2998,15 @@ def test_a_product_is_off_by_a_quotient():
     assert remark == f"In every case it is half of {ratio}."
 
 
+def test_the_solver_that_the_statement_names_solves_the_equations():
+    def query_for(keys, weights):  # the constant is one more unknown
+        table = torch.hstack([keys, -torch.ones_like(keys[:, :1])])
+        scores = weights.log()[:, None]
+        return torch.linalg.lstsq(table, scores, driver="gelsd").solution[:-1, 0]
+
+    assert diagnose("01-query_for", query_for).passed
+
+
 def test_a_number_is_off_by_products_of_arguments():
     def with_the_weights(tokens, layers, heads, width, bytes_per_number=2, batch_size=1):
         return (2 * width + tokens) * tokens * layers * heads * bytes_per_number * batch_size

@@ -14,6 +14,7 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     EVAL,
     STILL,
     TRAINED,
+    WHO_IS_TRAINING,
     apply_linear,
     drop,
     dropped_by_hand,
@@ -349,8 +350,7 @@ FEED_FORWARD = {
     ),
     "dropout-in-eval": known(
         "Numbers are dropped in eval mode too.",
-        "A function drops whenever it is told to, and a module that forward makes is always "
-        "training. Your own module knows whether it is.",
+        WHO_IS_TRAINING,
         section=JOINED,
         drop=lambda self, Y: F.dropout(Y, self.rate, True),
     ),

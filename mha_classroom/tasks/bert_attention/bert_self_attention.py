@@ -241,6 +241,11 @@ def kept_with_p(name):
     }
 
 
+WHO_IS_TRAINING = (  # why something is dropped in eval mode too
+    "A function drops whenever it is told to, and a module that forward makes is always training. "
+    "Your own module knows whether it is."
+)
+
 BY_HAND = {
     "did": "With a probability of 1 your result is NaN: what is kept is divided by 1 - p, which is "
     "0 there.",
@@ -697,8 +702,7 @@ ATTENTION = {
     ),
     "dropout-in-eval": known(
         "Weights are dropped in eval mode too.",
-        "A function drops whenever it is told to, and a module that forward makes is always "
-        "training. Your own module knows whether it is.",
+        WHO_IS_TRAINING,
         drop=lambda self, weights: nn.functional.dropout(weights, self.rate, True),
     ),
     "other-probability": known(

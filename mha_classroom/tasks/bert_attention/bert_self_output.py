@@ -11,6 +11,7 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     EVAL,
     STILL,
     TRAINED,
+    WHO_IS_TRAINING,
     apply_linear,
     drop,
     dropped_by_hand,
@@ -394,8 +395,7 @@ OUTPUT = {
     ),
     "dropout-in-eval": known(
         "Numbers are dropped in eval mode too.",
-        "A function drops whenever it is told to, and a module that forward makes is always "
-        "training. Your own module knows whether it is.",
+        WHO_IS_TRAINING,
         drop=lambda self, Y: nn.functional.dropout(Y, self.rate, True),
     ),
     "other-probability": known(

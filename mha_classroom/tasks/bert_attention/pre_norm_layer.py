@@ -18,6 +18,7 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     EVAL,
     STILL,
     TRAINED,
+    WHO_IS_TRAINING,
     apply_linear,
     attention_steps,
     drop,
@@ -417,23 +418,20 @@ PRE_NORM = {
     ),
     "dropout-in-eval": known(
         "Numbers are dropped in eval mode too.",
-        "A function drops whenever it is told to, and a module that forward makes is always "
-        "training. Your own module knows whether it is.",
+        WHO_IS_TRAINING,
         section="Joined, added, normalised",
         drop=lambda self, A: F.dropout(A, self.self_output.rate, True),
         drop_again=lambda self, A: F.dropout(A, self.feed_forward.rate, True),
     ),
     "first-dropout-in-eval": known(
         "What the attention adds is dropped in eval mode too.",
-        "A function drops whenever it is told to, and a module that forward makes is always "
-        "training. Your own module knows whether it is.",
+        WHO_IS_TRAINING,
         section="Joined, added, normalised",
         drop=lambda self, A: F.dropout(A, self.self_output.rate, True),
     ),
     "second-dropout-in-eval": known(
         "What the feed-forward part adds is dropped in eval mode too.",
-        "A function drops whenever it is told to, and a module that forward makes is always "
-        "training. Your own module knows whether it is.",
+        WHO_IS_TRAINING,
         section="Joined, added, normalised",
         drop_again=lambda self, A: F.dropout(A, self.feed_forward.rate, True),
     ),

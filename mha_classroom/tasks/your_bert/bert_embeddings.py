@@ -11,6 +11,7 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     EVAL,
     STILL,
     TRAINED,
+    WHO_IS_TRAINING,
     drop,
     output_and_learning,
 )
@@ -412,8 +413,7 @@ EMBEDDINGS = {
     ),
     "dropout-in-eval": known(
         "Numbers are dropped in eval mode too.",
-        "A function drops whenever it is told to, and a module that forward makes is always "
-        "training. Your own module knows whether it is.",
+        WHO_IS_TRAINING,
         drop=lambda self, Y: nn.functional.dropout(Y, self.rate, True),
     ),
     "probability-of-your-own": known(
