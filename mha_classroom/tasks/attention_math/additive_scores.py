@@ -106,6 +106,12 @@ def _both_repeated(queries, keys, W_q, W_k, w_v):
     return (torch.tanh(pairs) @ w_v).unflatten(1, (L, S))
 
 
+def _joined_key_first(queries, keys, W_q, W_k, w_v):
+    q = queries[:, :, None].expand(-1, -1, keys.shape[1], -1)
+    k = keys[:, None].expand(-1, queries.shape[1], -1, -1)
+    return torch.tanh(torch.cat([k, q], -1) @ torch.cat([W_q, W_k])) @ w_v
+
+
 def _query_matrix_where_it_fits(queries, keys, W_q, W_k, w_v):
     return additive_scores(queries, keys, W_q, W_q if W_q.shape == W_k.shape else W_k, w_v)
 
@@ -223,6 +229,12 @@ ADDITIVE = {
         "A batch of one sentence, one query or one key is still an axis, and whoever uses the "
         "result counts on it. Which one axis was too many?",
         finish=torch.squeeze,
+    ),
+    "stacked-in-another-order-than-joined": known(
+        "You join key and query in one order, and stack W_q and W_k in the other.",
+        "In one product of the joined vector with the stacked matrices, what comes first in the "
+        "one meets what comes first in the other.",
+        wrong=_joined_key_first,
     ),
     "matrices-transposed": known(
         "You transpose W_q and W_k.",

@@ -127,6 +127,23 @@ def _keys_as_wide_as_values(queries, keys, values):
     return values.new_zeros(*weights.shape[:-1], values.shape[-1]) + weights @ keys
 
 
+def _in_one_pass(total_rescaled, sum_rescaled):
+    """Key by key with the largest score so far; what was summed before is rescaled, or not."""
+
+    def attend(query, keys, values):
+        largest, total, summed = -torch.inf, 0.0, torch.zeros_like(values[0])
+        for key, value in zip(keys, values, strict=True):
+            score = key @ query
+            new = torch.clamp(score, min=largest)
+            by, power = torch.exp(largest - new), torch.exp(score - new)
+            total = total * (by if total_rescaled else 1) + power
+            summed = summed * (by if sum_rescaled else 1) + power * value
+            largest = new
+        return summed / total
+
+    return attend
+
+
 (CUT,) = (mistake for mistake in WEIGHING if mistake.id == "scores-cut-off")
 
 # Of `attend` and `attention`.
@@ -319,6 +336,15 @@ ATTEND = {
         "You compare by distance: the nearer a key, the larger its score.",
         "The task asks for dot products. They reward long keys too, not only near ones.",
         score=lambda query, keys: -(keys - query).norm(dim=-1),
+    ),
+    "sums-not-rescaled": known(
+        "In one pass over the keys you keep the largest score so far. When it grows, the sum of "
+        "the values or that of the powers stays as it was.",
+        "Both were measured against the score that was the largest until then. What factor brings "
+        "them to the new one?",
+        section=AVERAGE,
+        wrong=_in_one_pass(False, False),
+        shows=like(*(_in_one_pass(*both) for both in ((0, 0), (0, 1), (1, 0)))),
     ),
     "result-as-a-row": known(
         "You return a table with one row.",

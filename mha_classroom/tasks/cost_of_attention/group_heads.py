@@ -7,6 +7,7 @@ from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.showing import listed, numbers_text
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.cost_of_attention.grouped_attention import SHARED
+from mha_classroom.tasks.head_splitting.transpose_qkv import STRIDES, as_it_lies
 
 
 def group_heads(weight, num_heads, num_kv_heads):
@@ -194,6 +195,9 @@ MISTAKES = {
         "Your groups overlap: each begins one head behind the one before.",
         "Every head belongs to one group. Which head is the first one of group g?",
         cut=_windows,
+    ),
+    "strides-of-a-contiguous-tensor": known(
+        *STRIDES, wrong=lambda W, H, G: group_heads(as_it_lies(W), H, G)
     ),
     "joined-crosswise": known(
         "The rows of the key heads take turns in your result.",

@@ -311,6 +311,11 @@ def _others_without_keys(inputs, value):
     return seen_by(build_merge())(inputs, value) and not any(X.isnan().any() for X in value)
 
 
+def _log_sum_exp(outputs, largest, totals):
+    output, new, total = build_merge()(outputs, largest, totals)
+    return output, new + total.log(), (total > 0).to(total.dtype)
+
+
 def _per_query(totals):
     return totals / totals.sum(-1, keepdim=True)
 
@@ -497,6 +502,13 @@ ALONE = {
         section=ONE_PASS,
         largest_of=lambda largest: largest.amax(0).clamp(min=-1000.0),
         shows=_below_a_number,
+    ),
+    "log-sum-exp-for-the-largest": known(
+        "Your output is right. In place of the largest score and the total you return the "
+        "logarithm of the sum of all exps, and 1.",
+        "FlashAttention keeps that one number, and it says as much. Asked for are the two that "
+        "come in: the largest score, and the total measured against it.",
+        wrong=_log_sum_exp,
     ),
     "another-three-without-keys": known(
         "All is right but for a query that sees no key in any part.",

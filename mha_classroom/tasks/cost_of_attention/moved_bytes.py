@@ -155,9 +155,12 @@ def _changed(change):
     return moved
 
 
-def _outputs_by_tile(times):
+def _outputs_by_tile(times, but=0):
+    """but: how many times less, such as the first one, when there is nothing to read."""
     return _changed(
-        lambda right, b, L, S, d_k, d_v, tile: right + b * L * d_v * (times * ceil(S / tile) - 1)
+        lambda right, b, L, S, d_k, d_v, tile: (
+            right + b * L * d_v * (times * ceil(S / tile) - but - 1)
+        )
     )
 
 
@@ -384,6 +387,7 @@ MISTAKES = {
             build_traffic(once=lambda d_k, d_v: d_k + 2 * d_v),
             _outputs_by_tile(1),
             _outputs_by_tile(2),
+            _outputs_by_tile(2, but=1),
             run=by_name,
         ),
     ),

@@ -132,6 +132,16 @@ def _shifted_when_full(query, key, value, kept_keys, kept_values, t):
     return (weights[:, :, None] @ kept_values)[:, :, 0]
 
 
+def _below_the_largest_of_all(query, key, value, kept_keys, kept_values, t):
+    slots = torch.arange(kept_keys.shape[2])
+    for kept, new in ((kept_keys, key), (kept_values, value)):
+        _write(kept, new, t % len(slots))
+    scores = (query[:, :, None] @ kept_keys.mT)[:, :, 0] * query.shape[-1] ** -0.5
+    powers = (scores - scores.amax(-1, keepdim=True)).exp() * (slots <= t)
+    weights = powers / powers.sum(-1, keepdim=True)
+    return (weights[:, :, None] @ kept_values)[:, :, 0]
+
+
 def _plain_exp(scores):
     powers = scores.exp()
     return powers / powers.sum(-1, keepdim=True)
@@ -374,6 +384,14 @@ ALONE = {
         "A softmax looks at differences only. What can be subtracted before the exponential?",
         section=CACHE,
         over=_plain_exp,
+    ),
+    "largest-of-all-slots": known(
+        "You subtract the largest score of all slots, or divide weights of a softmax over all of "
+        "them again: slots that are not reached yet have a say.",
+        "What lies there is not of this text, and its score may be far above all others. Then exp "
+        "of every real score is 0, and 0 / 0 is NaN.",
+        section=CACHE,
+        wrong=_below_the_largest_of_all,
     ),
     "value-not-kept": known(
         "The key is kept, the value is not.",

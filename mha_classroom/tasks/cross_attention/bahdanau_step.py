@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.forms import FILLS, any_of, like
+from mha_classroom.checks.forms import CUT_OFF, FILLS, any_of, like
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 
 ONE_VECTOR = "One vector for the whole sentence"
@@ -139,6 +139,20 @@ def _one_largest(mended):
     return weigh
 
 
+def _cut_off(low, high):
+    """The scores of what is real lie between the two."""
+
+    def weigh(scores):
+        return scores.clamp(low, high).masked_fill(scores.isinf(), -torch.inf).softmax(-1)
+
+    return weigh
+
+
+SCORES_CUT_OFF = (
+    "You cut scores off above or below some number, with clamp for example.",
+    "Scores beyond it become equal, and so do their weights. Nothing has to be cut off: softmax "
+    "subtracts the largest score, so that no exp overflows.",
+)
 DIVIDED_AGAIN = (
     "Padding has a say before it is taken out: in a softmax whose weights you divide by their sum "
     "again, or in the largest score that you subtract.",
@@ -315,6 +329,10 @@ ALONE = {
         "is below every score?",
         section=MASKS,
         **any_of(build_step, fill=FILLS),
+    ),
+    "scores-cut-off": known(
+        *SCORES_CUT_OFF,
+        **any_of(build_step, weigh=[_cut_off(*ends) for ends in CUT_OFF]),
     ),
     "another-function": known(
         "You take a sigmoid or a ReLU where the score has a tanh.",

@@ -82,6 +82,14 @@ def _first_length(lens):
     return lens[:1].expand(len(lens))
 
 
+def filled(scores, seen, fill):
+    return scores.masked_fill(~seen, fill)
+
+
+def added(scores, seen, fill):
+    return scores + fill * ~seen
+
+
 def build_cross(
     split=lambda q, H, d_k: q.reshape(len(q), H, 1, d_k),
     scale=lambda H, d_k, d_v, S: d_k**-0.5,
@@ -89,6 +97,7 @@ def build_cross(
     keep=torch.lt,
     lens=unchanged,
     fill=-torch.inf,
+    hide=filled,
     axis=-1,
     values=lambda keys, values: values,
     merge=lambda heads: heads.reshape(len(heads), -1),
@@ -98,15 +107,17 @@ def build_cross(
     out=torch.matmul,
     mend=torch.nan_to_num,
 ):
-    """weaken: what the scores are multiplied by as well, made of y. ask, out: what is made of y and
-    W_q, and of the joined heads and W_o. mend: of the weights, what is made of NaN."""
+    """weaken: what the scores are multiplied by as well, made of y. hide: what becomes of scores
+    of padding. ask, out: what is made of y and W_q, and of the joined heads and W_o. mend: of the
+    weights, what is made of NaN.
+    """
 
     def cross_step(y, keys, values_, memory_lens, W_q, W_o):
         _, H, S, d_k = keys.shape
         queries = split(ask(y, W_q), H, d_k)
         scores = queries @ keys.mT * scale(H, d_k, values_.shape[-1], S) * weaken(y)
         seen = keep(torch.arange(S), lens(memory_lens)[:, None, None, None])
-        weights = mend(weigh(scores.masked_fill(~seen, fill), axis))
+        weights = mend(weigh(hide(scores, seen, fill), axis))
         weights = after(weights, memory_lens)
         return out(merge(weights @ values(keys, values_)), W_o)
 
@@ -157,6 +168,10 @@ def _masked_and_divided(weights, lens):
     return masked_and_divided_safely(weights, seen)
 
 
+def _no_more(weights, lens):
+    return weights
+
+
 def _zeros_where_empty(weights, lens):
     return weights * (lens > 0)[:, None, None, None]
 
@@ -169,6 +184,11 @@ def _no_softmax(scaled):
         return (scores.masked_fill(hidden, 0.0) @ values).reshape(B, -1) @ W_o
 
     return cross_step
+
+
+def _zeros_for_all(y, keys, values, memory_lens, W_q, W_o):
+    output = cross_step(y, keys, values, memory_lens, W_q, W_o)
+    return output if memory_lens.all() else torch.zeros_like(output)
 
 
 CROSS = {
@@ -291,6 +311,12 @@ ALONE = {
         section=MASKS,
         keep=torch.ge,
     ),
+    "zeros-for-the-whole-batch": known(
+        "If one source has length 0, all sequences of the batch get zeros.",
+        "Each sequence has a source of its own: zeros are for the one that has nothing to read.",
+        section=MASKS,
+        wrong=_zeros_for_all,
+    ),
     "one-length-for-all": known(
         "Every sequence gets the length of the first.",
         "Each source has its own length.",
@@ -307,8 +333,13 @@ ALONE = {
             build_cross,
             *(
                 {"fill": fill, "after": after}
-                for after in (_zeros_where_empty, _masked_after, lambda weights, lens: weights)
+                for after in (_zeros_where_empty, _masked_after, _no_more)
                 for fill in FILLS
+            ),
+            *(
+                {"fill": fill, "after": after, "hide": added}
+                for after in (_zeros_where_empty, _no_more)
+                for fill in (-1000.0, -10000.0)
             ),
         ),
     ),

@@ -341,6 +341,12 @@ ALONE = {
         "A shift of -2 leads to earlier positions, so each pair turns the other way.",
         **any_of(build_shift, by=(abs, lambda shift: max(shift, 0))),
     ),
+    "turned-step-by-step": known(
+        "Negative shifts do nothing, and fractions are cut off: do you turn by one position at a "
+        "time, in a loop over range?",
+        "One turn by shift · frequency is enough for each pair, for any number.",
+        by=lambda shift: max(int(shift), 0),
+    ),
     "degrees": known(
         "You take the angles for degrees or for turns: they are multiplied by π / 180, 180 / π, π "
         "or 2π.",

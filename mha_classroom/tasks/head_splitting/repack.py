@@ -4,6 +4,7 @@ import torch
 
 from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.split_packed import PACKED
+from mha_classroom.tasks.head_splitting.transpose_qkv import STRIDES, as_it_lies
 
 
 def repack(packed, num_heads):
@@ -272,6 +273,9 @@ REPACKING = {
         "Number i of a bias is added to what row i of the matrix makes. If the rows move, it has "
         "to move, too.",
         wrong=lambda packed, H: packed.clone() if packed.dim() == 1 else _right(packed, H),
+    ),
+    "strides-of-a-contiguous-tensor": known(
+        *STRIDES, wrong=lambda packed, H: _right(as_it_lies(packed), H)
     ),
     "width-1-squeezed": known(
         "A matrix of width 1 comes back with one axis.",

@@ -11,7 +11,9 @@ from mha_classroom.tasks.head_splitting.transpose_qkv import (
     STEP_1,
     STEP_2,
     STEP_3,
+    STRIDES,
     TRAP,
+    as_it_lies,
     whole_numbers,
 )
 
@@ -287,6 +289,9 @@ PACKING = {
         "The scores need the transpose of the keys, but they make it themselves. Here words come "
         "before features in all three.",
         give=lambda parts: (parts[0], parts[1].mT, parts[2]),
+    ),
+    "strides-of-a-contiguous-tensor": known(
+        *STRIDES, cut=lambda X, H: cut_in_order(as_it_lies(X), H)
     ),
     "floats-whatever-X-holds": known(*AS_FLOATS, finish=lambda X: X.float()),
     "stacked": known(

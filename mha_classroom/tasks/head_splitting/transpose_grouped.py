@@ -187,6 +187,15 @@ GROUPED = {
         section=STEP_1,
         wrong=lambda X, H, G: X.clone() if H == G else transpose_grouped(X, H, G),
     ),
+    "reshaped-where-both-are-equal": known(
+        "With as many key heads as query heads you reshape X to (B · num_heads, S, d) at once.",
+        "Nothing has to be repeated then. The heads still have to come in front of the words, or "
+        "a row holds pieces of one word after another.",
+        section=TRAP,
+        wrong=lambda X, H, G: (
+            X.reshape(len(X) * H, X.shape[1], -1) if H == G else transpose_grouped(X, H, G)
+        ),
+    ),
     "key-heads-repeated-as-a-whole": known(
         "You repeat the key heads as a whole: for 2 key heads they come in the order 0, 1, 0, 1, "
         "0, 1.",

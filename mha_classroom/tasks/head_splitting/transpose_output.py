@@ -10,7 +10,9 @@ from mha_classroom.tasks.head_splitting.transpose_qkv import (
     FIRST_SEQUENCE,
     SQUEEZED,
     STEP_3,
+    STRIDES,
     TRAP,
+    as_it_lies,
     whole_number_cases,
 )
 from mha_course import multihead
@@ -172,6 +174,9 @@ MERGE = {
         "long.",
         "Each word has its slice in every head. Which axis has to grow, words or features?",
         wrong=lambda X, H: torch.cat([X[h::H] for h in range(H)], 1),
+    ),
+    "strides-of-a-contiguous-tensor": known(
+        *STRIDES, wrong=lambda X, H: right_merge(as_it_lies(X), H)
     ),
     "squeezed": known(*SQUEEZED, section=STEP_3, wrong=lambda X, H: right_merge(X, H).squeeze()),
     "squeezed-in-front": known(

@@ -101,6 +101,12 @@ AS_FLOATS = (
     "tensor can take its dtype from X.",
 )
 
+
+def as_it_lies(X):
+    """X with its numbers in the order of memory, as if it were contiguous."""
+    return X.as_strided(X.shape, torch.empty(X.shape, device="meta").stride())
+
+
 # Of other tasks as well.
 SQUEEZED = (
     "Your result has lost an axis of size 1.",
@@ -112,6 +118,12 @@ FIRST_SEQUENCE = (
     "With a batch of one nobody notices. Every sequence of the batch is to be there.",
 )
 
+STRIDES = (
+    "You read numbers in the order in which they lie in memory, with strides of your own for "
+    "example. It is wrong where the tensor is not contiguous.",
+    "A transposed tensor is no copy: its numbers lie where they lay before, and only its strides "
+    "are others (X.stride() tells them). reshape and transpose go by them.",
+)
 SPLIT = {
     "features-in-front-and-reshaped": known(
         "You bring the features in front of the words, and reshape to (B · H, L, d) then.",
@@ -121,6 +133,9 @@ SPLIT = {
     ),
     "first-sequence-only": known(
         *FIRST_SEQUENCE, section=STEP_3, wrong=lambda X, H: torch.stack(X[0].chunk(H, -1))
+    ),
+    "strides-of-a-contiguous-tensor": known(
+        *STRIDES, wrong=lambda X, H: right_split(as_it_lies(X), H)
     ),
     "squeezed": known(*SQUEEZED, section=STEP_3, wrong=lambda X, H: right_split(X, H).squeeze()),
     "squeezed-in-front": known(

@@ -31,7 +31,7 @@ def needed_cases(draw):
         case("a key head is not needed any more", [4, 5, 7], 8, 4),
         case("several are not needed", [3, 10, 11], 12, 6),
         case("the first key head is not needed", [4, 5, 9], 12, 3),
-        case("a key head for each query head", [1, 2, 4], 5, 5),
+        case("a key head for each query head", [4, 1, 2], 5, 5),
         case("one key head for all", [0, 3], 6, 1),
         case("in no order", [11, 17, 2, 3], 18, 9),
         case("all stay", list(range(6)), 6, 3),
@@ -102,6 +102,10 @@ def _shows_those_that_go(inputs, value):
 def _places_of_all(kept, H, G):
     used, _ = key_heads_needed(kept, H, G)
     return used, torch.searchsorted(used, by_group(torch.arange(H), H, G))
+
+
+def _as_they_come_without_groups(kept, H, G):
+    return (kept.clone(), torch.arange(len(kept))) if H == G else key_heads_needed(kept, H, G)
 
 
 def _size_by_what_stays(**form):
@@ -257,6 +261,12 @@ ALONE = {
         "Asked for are those that stay: each that some query head still uses.",
         wrong=_those_that_go,
         shows=_shows_those_that_go,
+    ),
+    "unsorted-without-groups": known(
+        "Where each query head has a key head of its own, you return the numbers as they come.",
+        "Key heads are in increasing order, whatever the order of `kept` is. Does a branch for "
+        "this case forget that?",
+        wrong=_as_they_come_without_groups,
     ),
     "counted-not-placed": known(
         "You return how many query heads use each key head.",

@@ -71,6 +71,12 @@ def build_mask(spread=on_heads, factor=lambda mask: mask, apply=lambda X, factor
     return mask_heads
 
 
+def _in_another_order(mask, X):
+    if mask.dim() == 1:
+        mask = mask.repeat_interleave(len(X)).reshape(X.shape[:2])
+    return on_heads(mask, X)
+
+
 def _axis_by_size(X, mask):
     """A mask of (H,) falls on the first axis that is as long."""
     if mask.dim() == 2:
@@ -220,6 +226,13 @@ ALONE = {
             build_mask,
             factor=(lambda mask: mask / mask.mean(), lambda mask: mask / mask.mean(-1, True)),
         ),
+    ),
+    "factors-in-another-order": known(
+        "You repeat each factor of a mask (H,) as often as there are examples, and lay the "
+        "examples out one after another: an example gets factors of other heads.",
+        "repeat_interleave says 0 0 1 1 2 2 where repeat says 0 1 2 0 1 2. Every example needs all "
+        "factors, in the order of the heads. And an axis of size 1 needs no copies.",
+        spread=_in_another_order,
     ),
     "made-weights": known(
         "You divide the factors by their sum, or take their softmax.",

@@ -290,6 +290,16 @@ GROUPED = {
         section="Which sizes have to divide which",
         wrong=lambda d, H, G, w, bias=True: 4 * d * (d + bool(bias)),
     ),
+    "heads-share-the-width-without-groups": known(
+        "Where no key heads are shared you count a layer whose heads share the width of a token, "
+        "as in 5.1.",
+        "As many KV heads as heads makes no groups, and the heads still have the width that is "
+        "given.",
+        section="Which sizes have to divide which",
+        wrong=lambda d, H, G, w, bias=True: (
+            4 * d * (d + bool(bias)) if H == G else build_grouped()(d, H, G, w, bias)
+        ),
+    ),
     "times-heads": known(
         "You multiply the whole layer by the number of heads.",
         "Each matrix is there once, and it already makes the numbers of all heads.",

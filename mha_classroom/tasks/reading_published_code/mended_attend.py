@@ -2,8 +2,9 @@
 
 import math
 
-from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.forms import CUT_OFF, any_of
 from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.cross_attention.bahdanau_step import SCORES_CUT_OFF
 from mha_classroom.tasks.reading_published_code.mended_step import (
     LARGE_EXPS,
     TOO_LARGE,
@@ -240,6 +241,15 @@ ALONE = {
         *TOO_LARGE,
         section=TESTS,
         **any_of(build_attend, weigh=LARGE_EXPS, run=run_attend),
+    ),
+    "scores-cut-off": known(
+        *SCORES_CUT_OFF,
+        section=TESTS,
+        **any_of(
+            build_attend,
+            weigh=[lambda scores, ends=ends: scores.clamp(*ends).softmax(-1) for ends in CUT_OFF],
+            run=run_attend,
+        ),
     ),
     "as-found": known(
         "Both defects are still there: the caller's queries are changed, and keys and values are "

@@ -4,8 +4,9 @@ import math
 
 import torch
 
-from mha_classroom.checks.forms import FILLS, any_of
+from mha_classroom.checks.forms import CUT_OFF, FILLS, any_of
 from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.cross_attention.bahdanau_step import SCORES_CUT_OFF
 
 
 def step_cases(draw):
@@ -130,6 +131,18 @@ def divided_by_a_little_more(scores, allowed, axis):
 
 def lowered(by):
     return lambda scores, allowed, axis: (scores - by * ~allowed).softmax(axis)
+
+
+def cut_off(low, high):
+    return lambda scores, allowed, axis: (
+        scores.clamp(low, high).masked_fill(~allowed, -math.inf).softmax(axis)
+    )
+
+
+def just_below(by):
+    return lambda scores, allowed, axis: scores.masked_fill(
+        ~allowed, scores.min().item() - by
+    ).softmax(axis)
 
 
 def begins(L, S):
@@ -375,6 +388,18 @@ ALONE = {
             lambda L, S: 1,
             lambda L, S: -1,
         ),
+    ),
+    "scores-cut-off": known(
+        *SCORES_CUT_OFF,
+        section=TESTS,
+        **any_of(build_step, hide=[cut_off(*ends) for ends in CUT_OFF]),
+    ),
+    "just-below-the-lowest": known(
+        "You hide with a number that is a little below the lowest score.",
+        "Where scores are close to each other, a score lower by 1 still has a third of the weight. "
+        "Which number has an exp of 0?",
+        section=TESTS,
+        **any_of(build_step, hide=[just_below(by) for by in (1, 2, 5, 10)]),
     ),
     "logarithm-of-large-scores": known(
         "You take off the logarithm of a sum of exps. Beside huge scores it has no digits left.",

@@ -5,12 +5,14 @@ import math
 import torch
 
 from mha_classroom.checks.examining import is_floats
-from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.forms import CUT_OFF, any_of
 from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.tasks.cross_attention.bahdanau_step import SCORES_CUT_OFF
 from mha_classroom.tasks.reading_published_code.mended_step import (
     FLOAT64_ONLY,
     LOWER,
     NOT_LOW_ENOUGH,
+    cut_off,
     in_float32,
 )
 
@@ -94,6 +96,10 @@ def filled_before(fill):
 def lowered(by):
     """A number taken off in hidden places, and weights of 0 there."""
     return lambda scores, allowed, axis: (scores - by * ~allowed).softmax(axis) * allowed
+
+
+def lowered_and_no_more(by):
+    return lambda scores, allowed, axis: (scores - by * ~allowed).softmax(axis)
 
 
 def weights_stages(inputs):
@@ -203,7 +209,11 @@ WEIGHTS = {
             hide=[
                 *(filled(fill) for fill in NOT_LOW_ENOUGH),
                 *(filled_before(fill) for fill in (-1e9, -1e4, *LOWER)),
-                *(lowered(-fill) for fill in (-1e9, -1e4, -1e6, *LOWER, -2e15)),
+                *(
+                    lower(-fill)
+                    for lower in (lowered, lowered_and_no_more)
+                    for fill in (-1e9, -1e4, -1e6, *LOWER, -2e15)
+                ),
             ],
         ),
     ),
@@ -257,6 +267,11 @@ ALONE = {
         *FLOAT64_ONLY,
         section=TESTS,
         hide=filled(torch.finfo(torch.float64).min),
+    ),
+    "scores-cut-off": known(
+        *SCORES_CUT_OFF,
+        section=TESTS,
+        **any_of(build_weights, hide=[cut_off(*ends) for ends in CUT_OFF]),
     ),
     "queries-masked": known(
         "Your mask hides rows, the queries, in place of columns.",

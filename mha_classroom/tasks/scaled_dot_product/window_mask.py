@@ -124,6 +124,13 @@ WINDOW = {
         "A window of 1 shows a word itself, and a window of 2 the word before it too.",
         near=lambda back, window: (back >= 0) & (back < window - 1),
     ),
+    "window-below-the-length": known(
+        "You cut a wide window to one word less than there are: the last word does not see the "
+        "first.",
+        "The word itself is one of the words in the window. How wide is a window in which the last "
+        "of L words sees all?",
+        near=lambda back, window: right_near(back, min(window, len(back) - 1)),
+    ),
     "looks-both-ways": known(
         "Your window reaches forward as far as back: words see later words.",
         "The task asks for the words before. A distance without its sign cannot tell the two "
@@ -244,6 +251,13 @@ WINDOW = {
         "A length of 3 means three real words: 0, 1 and 2.",
         section=PADDING,
         real=lambda steps, lens: steps < lens[:, None] - 1,
+    ),
+    "at-least-one-word": known(
+        "In a sentence of length 0, word 0 counts as real.",
+        "That keeps NaN away. But there is no word in it, and its rows are to be False from end "
+        "to end.",
+        section=NOTHING,
+        real=lambda steps, lens: steps < lens.clamp(min=1)[:, None],
     ),
     "first-length-for-all": known(
         "Every sequence gets the length of the first.",

@@ -333,6 +333,13 @@ def _in_the_first_sequence(output, weights, values, key):
     return tuple(torch.cat([X[:1], old[1:]]) for X, old in zip(new, (output, weights), strict=True))
 
 
+def _value_of_the_first_sequence(output, weights, values, key):
+    weight = weights[..., key, None]
+    left, alone = 1 - weight, weight == 1
+    new = ((output - weight * values[0, key]) / left).masked_fill(alone, 0.0)
+    return new, without_key(output, weights, values, key)[1]
+
+
 WITHOUT = {
     "query-hidden": known(
         "You hide the query with the number of the key: its row is 0, and the key's column is not.",
@@ -579,6 +586,11 @@ WITHOUT = {
         "You hide the key in the first sequence alone.",
         "With a batch of one nobody notices. The key goes in every sequence.",
         wrong=_in_the_first_sequence,
+    ),
+    "value-of-the-first-sequence": known(
+        "You take off the value that the key has in the first sequence, in all sequences.",
+        "Each sequence has values of its own. With a batch of one nobody notices.",
+        wrong=_value_of_the_first_sequence,
     ),
     "first-query-for-all": known(
         "You divide all rows by the same number, that of the first query.",

@@ -272,6 +272,11 @@ PAIRS = {
         shift=lambda offset: 0,
     ),
     "always-before": known(*ALWAYS_BEFORE, shift=lambda offset: -1),
+    "offset-0-taken-for-none": known(
+        "At offset 0 you look at the token before: is there an `offset or -1`?",
+        "0 counts as False, so `or` passes on. Offset 0 is how much each token looks at itself.",
+        shift=lambda offset: offset or -1,
+    ),
     "one-too-far-right": known(
         "Your keys stand one place further right than they should: i + offset + 1.",
         "Offset 0 is the token itself. Is it in your code, too?",

@@ -120,6 +120,11 @@ def _width_from_d_out(W_v, W_o):
     return torch.stack([W_v[h] @ W_o[h * d : (h + 1) * d] for h in range(len(W_v))])
 
 
+def _width_from_d_model(W_v, W_o):
+    d = W_v.shape[1] // len(W_v)
+    return torch.stack([W_v[h] @ W_o[h * d : (h + 1) * d] for h in range(len(W_v))])
+
+
 def _square(W_v, W_o):
     return W_v @ W_o.reshape(len(W_v), W_v.shape[2], W_v.shape[1])
 
@@ -273,6 +278,12 @@ FOLD = {
         "A piece of W_o has as many rows as a head's values have features. Which axis of W_v "
         "counts these?",
         wrong=_width_from_d_out,
+    ),
+    "width-from-d_model": known(
+        "You take d_model // H for the width of a head.",
+        "A head can have another width: d_v is the last size of W_v. A piece of W_o has as many "
+        "rows.",
+        wrong=_width_from_d_model,
     ),
     "d_out-for-d_model": known(*D_OUT_FOR_D_MODEL, wrong=_square),
     "d_out-for-d_model-in-a-new-tensor": known(*D_OUT_FOR_D_MODEL, wrong=_put_into_square),

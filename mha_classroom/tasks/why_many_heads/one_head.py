@@ -93,6 +93,11 @@ def build_head(
     return one_head
 
 
+def _thirds(X, *matrices):
+    q, k, v = (X @ torch.cat(matrices, -1)).chunk(3, -1)
+    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+
+
 ONE = "One head, with matrices of its own"
 STANDS = "Where a word stands"
 
@@ -254,6 +259,13 @@ SHARED = {
 SHARED = read_again(ONE, SHARED)
 
 HEAD = {
+    "thirds-of-one-product": known(
+        "You cut the product with all three matrices into thirds.",
+        "Values may be wider or narrower than queries and keys. split takes the width of each "
+        "piece.",
+        section=ONE,
+        wrong=_thirds,
+    ),
     "nothing-projected": known(
         "The words attend to each other as they are: none of the three matrices is used.",
         "Without its matrices every head would make the same weights.",

@@ -158,6 +158,14 @@ def _rows_of_all(W_q, W_k, W_v, W_o, num_heads, removed):
     return tuple(left)
 
 
+def _as_linear_keeps_them(W_q, W_k, W_v, W_o, num_heads, removed):
+    stay = [h for h in range(num_heads) if h not in removed]
+    rows = (W.tensor_split(num_heads, 0) for W in (W_q, W_k, W_v))
+    columns = W_o.tensor_split(num_heads, 1)
+    cut = [torch.cat([pieces[h] for h in stay]) for pieces in rows]
+    return *cut, torch.cat([columns[h] for h in stay], 1)
+
+
 def _with_width(width, cut):
     """The same width of a head for all matrices; cut: which positions, with what is there."""
 
@@ -424,6 +432,12 @@ REMOVE = {
     "d_k-for-d_v": known(*D_K_FOR_D_V, wrong=_by_d_k),
     "d_k-for-d_v-past-the-end": known(
         *D_K_FOR_D_V, wrong=_with_width(lambda W_q, H: W_q.shape[1] // H, None)
+    ),
+    "as-nn-Linear-keeps-them": known(
+        "You cut the rows of W_q, W_k and W_v, and the columns of W_o.",
+        "nn.Linear keeps its weights that way, (out, in). Here they are given ready for X @ W: "
+        "(d_model, H · d_k). On which side are the heads?",
+        wrong=_as_linear_keeps_them,
     ),
     "d_model-over-H": known(
         *D_MODEL_OVER_H, wrong=_with_width(lambda W_q, H: W_q.shape[0] // H, _those_there_are)

@@ -135,6 +135,14 @@ def _width_from_d_out(heads, W_o):
     return torch.stack(terms).abs().argmax(0)
 
 
+def _last_above_head_0(heads, W_o):
+    terms = heads @ W_o.reshape(len(heads), 1, heads.shape[-1], -1)
+    sizes, best = terms.abs(), torch.zeros(terms.shape[1:]).long()
+    for h, size in enumerate(sizes):
+        best = torch.where(size > sizes[0], h, best)
+    return best
+
+
 def _nobody_at_0(sizes):
     """As if the search began with a largest term of 0 and head -1."""
     return torch.where(sizes.amax(0) > 0, sizes.argmax(0), -1)
@@ -296,6 +304,11 @@ STRONGEST = {
         "You take d_out // H for the width of a head.",
         "A piece of W_o has as many rows as a head has features. Which axis of heads counts these?",
         wrong=_width_from_d_out,
+    ),
+    "record-of-head-0": known(
+        "You compare each head with head 0: the last one that is above it wins.",
+        "If you keep the best head so far: what it has to be beaten by changes with it.",
+        wrong=_last_above_head_0,
     ),
     "heads-line-up-with-sequences": known(*LINED_UP, wrong=_lined_up),
     "merge-without-transpose": known(

@@ -230,6 +230,18 @@ def _is_softened(inputs, value):
     return False
 
 
+def _one_of_equals(first):
+    """A dict with the cosine for its key: of documents with one cosine it keeps one."""
+
+    def search(query, documents, k=3):
+        found = {}
+        for index, cosine in enumerate((unit(documents) @ unit(query)).tolist()):
+            found[cosine] = found.get(cosine, index) if first else index
+        return [(found[cosine], cosine) for cosine in sorted(found, reverse=True)[:k]]
+
+    return search
+
+
 SEARCH = {
     "dot-product": known(
         "Your numbers are dot products, not cosines.",
@@ -243,6 +255,16 @@ SEARCH = {
         "cosines: they can exceed 1.",
         score=lambda query, documents: unit(documents) @ query,
     ),
+    **{
+        f"{which}-of-equals-only": known(
+            "Of documents with the same cosine you return one: do you keep them in a dict or a "
+            "set, with the cosine for the key?",
+            "A key is there once, and what comes later takes the place of what was there. Two "
+            "documents can be equally near.",
+            wrong=_one_of_equals(which == "first"),
+        )
+        for which in ("first", "last")
+    },
     "documents-not-normalised": known(
         "You divide by the query's norm, not by the documents'.",
         "A document with a large norm then wins for that reason alone.",
