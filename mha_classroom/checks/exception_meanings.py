@@ -59,8 +59,9 @@ MEANINGS = [
     ),
     (
         r"Boolean value of Tensor with more than one value is ambiguous",
-        "An `if` needs one True or False, and a tensor holds many. For a whole tensor use "
-        "`torch.where` or `masked_fill`; to ask whether an argument was given, `is not None`.",
+        "An `if` needs one True or False, and a tensor holds many; so do `and`, `in`, and Python's "
+        "`max` and `sorted`. For a whole tensor use `torch.where`, `masked_fill` or `amax`; to ask "
+        "whether an argument was given, `is not None`.",
     ),
     (
         r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], but got "
@@ -81,7 +82,9 @@ MEANINGS = [
     ),
     (
         r"(reshape|view|expand|permute|flatten|zeros|ones)\(\) takes 1 positional argument but",
-        "One of the sizes is no whole number. `/` gives a float, `//` a whole number.",
+        "What is given is not of one kind. Is one of the sizes a float (`/` gives one, `//` a "
+        "whole number), a dtype without its name `dtype=`, or a tuple beside numbers (a star takes "
+        "it apart: `*X.shape[:2]`)?",
     ),
     (
         r"mask must be a boolean tensor.*, got float$",
@@ -91,8 +94,8 @@ MEANINGS = [
     (
         r"(\w+)\(\) takes (?:from \d+ to )?(\d+) positional arguments? but (\d+) (?:was|were) "
         r"given",
-        "`{0}` is called with {2} arguments and its definition names {1}. Compare your `def` line "
-        "with the one in the task.",
+        "`{0}` is called with {2} arguments and its definition names {1}. Look at the call, and if "
+        "the function is yours, compare its `def` line with the one in the task.",
     ),
     (
         r"missing (\d+) required positional arguments?: (.*)",
@@ -108,8 +111,10 @@ MEANINGS = [
     (
         r"'NoneType' object (?:has no attribute|is not subscriptable|is not iterable)|"
         r"unsupported operand type\(s\) for .*'NoneType'",
-        "Something is None where a tensor was expected. Does a function that you call forget to "
-        "`return`, or was an optional argument left out?",
+        "Something is None where a tensor, a list or another object was expected. Does a function "
+        "that you call have no `return`? A method that changes a list in place, like `sort`, "
+        "returns None, too. Or was an optional argument left out, does a layer have no bias, or a "
+        "dict no such key?",
     ),
     (
         r"masked_fill_? only supports boolean masks|expected BoolTensor|"
@@ -126,8 +131,9 @@ MEANINGS = [
     ),
     (
         r"unsupported operand type\(s\) for .*'(?:tuple|list)'|must be Tensor, not (?:tuple|list)",
-        "A tuple or list stands where a tensor was expected. Does something that you call return "
-        "several results, of which you want one?",
+        "Python cannot compute this with a tuple or a list. Does something that you call return "
+        "several results, of which you want one? Or is it to be a tensor, or a set like the other "
+        "one?",
     ),
     (
         r"size mismatch, got input \((\d+)\), mat \((\d+)x(\d+)\), vec \((\d+)\)",
@@ -151,8 +157,8 @@ MEANINGS = [
     (
         r"not enough values to unpack \(expected ((?:at least )?\d+), got (\d+)\)",
         "The left side asks for {0}, and the right side has {1}. Does what you call return fewer, "
-        "does a tensor have fewer axes than you think, or is a text split that does not have the "
-        "separator in it?",
+        "does a tensor have fewer axes than you think, is `.shape` missing, or is a text split "
+        "that does not have the separator in it?",
     ),
     (
         r"(too many|not enough) values to unpack",
@@ -162,9 +168,9 @@ MEANINGS = [
     ),
     (
         r"tuple index out of range",
-        "There are fewer pieces than you ask for; or it is a shape, and the tensor has fewer axes. "
-        "`split` takes how long each piece is, `chunk` how many pieces there are; and they cut "
-        "axis 0 unless they are told another.",
+        "There are fewer than you ask for: the last of n has the number n - 1. If it is a shape, "
+        "the tensor has fewer axes. If it is pieces of a tensor: `split` takes how long each is, "
+        "`chunk` how many there are, and both cut axis 0 unless they are told another.",
     ),
     (
         r"too many indices for tensor of dimension (\d+)|"
@@ -205,13 +211,13 @@ MEANINGS = [
     ),
     (
         r"'(tuple|list)' object has no attribute '(\w+)'",
-        "A {0} stands where a tensor was expected. Does something that you call return several "
-        "results, of which you want one?",
+        "A {0} has no `{1}`. Does something that you call return several results, of which you "
+        "want one, or is it to be a tensor, or a list?",
     ),
     (
         r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted",
-        "A single number is asked for, and the tensor holds several. Which one is meant, or is "
-        "there a step that makes one of them (a sum, a mean)?",
+        "A single number is asked for, and the tensor holds several. Which one is meant? `float` "
+        "and the functions of `math` take one; those of `torch`, like `torch.log`, take them all.",
     ),
     (
         r"negative dimension (-\d+)",
@@ -219,8 +225,9 @@ MEANINGS = [
     ),
     (
         r"needed for gradient computation has been modified by an inplace operation",
-        "The output is right, and no gradient can be taken through it: += or its like changed a "
-        "tensor that an earlier step still needs for its gradient. Y = Y + ... makes a new one.",
+        "No gradient can be taken through the output: += or its like, or dropout with "
+        "inplace=True, changed a tensor that an earlier step still needs for its gradient. "
+        "Y = Y + ... makes a new one.",
     ),
     (
         r"linalg\.\S+: A must be batches of square matrices, but they are (\d+) by (\d+)",
@@ -256,6 +263,11 @@ MEANINGS = [
         "`dtype=torch.long`.",
     ),
     (
+        r"list indices must be integers or slices, not (list|tuple|Tensor|set|dict|str|NoneType)",
+        "A list takes one place or a slice in its brackets, and here it gets a `{0}`. Several "
+        "places at once, or one on each axis, can be asked of a tensor.",
+    ),
+    (
         r"list indices must be integers|are valid indices \(got (?:float|numpy)|slice indices must "
         r"be|'float' object cannot be interpreted as an integer|must be tuple of ints, not float",
         "A float stands where a whole number is needed: a place, a size or how often. `/` gives "
@@ -263,8 +275,9 @@ MEANINGS = [
     ),
     (
         r"only integer tensors of a single element can be converted to an index",
-        "A list takes one place at a time, and you give it a tensor of several. Make the list a "
-        "tensor, or go through the places with a loop.",
+        "A tensor stands where one whole number is needed: as a place in a list, as the end of a "
+        "`range`, or among the numbers for `torch.tensor`. Make the list a tensor or go through "
+        "its places with a loop; take `int(...)`; of several tensors `torch.stack` makes one.",
     ),
     (
         r"expected Tensor as element \d+ in argument \d+, but got (\w+)",
@@ -294,8 +307,9 @@ MEANINGS = [
     (
         r"'(int|float|bool)' object (?:has no attribute|is not iterable|is not subscriptable)|"
         r"object of type '(int|float|bool)' has no len",
-        "A single number of Python stands where a tensor or a list was expected. Is it the result "
-        "of `.item()`, `len` or `sum`, or one element where you mean all?",
+        "A single number of Python stands where something else was expected: a tensor, a list, or "
+        "an object such as a config. Is it the result of `.item()`, `len` or `sum`, or one element "
+        "or attribute where you mean all?",
     ),
     (
         r"(?:iteration over|len\(\) of) a 0-d tensor|invalid index of a 0-dim tensor",
@@ -382,7 +396,10 @@ def explain(error):
     """Return what an exception means for the learner, "" if there is nothing to add."""
     text = f"{error}"[:LONGEST]
     if isinstance(error, KeyError) and not text.startswith(("'module name", "'parameter name")):
-        return f"The dict has no key {text}. How are its keys spelled?"
+        return (
+            f"The dict has no key {text}, or the set no such element. How are its keys spelled, or "
+            "was it taken out before?"
+        )
     for pattern, meaning in MEANINGS:
         found = re.search(pattern, text)
         if found:

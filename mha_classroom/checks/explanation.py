@@ -31,6 +31,14 @@ __all__ = [
 SMALL = 24  # inputs of up to this many numbers are shown in full
 FEW = 8  # and lists of up to this many words or numbers
 PLAIN = (str, int, float)
+# What the text on a mistake says is right, as a sentence and before another half of it.
+IS_RIGHT = re.compile(
+    r"(?<![^ ])(?:The|Your|Each|They|W_o|W and b|All)\b[^.,:?]* (?:is|are) "
+    r"(?:right|the right ones|where they should be)\.(?: |$)"
+)
+RIGHT_BUT = re.compile(
+    r"(?<![^ ])(?:The|Your) [\w ]+ (?:is|are) right(?: for padding)?, (?:but|and) (\w)"
+)
 PYTORCHS_HINT = " Hint: enable anomaly detection"  # to somebody who debugs PyTorch
 
 
@@ -43,6 +51,7 @@ def of_mistakes(task, failed, mistakes, other=(), sure=True, off_by=""):
     """
     words = [f"{mistake.did} {mistake.why}" for mistake in mistakes]
     if len(words) > 1:
+        words = [_without_praise(text) for text in words]
         count = ("Two", "Three")[len(words) - 2]
         places = ("First", "Second", "Third")
         words = [f"{place}: {text}" for place, text in zip(places, words, strict=False)]
@@ -69,6 +78,13 @@ def of_mistakes(task, failed, mistakes, other=(), sure=True, off_by=""):
     )
 
 
+def _without_praise(text):
+    """The text on a mistake without what it says is right: another mistake may be about that."""
+    text = IS_RIGHT.sub("", text).strip()
+    text = RIGHT_BUT.sub(lambda found: found[1].upper(), text)
+    return text.replace("the right tokens", "the tokens")
+
+
 def of_stage(failed, stage, name="", skippable=False):
     """The feedback with the first stage that differs named, where it could be found.
 
@@ -90,7 +106,8 @@ def of_stage(failed, stage, name="", skippable=False):
         text = f"Every step up to this one is there and right: {right}. Look at {get}."
         return with_remark(failed, text)
     between = " Look between the two, unless you go another way." if right else ""
-    text = f"{reached}The first step that none of your tensors holds by itself: {wrong}.{between}"
+    which = "The next" if right else "A"
+    text = f"{reached}{which} step that none of your tensors holds by itself: {wrong}.{between}"
     return with_remark(failed, text)
 
 

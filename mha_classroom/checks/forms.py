@@ -87,7 +87,7 @@ def alike(one, other, places=True):
     if kinds[0] != kinds[1]:
         return False
     tolerance = NEAR_FLOAT32 if other.dtype == torch.float32 else NEAR
-    same = near(one.double(), other.double(), tolerance)
+    same = near(one, other, tolerance)
     return bool((same | ~torch.as_tensor(places)).all())
 
 
@@ -98,8 +98,14 @@ def _plainly_alike(one, other):
     return abs(number - mine) <= NEAR * max(1, abs(number)) or number == mine
 
 
-def near(one, other, tolerance=NEAR):
-    """Where two tensors of one shape hold the same number, NaN among them: a boolean tensor."""
+def near(one, other, tolerance=None):
+    """Where two tensors of one shape hold the same number, NaN among them: a boolean tensor.
+
+    tolerance: of what float32 or float64 can hold unless told.
+    """
+    if tolerance is None:
+        tolerance = NEAR_FLOAT32 if torch.float32 in (one.dtype, other.dtype) else NEAR
+    one, other = one.double(), other.double()
     off = (one - other).abs()  # inf or NaN where one of the two is infinite
     same = (one == other) | (off <= tolerance * other.abs().clamp(1, 1e300))
     return same | (one.isnan() & other.isnan())

@@ -86,10 +86,11 @@ def misfit(seen, weights, name):
     weights = _dotted(weights)
     for missing in (n for n in weights if n not in seen):
         return f"{name} has no parameter {missing}."
-    twins = twins_among(seen)
+    twins = twins_among({n: seen[n] for n in weights})
     if twins:
         return twins
-    extra = [n for n in seen if n not in weights]
+    wanted = {first for n, (_, first) in seen.items() if n in weights}
+    extra = [n for n, (_, first) in seen.items() if first not in wanted]
     if len(extra) == 1:
         return f"{name} has a parameter that was not asked for: {extra[0]}."
     if extra:
@@ -164,17 +165,17 @@ class Call(NamedTuple):
     exactly: bool = False
 
 
-def plan_of(inputs, dropout, weights=False, exactly=False):
+def plan_of(inputs, dropout, weights=False, exactly=False, learn=False):
     """The calls for a case: in eval mode; again and in training where 0.25 is dropped; in training
     where all or nothing is dropped.
 
     dropout: the name of the probability that the module uses. weights: it can return some.
-    exactly: as in `Call`.
+    exactly: as in `Call`. learn: whether gradients reach the matrices where 0.25 is dropped.
     """
     asked = [Call(weights=True)] if weights else []
-    plan = [Call(), *asked]
+    plan = [Call(learn="training" in inputs), *asked]
     if inputs.get(dropout) == 0.25:
-        return [*plan, Call(), Call(training=True)]
+        return [*plan, Call(), Call(training=True, learn=learn)]
     if not {"attention_probs_dropout_prob", "hidden_dropout_prob", "training"} & inputs.keys():
         return plan
     trained = Call(training=True, twice=True, learn="training" in inputs, exactly=exactly)
@@ -198,13 +199,26 @@ def _call_as_planned(module, arguments, plan):
             break
         if planned.learn:
             calls[-1]["gradients"] = gradients_of(module, calls[-1]["result"])
+            X = calls[-1].pop("X")
+            calls[-1] |= {} if X is None else {"gradient of X": X.grad}
     return calls
 
 
 def _call(module, arguments, planned):
+    """With need_weights the mask is given by its name, too."""
     module.train(planned.training)
-    options = {"need_weights": True} if planned.weights else {}
+    first, *others = arguments
+    shows = planned.learn and planned.twice and first.is_floating_point()
+    X = first.clone().requires_grad_() if shows else None
+    if shows:  # as another layer would have made it
+        arguments = [X * 1, *others]
+    options = {}
+    if planned.weights:
+        options = dict(zip(("mask",), arguments[1:], strict=False)) | {"need_weights": True}
+        arguments = arguments[:1]
     call = {"result": module(*arguments, **options), "training": module.training}
+    if planned.learn:
+        call["X"] = X
     if planned.twice and call["training"] is True and torch.is_tensor(call["result"]):
         call["again"] = module(*arguments)
     return call
@@ -214,6 +228,7 @@ def gradients_of(module, output):
     """{name: gradient} of every matrix after a step back from the output; {} if there is none."""
     if not torch.is_tensor(output) or not output.requires_grad:
         return {}
+    module.zero_grad()
     output.pow(3).sum().backward()
     return {name: X.grad for name, X in module.named_parameters() if X.dim() == 2}
 
@@ -261,19 +276,37 @@ def judged(name, weights, plan, seen):
 
 
 def refuse_unlearnt(weights, plan, seen):
-    """Raises: AnswerError if some matrix got no gradient in the call that was to show it."""
-    calls = zip(plan, seen["calls"], strict=True)
-    refuse_unreached(next(c["gradients"] for planned, c in calls if planned.learn), weights)
+    """Raises: AnswerError if some matrix got no gradient in a call that was to show it."""
+    calls = [
+        (planned.training, call["gradients"])
+        for planned, call in zip(plan, seen["calls"], strict=True)
+        if planned.learn
+    ]
+    unreached = [(training, _unreached(found, weights)) for training, found in calls]
+    everywhere = all(names for _, names in unreached)
+    for (training, names), (_, found) in zip(unreached, calls, strict=True):
+        if names:
+            when = " in training" if training else " in eval mode"
+            refuse_unreached(found, weights, "" if everywhere else when)
 
 
 def refuse_unreached(gradients, weights, when=""):
     """Raises: AnswerError if the gradient of some matrix among the weights is missing, or 0."""
-    matrices = {n: X for n, X in weights.items() if "." in n and X.dim() == 2}
-    names = [n for n, X in matrices.items() if not is_nonzero(gradients.get(n), X.shape)]
+    names = _unreached(gradients, weights)
     if names:
-        which = "any matrix" if len(names) == len(matrices) > 1 else listed(names)
+        which = "any matrix" if len(names) == len(_matrices(weights)) > 1 else listed(names)
         raise AnswerError(
             f"No gradient reaches {which}{when}: somewhere between the result and there the way "
             "back is cut off, or the parameter is frozen. detach, .data, no_grad, numpy and "
             "torch.tensor(...) cut it off, and so does a factor of 0; from_pretrained freezes."
         )
+
+
+def _matrices(weights):
+    return {n: X for n, X in weights.items() if "." in n and X.dim() == 2}
+
+
+def _unreached(gradients, weights):
+    """The names of the matrices whose gradient is missing, or 0."""
+    matrices = _matrices(weights).items()
+    return [n for n, X in matrices if not is_nonzero(gradients.get(n), X.shape)]

@@ -97,7 +97,9 @@ def _added_two(terms, off):
     """Off by a few times one term and a few times another: the fit with the fewest, in a list."""
     fits = []
     for (one, a), (other, b) in itertools.combinations(terms.items(), 2):
-        times = _two_times(list(zip(a, b, off, strict=True)))
+        rows = list(zip(a, b, off, strict=True))
+        apart = any((x == 0) != (y == 0) for x, y, _ in rows)  # "in every case" would be untrue
+        times = None if apart else _two_times(rows)
         if times and all(abs(t) in range(1, FEW + 1) for t in times):
             fits.append((sum(map(abs, times)), times, (one, other)))
     if not fits:
@@ -170,8 +172,9 @@ def _of_arguments(task, cases):
     """Yield the products of a task's arguments, squares too: (how it is written, its numbers)."""
     signature, given = inspect.signature(task.reference), []
     named = max((case.inputs for case in cases), key=len)
+    names = dict(zip(named, signature.parameters, strict=False))
     for case in cases:
-        bound = signature.bind(*case.inputs.values())
+        bound = signature.bind(**{names[name]: X for name, X in case.inputs.items()})
         bound.apply_defaults()
         given.append(dict(zip(named, bound.arguments.values(), strict=False)))
     names = [n for n in named if all(type(one[n]) is int and one[n] > 0 for one in given)]

@@ -159,7 +159,7 @@ def _scaled(want, have):
         if abs(ratio + 1) < NEAR:
             return "Every number has the wrong sign."
         return f"Every number is {_times(ratio.item())} the right one."
-    if _close(want.abs(), have.abs()).all():
+    if _close(want.abs(), have.abs()).all() and bool((want.sign() != have.sign()).any()):
         return "Only signs are wrong."
     return ""
 

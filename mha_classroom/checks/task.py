@@ -1,5 +1,6 @@
 """What a task is: a right answer, the inputs it is tried on, and the mistakes that people make."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,9 @@ __all__ = [
     "Mistake",
     "Task",
     "all_but",
+    "and_in_float32",
     "by_id",
+    "in_float32",
     "known",
     "read_again",
     "unchanged",
@@ -40,6 +43,27 @@ class Case:
 
     name: str
     inputs: dict[str, Any]
+
+
+def and_in_float32(cases):
+    """Make a function that draws cases draw one more: the second of them in float32, as in a
+    notebook where nobody has said a dtype."""
+
+    @functools.wraps(cases)
+    def with_float32(draw):
+        drawn = cases(draw)
+        case = drawn[min(1, len(drawn) - 1)]
+        return [*drawn, Case(f"{case.name}, in float32", in_float32(case.inputs))]
+
+    return with_float32
+
+
+def in_float32(inputs):
+    """The same with every tensor of floating-point numbers in float32."""
+    return {
+        name: X.float() if torch.is_tensor(X) and X.is_floating_point() else X
+        for name, X in inputs.items()
+    }
 
 
 def call(answer, inputs):

@@ -115,7 +115,7 @@ def taken_from(task, difference, inputs):
         if torch.is_tensor(X) and X.is_floating_point() and name not in task.hidden
     }
     mine, right = (_inputs_that_are(Y, given) for Y in (have, want))
-    if len(mine) == len(right) == 1 and mine != right:
+    if len(mine) == len(right) == 1 and mine != right and want.any():
         return f"What you have there is {mine[0]}; asked for is {right[0]}."
     wrong = (want != have).nonzero().tolist()
     for name, X in given.items() if wrong else ():

@@ -70,7 +70,7 @@ RAISING = {
     "takes": (lambda: split(X, 1, 2), "called with 3 arguments"),
     "missing": (lambda: split(X), "leaves out 'num_heads'"),
     "not defined": (undefined, "has that cell been run"),
-    "NoneType": (lambda: None.shape, "forget to `return`"),
+    "NoneType": (lambda: None.shape, "have no `return`"),
     "masked_fill": (lambda: X.masked_fill(X, 0.0), "compare numbers"),
     "unflatten": (lambda: X.unflatten(-1, (2, 2)), "do not multiply"),
     "recursion": (endless, "without an end"),
@@ -87,13 +87,13 @@ RAISING = {
     "unpack": (lambda: [a for a, b in ["xyz"]], "how long each piece is"),
     "texts": (lambda: torch.tensor(["x"]), "holds numbers, no texts"),
     "list": (lambda: [1][2], "Counting starts from 0"),
-    "tuple without": (lambda: (X,).shape, "A tuple stands where"),
+    "tuple without": (lambda: (X,).shape, "A tuple has no `shape`"),
     "several": (lambda: X.item(), "A single number is asked for"),
     "too many": (lambda: X[0, 0, 0, 0], "more axes of a tensor"),
-    "size": (lambda: X.reshape(2 / 1, 3, 5), "`/` gives a float"),
+    "size": (lambda: X.reshape(2 / 1, 3, 5), "`/` gives one"),
     "mask": (lambda: scaled_dot_product_attention(X, X, X, None, 0.5), "`dropout=…`"),
     "negative": (lambda: X.new_zeros(-2), "a size of -2"),
-    "pieces": (lambda: X.split(1)[2], "fewer pieces than you ask for"),
+    "pieces": (lambda: X.split(1)[2], "fewer than you ask for"),
     "einsum": (lambda: torch.einsum("bij,bjk->bik", X, X), "is 5 in a tensor before and 3 in"),
     "bounds": (lambda: X[0, 3], "has 3 entries, counted from 0, and you ask for number 3"),
     "callable": (lambda: str(X)(X), "it is a `str`"),
@@ -110,7 +110,11 @@ RAISING = {
     "kept": (lambda: X[:, torch.tensor([True, False])], "one entry for each place of axis 1"),
     "places": (lambda: X[torch.tensor([])], "An empty list becomes a tensor of floats"),
     "float for a place": (lambda: range(4 / 2), "even where nothing is left over"),
-    "tensor for a place": (lambda: [1, 2][torch.tensor([0, 1])], "one place at a time"),
+    "list of places": (lambda: list("ab")[[0, 1]], "one place or a slice"),
+    "tensor for a place": (
+        lambda: [1, 2][torch.tensor([0, 1])],
+        "one whole number is needed",
+    ),
     "numbers stacked": (lambda: torch.stack([0.5, 0.2]), "among the pieces is a `float`"),
     "nothing stacked": (lambda: torch.cat([]), "the list is empty"),
     "numbers in a row": (lambda: torch.cat([X.sum(), X.sum()]), "`stack` makes the axis"),
@@ -148,7 +152,7 @@ def test_an_exception_is_explained_in_terms_of_shapes(raising, meaning):
 def test_every_explanation_was_triggered():
     assert len(RAISING) == len(MEANINGS)
     assert explain(ValueError("something else")) == ""
-    assert explain(KeyError("W_q")) == "The dict has no key 'W_q'. How are its keys spelled?"
+    assert explain(KeyError("W_q")).startswith("The dict has no key 'W_q', or the set no such")
 
 
 def test_a_text_without_the_separator_is_no_chunk():
@@ -161,7 +165,7 @@ def test_a_text_without_the_separator_is_no_chunk():
 
 
 def test_none_in_a_sum_and_a_tuple_in_a_product_are_explained_too():
-    for other, meaning in ((None, "forget to `return`"), ((X, X), "several results")):
+    for other, meaning in ((None, "have no `return`"), ((X, X), "several results")):
         with pytest.raises(TypeError) as caught:
             X @ other
         assert meaning in explain(caught.value), str(caught.value)
@@ -486,7 +490,7 @@ def test_two_mistakes_in_different_cases_are_both_said():
         return (2 if len(x) == 2 else 3) * x + 5
 
     seen = staged(stages, answer, [3.0, 4], *LARGE)
-    assert seen == (None, 'the double, in "4 numbers"; in the case below it is the end')
+    assert seen == (None, 'the double, in "4 numbers"')
 
 
 def test_rows_of_zeros_and_ones_are_not_taken_for_a_stage():
@@ -560,7 +564,7 @@ def test_a_number_that_comes_up_by_accident_is_not_taken_for_a_stage():
 
     # 2 · 2 = 2 + 2: with the other inputs it shows that nothing is squared.
     seen = staged(stages, lambda x: 2 * x + 5, [2.0], *LARGE)
-    assert seen == (None, 'the square, in "4 numbers"; in the case below it is the end')
+    assert seen == (None, 'the square, in "4 numbers"')
     assert staged(stages, lambda x: x * x + 5, [2.0], *LARGE) == ("the square", "the end")
 
 

@@ -1,13 +1,20 @@
-"""Wrong answers that checks once accepted, since no case showed what is wrong with them."""
+"""Wrong answers that checks once accepted, since no case showed what is wrong with them.
 
+More of them stand in the folder once_accepted: a file for each task, a cell for each answer.
+"""
+
+import linecache
 import math
+from pathlib import Path
 
+import jupytext
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from mha_classroom.checks import diagnose, find
+from mha_classroom.checks.registry import lesson_of
 from mha_course import bert
 
 
@@ -328,7 +335,7 @@ class AttentionThatKeepsItsMask(nn.Module):
         ("05-count_bert", bert_of_at_most_512_positions, "640"),
         ("05-count_block", block_that_remembers_its_width(), "equal to the width"),
         ("06-BertLayer", LayerOfSharedParts, "share the parameter"),
-        ("06-BertFeedForward", FeedForwardOfItsClass, "relu"),
+        ("06-BertFeedForward", FeedForwardOfItsClass, "numbers are wrong"),
         ("06-BertFeedForward", FeedForwardOfFlatWords, "view"),
         ("07-shares_along", shares_with_a_careful_divisor, "small"),
         ("08-mask_heads", masked_unless_it_looks_like_ones, "factors besides 0 and 1"),
@@ -351,3 +358,23 @@ def test_it_is_rejected_and_told_where_it_goes_wrong(task_id, answer, says):
     assert (find(task_id).kind == "class") == isinstance(answer, type)
     feedback = diagnose(task_id, answer)
     assert not feedback.passed and says in str(feedback)
+
+
+def answers_in_cells():
+    for file in sorted(Path(__file__).with_name("once_accepted").glob("*.py")):
+        for cell in jupytext.read(file).cells:
+            what = cell.metadata["title"]
+            yield pytest.param(file.stem, cell.source, id=f"{file.stem}: {what}")
+
+
+@pytest.mark.parametrize(("task_id", "source"), [*answers_in_cells()])
+def test_it_is_rejected(task_id, source):
+    task = find(task_id)
+    cells = jupytext.read(Path("exercises") / f"{lesson_of(task_id)}.ipynb").cells
+    setup = next(cell.source for cell in cells if cell.cell_type == "code")
+    names = {"__name__": "__main__", "math": math, "torch": torch, "nn": nn, "F": F}
+    exec(setup, names)
+    file = f"<{task_id}>"
+    linecache.cache[file] = len(source), None, source.splitlines(True), file
+    exec(compile(source, file, "exec"), names)
+    assert not diagnose(task_id, names[task.name]).passed

@@ -37,7 +37,7 @@ def softmax_in_float32(x):
 def attention_with_a_float32_table(queries, keys, values):
     scores = torch.zeros(*queries.shape[:2], keys.shape[1])
     scores[:] = queries @ keys.mT
-    return scores.double().softmax(-1) @ values
+    return scores.to(values.dtype).softmax(-1) @ values
 
 
 class NoDropoutWithWeights(nn.Module):
@@ -2828,7 +2828,7 @@ def test_a_stage_counts_though_one_of_its_pieces_equals_an_input():
 
     as_if, remark = told("03-loop_of_heads", keys_in_reverse).remarks
     assert as_if.endswith("right if `W_k` were in reverse order along the first axis.")
-    assert "The first step that none of your tensors holds by itself" in remark
+    assert "step that none of your tensors holds by itself" in remark
     assert "by itself: the values of every head" not in remark
 
 
@@ -2846,7 +2846,7 @@ def test_after_an_error_nothing_is_said_of_the_steps_that_it_prevented():
 def test_the_step_of_a_module_that_differs_is_named():
     feedback = told("11-MendedAttention", WRONG["11-MendedAttention"]["half the scale"])
     assert feedback.remarks[0] == (
-        "Your numbers are right up to here: the product of X with each head's matrix. The first "
+        "Your numbers are right up to here: the product of X with each head's matrix. The next "
         "step that none of your tensors holds by itself: the divided scores. Look between the two, "
         "unless you go another way."
     )
@@ -2886,7 +2886,7 @@ def test_the_steps_inside_the_fused_function_are_seen():
     feedback = told("11-mended_step", with_the_values_turned_round)
     assert feedback.remarks == (
         "What you return would be right if `values` were in reverse order along the third axis.",
-        "Your numbers are right up to here: the weights. The first step that none of your tensors "
+        "Your numbers are right up to here: the weights. The next step that none of your tensors "
         "holds by itself: the output. Look between the two, unless you go another way.",
     )
 
@@ -3028,7 +3028,7 @@ def test_of_two_mistakes_in_a_count_it_is_also_said_by_what_it_is_off():
     one, other = (m for m in task.mistakes if m.id in ("one-layer-norm", "ffn-biases-forgotten"))
     feedback = told(task.id, task.build(**one.parts, **other.parts))
     assert feedback.mistake == "one-layer-norm + ffn-biases-forgotten"
-    said = "too small by the biases of the feed-forward network and one LayerNorm."
+    said = "too small by the biases of the feed-forward network and 2 numbers for each feature."
     assert feedback.message.startswith(f"In every case it is {said} Two mistakes together")
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 
 
 def additive_scores(queries, keys, W_q, W_k, w_v):
@@ -10,6 +10,7 @@ def additive_scores(queries, keys, W_q, W_k, w_v):
     return torch.tanh(hidden) @ w_v
 
 
+@and_in_float32
 def additive_cases(draw):
     """Unequal widths, all sizes equal, saturated tanh."""
 
@@ -126,6 +127,8 @@ def _nan_where_large(inputs, result):
     if not torch.is_tensor(result) or result.shape != right.shape:
         return False
     lost = result.isnan()
+    if result.dtype == torch.float32:  # there tanh levels off sooner, and digits are lost, too
+        return bool(lost.any() or torch.allclose(result, right, atol=0.01))
     large = additive_stages(inputs)["the sums of each query and key"].abs().amax(-1) > 300
     return bool(torch.allclose(result[~lost], right[~lost]) and (large | ~lost).all())
 

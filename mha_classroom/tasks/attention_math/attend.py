@@ -6,8 +6,17 @@ from functools import partial
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.forms import like
-from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged, without
+from mha_classroom.checks.forms import any_of, like
+from mha_classroom.checks.task import (
+    Case,
+    Task,
+    and_in_float32,
+    by_id,
+    known,
+    read_again,
+    unchanged,
+    without,
+)
 from mha_classroom.tasks.attention_math.softmax import (
     CUT_OFF,
     DIGITS,
@@ -25,6 +34,7 @@ def attend(query, keys, values):
     return torch.softmax(keys @ query, dim=-1) @ values
 
 
+@and_in_float32
 def attend_cases(draw):
     """Unequal sizes, equal ones, zero and large scores."""
 
@@ -38,7 +48,7 @@ def attend_cases(draw):
         case_of("three pairs", [1.0, 1], keys, values),
         case_of("a query of zeros", [0.0, 0], keys, values),
         case_of("scores of 1000, 1001 and 999", [1.0], [[1000.0], [1001], [999]], values),
-        case_of("all scores near -1000", [1.0], [[-1000.0], [-1001], [-999]], values),
+        case_of("all scores near -1000000", [1.0], [[-1e6], [-1e6 - 1], [-1e6 + 1]], values),
         case_of("one score 3000 above the others", [1.0], [[0.0], [3000], [0]], values),
         case_of(EDGE, [1.0], [[709.0], [709.5], [711]], values),
         case_of(DIGITS, [1.0], [[300000.3], [300000], [299999.6]], values),
@@ -144,6 +154,11 @@ def _in_one_pass(total_rescaled, sum_rescaled):
     return attend
 
 
+def _largest_from(start):
+    """The largest score, if the search for it begins at this number."""
+    return lambda x, axis: x.amax(axis, keepdim=True).clamp(min=start)
+
+
 (CUT,) = (mistake for mistake in WEIGHING if mistake.id == "scores-cut-off")
 
 # Of `attend` and `attention`.
@@ -157,7 +172,7 @@ BOTH = {
         "e to the power -746 is 0 for a computer. Not only large scores have to be shifted. If you "
         "look for the largest score in a loop: with which number does the search begin?",
         section=SHIFT,
-        shift=lambda x, axis: x.amax(axis, keepdim=True).clamp(min=0),
+        **any_of(build_attention, shift=map(_largest_from, (0, -1, -100, -999, -1e3, -1e4, -1e5))),
     ),
     "scaled": known(
         "You divide the scores by the square root of the width of a query.",

@@ -3,7 +3,7 @@
 import torch
 
 from mha_classroom.checks.forms import any_of, like
-from mha_classroom.checks.task import Task, by_id, known, read_again
+from mha_classroom.checks.task import Task, and_in_float32, by_id, known, read_again
 from mha_classroom.tasks.attention_math.attend import (
     BOTH,
     FINISHED,
@@ -19,6 +19,7 @@ def attention(queries, keys, values):
     return torch.softmax(queries @ keys.mT, dim=-1) @ values
 
 
+@and_in_float32
 def attention_cases(draw):
     """Batches of unequal and of equal sizes, zero and large scores."""
 
@@ -29,7 +30,7 @@ def attention_cases(draw):
 
     keys = [[[0.0, 0], [1, 1], [1, 0]]]
     values = [[[0.0, 0, 10, 1], [9, 0, 10, 2], [0, 9, 10, 3]]]
-    large = [[[1000.0], [1001], [999]], [[-1000], [-1002], [-1000]]]
+    large = [[[1000.0], [1001], [999]], [[-1e6], [-1e6 - 2], [-1e6]]]
     apart = [[[1.0], [3]], [[100], [300]]]
     transposed = (draw.normal(2, 7, 3).mT, draw.normal(2, 7, 5).mT, draw.normal(2, 11, 5).mT)
     return [
@@ -41,7 +42,7 @@ def attention_cases(draw):
         case("as many keys as their width", 2, (3, 5), 5, 7),
         case("as many sentences as queries and keys", 3, (3, 3), 2, 5),
         case("all sizes equal", 3, (3, 3), 3, 3),
-        case("one query, one key", 2, (1, 1), 3, 5),
+        case("3 queries, one key", 2, (3, 1), 3, 5),
         case_of("one score 3000 above the others", [[[1.0], [0]]], [[[0.0], [3000], [0]]], values),
         case_of(EDGE, [[[1.0], [0]]], [[[709.0], [709.5], [711]]], values),
         case_of(DIGITS, [[[1.0], [0]]], [[[300000.3], [300000], [299999.6]]], values),

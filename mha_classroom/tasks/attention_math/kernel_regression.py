@@ -1,10 +1,12 @@
 """Task 1.6, kernel_regression: an estimate between measured points is attention."""
 
+from itertools import product
+
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.forms import like
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.forms import alike, any_of, like
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.attention_math.softmax import CUT_OFF, near
 
 
@@ -16,16 +18,18 @@ def kernel_regression(places, known_places, known_results, width):
 FAR_FROM_0 = 2e6
 
 
+@and_in_float32
 def kernel_cases(draw):
     """Few and many places, one feature and several, places far from everything known."""
 
-    def case(name, num_places, num_known, d, d_v, width):
-        places, known_places = draw.normal(num_places, d), draw.normal(num_known, d)
-        return _case(name, places, known_places, draw.normal(num_known, d_v), width)
+    def case(name, num_places, num_known, d, d_v, width, unit=1.0):
+        places, known_places = (draw.normal(n, d, scale=unit) for n in (num_places, num_known))
+        return _case(name, places, known_places, draw.normal(num_known, d_v), width * unit)
 
     results = [[0.0, 10], [4, 10], [12, 10]]
-    # The powers of the last two places add up to about 2 and to 1e-9.
-    far = [[100.0, 0], [0, -200], [0.5, 0.5], [3, -2.2]]
+    # The powers of the last three places add up to about 2, to 1e-9 and to 1e-322, where a float64
+    # has two digits.
+    far = [[100.0, 0], [0, -200], [0.5, 0.5], [3, -2.2], [0.375, -19.25]]
     corners = [[0.0, 0], [1, 0], [0, 2], [1, 1], [3, 1]]
     transposed = (draw.normal(2, 7).T, draw.normal(2, 5).T, draw.normal(3, 5).T)
     return [
@@ -35,7 +39,7 @@ def kernel_cases(draw):
         case("as many places as known ones", 5, 5, 3, 2, 0.7),
         case("all sizes equal", 3, 3, 3, 3, 1.25),
         case("width 1", 3, 5, 2, 7, 1),
-        case("a narrow width", 3, 5, 2, 2, 0.25),
+        case("a narrow width, and places as near to each other", 3, 5, 2, 2, 0.25, unit=1e-4),
         case("a wide one, nearly the plain average", 3, 5, 2, 2, 20.0),
         case("one place", 1, 7, 5, 2, 0.9),
         case("results of width 1", 4, 7, 2, 1, 0.9),
@@ -104,19 +108,29 @@ def _naive(scores):
     return scores.exp() / scores.exp().sum(-1, keepdim=True)
 
 
-def _with_small_number(scores):
-    return scores.exp() / (scores.exp().sum(-1, keepdim=True) + 1e-8)
+def _with_small_number(number, shifted):
+    def weigh(scores):
+        powers = (scores - shifted * scores.amax(-1, keepdim=True)).exp()
+        return powers / (powers.sum(-1, keepdim=True) + number)
+
+    return weigh
 
 
-def _shows_small_number(inputs, result):
-    """Whether the estimates come of some small number added to the sums of the powers."""
-    scores, known_results = kernel_stages(inputs)["the scores"], inputs["known_results"]
-    for powers in (scores.exp(), (scores - scores.amax(-1, keepdim=True)).exp()):
-        sums = powers.sum(-1, keepdim=True)
-        small = (10.0**-k for k in range(2, 41))
-        if any(near(powers / (sums + eps) @ known_results, result) for eps in small):
-            return True
-    return False
+SMALL = [10.0**-k for k in (8, *range(2, 41), 45, 50, 60, 80, 99, 100, 200, 300, 307, 308)]
+SMALL += [
+    size
+    for kind in map(torch.finfo, (torch.float32, torch.float64))
+    for size in (kind.eps, kind.tiny)
+]
+
+
+def _nothing_without_powers(scores):
+    sums = scores.exp().sum(-1, keepdim=True)
+    return torch.where(sums > 1e-300, _naive(scores), 0.0)
+
+
+def _shifted_without_powers(scores):
+    return torch.where(scores.exp().sum(-1, keepdim=True) > 0, _naive(scores), scores.softmax(-1))
 
 
 def _alike_far_away(scores):
@@ -157,7 +171,7 @@ def _shows_multiplied_out(inputs, result):
     right = kernel_regression(*inputs.values())
     if bool(inputs["places"].abs().mean() > FAR_FROM_0 / 2):
         return torch.is_tensor(result) and result.shape == right.shape and not near(right, result)
-    return near(right, result)
+    return alike(right, result)
 
 
 def _in_float32(places, known_places, known_results, width):
@@ -199,7 +213,10 @@ KERNEL = {
         "powers must not all become 0 in the first place: what may you add to all scores of one "
         "place?",
         section=SHIFT,
-        weigh=lambda scores: _naive(scores).nan_to_num(0.0),
+        **any_of(
+            build_kernel,
+            weigh=(lambda scores: _naive(scores).nan_to_num(0.0), _nothing_without_powers),
+        ),
     ),
     "small-number-in-the-sum": known(
         "You add a small number to the sum of the powers.",
@@ -207,8 +224,10 @@ KERNEL = {
         "shifted are even smaller than that number. The sum can be kept away from 0 without "
         "changing any weight.",
         section=SHIFT,
-        weigh=_with_small_number,
-        shows=_shows_small_number,
+        **any_of(
+            build_kernel,
+            weigh=[_with_small_number(*form) for form in product(SMALL, (False, True))],
+        ),
     ),
     "one-maximum-for-the-table": known(
         "You subtract the same number from the scores of all places: the largest of all.",
@@ -233,6 +252,13 @@ KERNEL = {
         "one place?",
         section=SHIFT,
         weigh=_nearest_far_away,
+    ),
+    "shifted-only-where-all-round-to-0": known(
+        "You shift the scores only where all powers round to 0.",
+        "Where they are nearly 0 they have lost their digits already: near 1e-322 a float64 has "
+        "two. One way to compute the weights does for all places, near and far.",
+        section=SHIFT,
+        wrong=build_kernel(weigh=_shifted_without_powers),
     ),
     "not-divided-by-the-sum": known(
         "You do not divide the powers by their sum.",

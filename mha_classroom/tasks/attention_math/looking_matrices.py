@@ -28,6 +28,8 @@ def looking_cases(draw):
     ring = torch.eye(5, dtype=torch.float64).roll(1, 1)
     some = table([0, 1, 1, 0], [0, 0, 0, 0], [1, 0, 0, 1], [1, 1, 1, 0])
     own = table([1, 0], [1, 0])
+    wide = torch.eye(24, dtype=torch.float64)
+    wide[0] = torch.tensor([0.0] + 22 * [1.0] + [0.0])
     drawn = (draw.normal(7, 7) > 0.3).double()
     drawn[0, :5] = torch.tensor([0.0, 1, 1, 1, 1])
     drawn[1, 0], drawn[1, 6] = 0, 1
@@ -39,6 +41,7 @@ def looking_cases(draw):
         case("a kind that looks at nothing", some, [3, 2, 1, 0, 0, 2]),
         case("7 kinds", drawn, [0, 1, 2, 3, 4, 5, 6, 6, 0, 1, 1]),
         case("100 words, 1 noun among them", grammar, [0, 1] + 30 * [0, 2] + 38 * [0]),
+        case("24 kinds, 100 words, 1 right one among them", wide, [0, 1] + 98 * [23]),
         case("what a word looks at is missing", grammar, [1, 0, 0, 1, 1]),
     ]
 
@@ -360,6 +363,15 @@ LOOKING = {
         )
         for strength in (10.0, 15.0)
     },
+    "weak-with-many-kinds": known(
+        "Your words look firmly if there are few kinds. With many kinds, or where a kind looks at "
+        "many others, they do not.",
+        "Do you divide: rows by their sum or length, or all by the number of kinds or its root? "
+        "Scores get small then, and only their differences count. What makes equal scores into "
+        "equal shares, however many they are?",
+        section="From scores to weights",
+        wrong=lambda looks_at: (50 * looks_at / len(looks_at) ** 0.5, _eye_like(looks_at)),
+    ),
     "away-from-them": known(
         "Your words look at all but the right ones.",
         "Somewhere a sign is turned round: a large score means a large weight.",
@@ -400,7 +412,7 @@ LOOKING = {
         finish=lambda W_q, W_k: W_q,
     ),
     "whole-numbers": known(
-        "Your matrices hold whole numbers.",
+        "Your W_q holds whole numbers, and W_k perhaps as well.",
         "PyTorch does not multiply them with the float64 vectors of the words. Which dtype does "
         "looks_at have?",
         finish=lambda W_q, W_k: (W_q.long(), W_k.long()),

@@ -161,8 +161,9 @@ PREDICTIONS = {
         new_output=58 / 3,
     ),
     "second-goes-on-from-the-first": known(
-        "For new_output you take the weights that the first question has changed.",
-        "Each question starts again from the table.",
+        "Your new_output comes about with the weights that the first question has changed, or if "
+        "14 and 30 count half each.",
+        "Each question starts again from the table, and each of its three values has its weight.",
         new_output=22.0,
     ),
     "six-doubled-too": known(

@@ -36,10 +36,12 @@ def query_cases(draw):
         _case("keys far from 0", [[101.0, 40], [100, 41], [102, 41]], [0.5, 0.3, 0.2]),
         _case("keys are a transposed tensor", transposed, draw.normal(3).softmax(-1)),
         _case("2 keys on one line through 0", [[1.0, 0], [2, 0]], [0.3, 0.7]),
-        _case("one key twice", [[1.0, 0, 0], [0, 1, 0], [0, 1, 0]], [0.2, 0.4, 0.4]),
+        _case("3 keys on one line", [[0.0, 0], [1, 1], [2, 2]], [1 / 7, 2 / 7, 4 / 7]),
+        _case("one key twice", [[1.0, 0], [0, 1], [0, 1]], [0.2, 0.4, 0.4]),
+        _case("2 equal keys", [[1.0, 2], [1, 2]], [0.5, 0.5]),
         _case(
             "keys that differ little in one feature",
-            [[1.0, 0.001], [0.5, 0.004], [-1.0, 0.002]],
+            [[1.0, 1e-5], [0.5, 4e-5], [-1.0, 2e-5]],
             [0.3, 0.6, 0.1],
         ),
     ]
@@ -436,8 +438,8 @@ QUERY = {
         "Your query is right, or nearly so, in the easy cases. Where keys are alike or weights far "
         "apart, it may be far off.",
         "That comes of steps that stop too early, of a small number added to the equations or the "
-        "weights, of directions that are left out, of rounding, or of torch.linalg.lstsq without "
-        'driver="gelsd". The equations have an exact solution.',
+        "weights, of weights that are cut off, of directions that are left out, of rounding, or "
+        'of torch.linalg.lstsq without driver="gelsd". The equations have an exact solution.',
         solve=_with_ridge,
         shows=_nearly,
     ),

@@ -6,7 +6,15 @@ import torch
 from torch.nn import functional as F
 
 from mha_classroom.checks.forms import like
-from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged
+from mha_classroom.checks.task import (
+    Case,
+    Task,
+    and_in_float32,
+    by_id,
+    known,
+    read_again,
+    unchanged,
+)
 
 # e to the power 709.5 is finite, to the power 711 not: one step down would be enough.
 EDGE = "scores of 709, 709.5 and 711"
@@ -18,13 +26,15 @@ def softmax(x):
     return torch.softmax(x, dim=-1)
 
 
+@and_in_float32
 def softmax_cases(draw):
     """Ranks 1 to 4, and scores whose powers overflow or round to 0."""
     large = [[1000.0, 1001, 999], [-1000, -1002, -1000], [0, 1, 2]]
     large = torch.tensor(large, dtype=torch.float64)
     spread = [[3000.0, 0, 2999, -3000], [0, 1, -900, 2], [1000, 1001, 1000, -3000]]
     spread = torch.tensor(spread, dtype=torch.float64)
-    low = torch.tensor([[-3000.0, -3001], [-2999, -2997]], dtype=torch.float64)
+    low = torch.tensor([[-1e6, -1e6 - 1], [-1e6 + 1, -1e6 + 3]], dtype=torch.float64)
+    edge = torch.tensor([[709, 709.5, 711], [709, 709, 709]], dtype=torch.float64)
     return [
         Case("two rows", {"x": torch.tensor([[0.0, 1, 2], [3, 3, 0]], dtype=torch.float64)}),
         Case("one row", {"x": torch.tensor([0.0, 1, 2], dtype=torch.float64)}),
@@ -32,11 +42,11 @@ def softmax_cases(draw):
         Case("rank 3", {"x": draw.normal(2, 5, 7, scale=3)}),
         Case("rank 4, all axes equal", {"x": draw.normal(3, 3, 3, 3)}),
         Case("one score a row", {"x": draw.normal(5, 1)}),
-        Case(EDGE, {"x": torch.tensor([[709.0, 709.5, 711]]).double()}),
+        Case(f"{EDGE}, and 709 three times", {"x": edge}),
         Case(DIGITS, {"x": torch.tensor([300000.3, 300000, 299999.6], dtype=torch.float64)}),
         Case("large scores: on paper, only differences count", {"x": large}),
         Case("scores that are far apart within a row", {"x": spread}),
-        Case("only scores near -3000", {"x": low}),
+        Case("only scores near -1000000", {"x": low}),
         Case("rows that are far apart, rank 4", {"x": _far_apart(draw.normal(2, 3, 5, 7))}),
         Case("x is a transposed tensor, so it is not contiguous", {"x": draw.normal(3, 7, 2).mT}),
     ]
@@ -173,7 +183,8 @@ WEIGHING = {
         shift=lambda x, axis: x.argmax(axis, keepdim=True),
     ),
     "mean-subtracted": known(
-        "You subtract the mean of the scores, or another number that lies between them.",
+        "You subtract a number below the largest score: the mean, the smallest, or another one "
+        "that lies between the scores.",
         "One score that is far above it overflows as before: e to the power 710 is infinite, and "
         "inf / inf is NaN. What has to come out as 0, so that no power is above 1?",
         section=SHIFT,
@@ -260,6 +271,10 @@ def _rows_along_the_first_axis(x):
     return torch.stack([power / power.sum() for power in powers])
 
 
+def _rounded(digits):
+    return build_softmax(finish=lambda weights: weights.round(decimals=digits))
+
+
 SOFTMAX = {
     "scores-returned": known(
         "You return the scores as they are.",
@@ -316,9 +331,9 @@ SOFTMAX = {
         shift=lambda x, axis: x.amax(0, keepdim=True),
     ),
     "mean-subtracted": known(
-        "You subtract the mean of each row.",
-        "On paper any shift will do. But a score can lie far above the mean, and its power still "
-        "overflows: 3000, 0, 0, 0 becomes 2250 and three times -750.",
+        "You subtract the mean of each row, or another number that lies between its scores.",
+        "On paper any shift will do. But a score can lie far above that number, and its power "
+        "still overflows: with the mean, 3000, 0, 0, 0 becomes 2250 and three times -750.",
         shift=lambda x, axis: x.mean(axis, keepdim=True),
     ),
     "smallest-subtracted": known(
@@ -423,6 +438,13 @@ SOFTMAX = {
         "1, and 9 digits are asked for. After the right shift, how small can the sum of a row be?",
         total=lambda powers, axis: row_sum(powers, axis) + 1e-8,
         shows=lambda inputs, result: a_little_less(softmax(inputs["x"]), result),
+    ),
+    "rounded": known(
+        "You round your numbers.",
+        "Round what you print, not what you return: whoever goes on with it needs the digits.",
+        section=SHARES,
+        wrong=_rounded(4),
+        shows=like(*map(_rounded, range(1, 9))),
     ),
     "rows-along-the-first-axis": known(
         "You go along the first axis and share out 1 among all that lies under each place.",

@@ -196,7 +196,7 @@ MASK = {
         write=lambda hidden, dtype: (~hidden).to(dtype),
     ),
     "words-raised-by-1": known(
-        "Your mask is right for padding, but holds 1 for words.",
+        "Your mask holds 1 for what it does not hide.",
         "attention_mask says 1 for a word. What is added to a word's scores has to leave them as "
         "they are.",
         write=lambda hidden, dtype: RIGHT_FILL(hidden, dtype) + (~hidden).to(dtype),
@@ -347,10 +347,18 @@ MASK = {
         default=torch.float32,
     ),
     "boolean-mask": known(
-        "You return a boolean mask.",
+        "You return a boolean mask, True for padding.",
         "True and False say which keys to hide. This mask is added to scores, so it has to hold "
         "numbers of the given dtype.",
         write=lambda hidden, dtype: hidden,
+    ),
+    "boolean-mask-of-words": known(
+        "You return a boolean mask, True for words.",
+        "True and False say what may be seen, or what is hidden, and each library has its own "
+        "habit. This mask is added to scores, so it has to hold numbers of the given dtype.",
+        wrong=build_mask(
+            hide=lambda attention_mask: attention_mask == 1, write=lambda hidden, dtype: hidden
+        ),
     ),
     "queries-hidden-for-keys": known(
         "Your mask has the shape (B, 1, S, 1): it lowers whole rows, those of the padded queries.",

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from mha_classroom.checks.examining import equal, total
-from mha_classroom.checks.modules import judged, plan_of
+from mha_classroom.checks.modules import judged, plan_of, refuse_unlearnt
 from mha_classroom.checks.task import Task, all_but, known, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     BY_HAND,
@@ -52,7 +52,9 @@ def feed_forward_cases(draw):
     easy = [
         case("1 sequence of 2 words", 3, 5, (1, 2)),
         case("2 sequences", 5, 7, (2, 3)),
-        case("an inner width below the outer one", 7, 3, (3, 2)),
+        case(
+            "hidden_act='silu', the inner width is below the outer", 7, 3, (3, 2), hidden_act="silu"
+        ),
     ]
     for one in easy:
         one.inputs["X"] *= 3  # so far apart that eps shows in the next case only
@@ -128,11 +130,12 @@ def feed_forward_steps(inputs, weights, X):
 @total
 def examine_feed_forward(inputs, seen):
     """The result; where single numbers are dropped, what dropout does."""
-    plan = plan_of(inputs, "hidden_dropout_prob")
+    plan = plan_of(inputs, "hidden_dropout_prob", learn=True)
     output, *more = judged("BertFeedForward", inputs, plan, seen)
     nothing_dropped(seen)
     if inputs.get("hidden_dropout_prob") == 0.25:
         again, trained = more
+        refuse_unlearnt(inputs, plan, seen)
         return {STILL: equal(output, again)} | drops_numbers(trained, inputs["X"])
     if not more:
         return output

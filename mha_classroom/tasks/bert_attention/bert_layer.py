@@ -610,15 +610,16 @@ LAYER = {
         wrong=_TupleFedOn,
     ),
     "class-not-called": known(
-        "Your layer has no module self_attention. Either it is left out, or self_attention is the "
-        "class itself and nothing made from it.",
+        "Your layer has no module self_attention. Either it is left out, or it is kept without "
+        "`self.` or in a tuple (a comma at the end of the line makes one), or self_attention is "
+        "the class itself and nothing made from it.",
         CALLED,
         wrong=_ClassOfAttention,
     ),
     "classes-not-called": known(
         "Your layer has no modules at all. Either __init__ makes none, or it keeps the classes "
-        "themselves and nothing made from them, or it keeps modules in a plain list or dict, where "
-        "nobody looks for them.",
+        "themselves and nothing made from them, or it keeps modules without `self.`, or in a plain "
+        "list, tuple or dict, where nobody looks for them.",
         CALLED,
         wrong=_ThreeClasses,
     ),

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from mha_classroom.checks.examining import equal, total
-from mha_classroom.checks.modules import judged, plan_of
+from mha_classroom.checks.modules import judged, plan_of, refuse_unlearnt
 from mha_classroom.checks.task import Task, all_but, known, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     BY_HAND,
@@ -119,11 +119,12 @@ def _normalised(X, eps):
 @total
 def examine_output(inputs, seen):
     """The result; where single numbers are dropped, what dropout does."""
-    plan = plan_of(inputs, "hidden_dropout_prob")
+    plan = plan_of(inputs, "hidden_dropout_prob", learn=True)
     output, *more = judged("BertSelfOutput", inputs, plan, seen)
     nothing_dropped(seen)
     if inputs.get("hidden_dropout_prob") == 0.25:
         again, trained = more
+        refuse_unlearnt(inputs, plan, seen)
         return {STILL: equal(output, again)} | _drops_numbers(trained, inputs["residual"])
     if not more:
         return output

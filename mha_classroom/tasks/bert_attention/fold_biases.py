@@ -4,12 +4,13 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, numbers_text
-from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, and_in_float32, known, read_again
 from mha_classroom.tasks.bert_attention.runs import run_names
 
 NAMES = tuple(f"W_{W}.{last}" for W in "qkvo" for last in ("weight", "bias"))
 
 
+@and_in_float32
 def bias_cases(draw):
     def case(name, width, order=NAMES):
         shapes = {n: (width, width) if n.endswith("weight") else (width,) for n in NAMES}

@@ -4,7 +4,7 @@ import re
 
 from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.showing import Text, describe
-from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, and_in_float32, known, read_again
 from mha_classroom.tasks.bert_attention.map_weights import (
     PARTS,
     of_which_layers,
@@ -25,6 +25,7 @@ OTHERS = {
 MOMENTS = ("adam_m", "adam_v")
 
 
+@and_in_float32
 def variables_cases(draw):
     """Checkpoints, or some of their entries."""
 
@@ -38,7 +39,7 @@ def variables_cases(draw):
     kept = {"bert/embeddings/word_embeddings": (5, 2), "bert/pooler/dense/kernel": (2, 2)}
     moments = {f"{n}/{moment}": shape for n, shape in kept.items() for moment in MOMENTS}
     alike = [f"{model}/pooler/dense/kernel" for model in ("bert", "bert_small", "albert")]
-    high = {n: s for k in (11, 1, 10, 0, 123) for n, s in layer_shapes(k).items() if s == (2,)}
+    high = {n: s for k in (11, 1, 10, 0, 123) for n, s in layer_shapes(k).items() if "output" in n}
     return [
         case("a few entries", {n: layer[n] for n in few}),
         case("one layer", layer),
@@ -298,7 +299,7 @@ VARIABLES = {
         ),
     ),
     "moments-for-weights": known(
-        "Where a name ends in adam_m or adam_v, you take it for the weight itself.",
+        "What a name with adam_m or adam_v at its end holds stands in the place of the weight.",
         "They are numbers that the optimiser keeps for each variable. They come after it, so they "
         "overwrite it.",
         moment=lambda name: False,

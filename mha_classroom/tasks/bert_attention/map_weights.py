@@ -4,14 +4,23 @@ import re
 
 import torch
 
-from mha_classroom.checks.examining import total
+from mha_classroom.checks.examining import equal, total
 from mha_classroom.checks.showing import describe, listed
-from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import (
+    AnswerError,
+    Case,
+    Task,
+    and_in_float32,
+    known,
+    read_again,
+    unchanged,
+)
 from mha_classroom.tasks.bert_attention.runs import run_names
 from mha_course import interop
 from mha_course.interop import BERT_NAMES as RIGHT_NAMES
 
 
+@and_in_float32
 def names_cases(draw):
     """Checkpoints, or some of their entries."""
 
@@ -85,7 +94,7 @@ def examine_names(inputs, seen):
     wanted = dict(zip(inputs, build_names()(inputs), strict=True))
     lost = [n for n in wanted if wanted[n] not in mapped]
     if lost:
-        yours = [str(n) for n, X in zip(mapped, seen["origins"], strict=True) if X == lost[0]]
+        yours = [str(n) for n, X in mapped.items() if equal(X, inputs[lost[0]])]
         raise AnswerError(
             f"{what_became_of(lost[0], wanted[lost[0]], yours)} Names that are "
             f"missing from your result: {len(lost)} of {len(wanted)}."
@@ -118,6 +127,7 @@ def _layers(names):
 
 
 FEW_LETTERS = 3  # are lost where lstrip goes on into the name
+CUT_TOO_FAR = "Is a slice too long, or is it lstrip, which takes a set of letters and not a word?"
 
 
 def what_became_of(name, new, yours):
@@ -125,7 +135,7 @@ def what_became_of(name, new, yours):
     if not yours:
         return f"{should}, and it is missing from your result."
     short = any(new.endswith(n) and 0 < len(new) - len(n) <= FEW_LETTERS for n in yours)
-    cut = " Its first letters are gone: lstrip takes a set of letters, not a word." if short else ""
+    cut = f" Its first letters are gone. {CUT_TOO_FAR}" if short else ""
     return f"{should}, and in your result it is {' and '.join(yours)}.{cut}"
 
 

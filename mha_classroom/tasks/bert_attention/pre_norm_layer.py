@@ -96,11 +96,12 @@ def _drops_both(added):
     """What dropout does to what is added: first features are W_o's, last W_2's, others of both."""
     first, both, last = added.split((4, 4, 4), -1)
     one, other = (dropped_or_scaled(X, "numbers") for X in (first, last))
-    name, factor = one
+    name, share, factor = one
     kept = one[factor] if abs(one[factor] - other[factor]) < 1e-6 else 0.0
     apart = bool(((both - kept).abs() < 1e-6).any())
     return {
         name: kept > 0 and one[name] and other[name],
+        share: one[share] and other[share],
         factor: kept,
         "in training each of the two that are added is dropped by itself": kept > 0 and apart,
     }
@@ -196,7 +197,7 @@ PRE_NORM = {
         finish=lambda self, A, Y, X: self.feed_forward.norm(Y) + A,
     ),
     "whole-parts": known(
-        "You call self_output and feed_forward as they are.",
+        "Your layer does all that self_output and feed_forward do. Do you call them as they are?",
         "Both end with a sum and a norm of their own, the post-norm order. You need what is "
         "inside them: their linear layers, their norms.",
         whole=_whole_parts,
@@ -217,15 +218,15 @@ PRE_NORM = {
         add=lambda self, A, X: self.self_output(A, self.self_output.norm(X)),
     ),
     "self-output-added": known(
-        "You call self_output as it is, and add its result to X.",
+        "You add to X what self_output makes, with its sum and its norm. Do you call it as it is?",
         SO_WHY,
         attend=lambda self, N, mask: self.self_attention(N, mask),
         drop=lambda self, A: A,
         add=lambda self, A, X: X + self.self_output(A, X),
     ),
     "self-output-of-normed-added": known(
-        "You call self_output as it is, with the normalised X as its residual, and add its result "
-        "to X.",
+        "You add to X what self_output makes of the normalised X as its residual, with its sum and "
+        "its norm. Do you call it as it is?",
         SO_WHY,
         attend=lambda self, N, mask: self.self_attention(N, mask),
         drop=lambda self, A: A,
@@ -249,15 +250,16 @@ PRE_NORM = {
         finish=lambda self, A, Y, X: A,
     ),
     "feed-forward-added": known(
-        "You call feed_forward as it is, and add its result to the first sum.",
+        "You add to the first sum what feed_forward makes of it, with its sum and its norm. Do you "
+        "call it as it is?",
         FF_WHY,
         ready_again=lambda self, Y, X: Y,
         think=lambda self, X: self.feed_forward(X),
         drop_again=lambda self, A: A,
     ),
     "feed-forward-of-normed-added": known(
-        "You give the normalised sum to feed_forward as it is, and add its result to the first "
-        "sum.",
+        "You add to the first sum what feed_forward makes of the normalised one, with its sum and "
+        "its norm. Do you call it as it is?",
         FF_WHY,
         think=lambda self, X: self.feed_forward(X),
         drop_again=lambda self, A: A,
@@ -460,7 +462,8 @@ PRE_NORM = {
         drop_again=lambda self, A: drop(self.feed_forward, drop(self.feed_forward, A)),
     ),
     "dropout-elsewhere-too": known(
-        "While training, you drop once more than you should.",
+        "While training, you drop once more than you should, or what is kept is not divided by "
+        "1 - p.",
         "The result of W_o is dropped once, and so is that of W_2. Nothing else is: not what the "
         "heads found, not the inner numbers, not what a norm returns.",
         section="Joined, added, normalised",

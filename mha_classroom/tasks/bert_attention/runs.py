@@ -30,15 +30,17 @@ FEW = 12  # numbers of the smallest cases
 def run_attention(answer, inputs):
     """Make the learner's module, give it the case's weights, run it with and without weights."""
     module, kept = _made(answer, "BertSelfAttention", inputs), _copies(_given(inputs))
-    plan = plan_of(inputs, "attention_probs_dropout_prob", weights=True)
+    plan = plan_of(inputs, "attention_probs_dropout_prob", weights=True, learn=True)
     seen = run_planned(module, "BertSelfAttention", inputs, _given(inputs), plan)
     _refuse_kept_mask(answer, module, "BertSelfAttention", inputs, inputs, seen)
     return _called_on(module, kept, plan, _learning_with_weights(module, inputs, plan, seen))
 
 
 def _made(answer, name, inputs):
-    """The learner's module; where its gradients are looked at, also whether it is alone."""
+    """The learner's module, after which another is made of another config: it must not change
+    this one. Where gradients are looked at, also whether it is alone."""
     module = make(answer, name, _config(inputs))
+    make(answer, name, _another(_config(inputs)))
     if "training" in inputs:
         refuse_shared(answer, module, name, _config(inputs))
     return module
@@ -65,7 +67,8 @@ def _refuse_kept_mask(answer, module, name, inputs, weights, seen):
 def run_output(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
     module = _made(answer, "BertSelfOutput", inputs)
-    arguments, plan = (inputs["X"], inputs["residual"]), plan_of(inputs, "hidden_dropout_prob")
+    arguments = inputs["X"], inputs["residual"]
+    plan = plan_of(inputs, "hidden_dropout_prob", learn=True)
     kept = _copies(arguments)
     seen = run_planned(module, "BertSelfOutput", inputs, arguments, plan)
     return _called_on(module, kept, plan, seen)
@@ -74,10 +77,8 @@ def run_output(answer, inputs):
 def run_feed_forward(answer, inputs):
     """Make the learner's module, give it the case's weights, run it."""
     module = _made(answer, "BertFeedForward", inputs)
-    if "hidden_act" in inputs:  # one that is made later must not change it
-        other = "gelu_new" if inputs["hidden_act"] == "relu" else "relu"
-        make(answer, "BertFeedForward", _config(inputs | {"hidden_act": other}))
-    plan, kept = plan_of(inputs, "hidden_dropout_prob"), _copies([inputs["X"]])
+    plan = plan_of(inputs, "hidden_dropout_prob", learn=True)
+    kept = _copies([inputs["X"]])
     seen = run_planned(module, "BertFeedForward", inputs, (inputs["X"],), plan)
     return _called_on(module, kept, plan, seen)
 
@@ -129,6 +130,21 @@ def _called_on(module, arguments, plan, seen):
     return seen
 
 
+def _another(config):
+    """A config in which all is different."""
+    return BertConfig(
+        vocab_size=19,
+        hidden_size=6,
+        num_hidden_layers=2,
+        num_attention_heads=1 if config.num_attention_heads == 3 else 3,
+        intermediate_size=5,
+        hidden_act="gelu_new" if config.hidden_act == "relu" else "relu",
+        layer_norm_eps=0.1,
+        hidden_dropout_prob=1 - config.hidden_dropout_prob,
+        attention_probs_dropout_prob=1 - config.attention_probs_dropout_prob,
+    )
+
+
 def _copies(tensors):
     return [X.clone() for X in tensors]
 
@@ -148,13 +164,8 @@ def _given(inputs):
 
 
 def run_names(answer, inputs):
-    """Return what the answer makes of the tensors, and which given one stands where.
-
-    `origins` has the name of the given tensor for each value of the result, None for others; of
-    the given dict it is said for each name whether its tensor still stands there.
-    """
-    given, names = dict(inputs), {id(X): name for name, X in inputs.items()}
+    """Return what the answer makes of the tensors, and of each name of the given dict whether its
+    tensor still stands there."""
+    given = dict(inputs)
     mapped = answer(given)
-    left = {name: X is inputs.get(name) for name, X in given.items()}
-    values = list(mapped.values()) if isinstance(mapped, dict) else []
-    return {"mapped": mapped, "origins": [names.get(id(X)) for X in values], "left": left}
+    return {"mapped": mapped, "left": {name: X is inputs.get(name) for name, X in given.items()}}

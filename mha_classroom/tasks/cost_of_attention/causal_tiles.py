@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from mha_classroom.checks.forms import like, near
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.cost_of_attention.log_sum_exp import FORBIDDEN, ONE_PASS
 from mha_classroom.tasks.cost_of_attention.merge_parts import TILES
 from mha_classroom.tasks.cost_of_attention.runs import run_small
@@ -14,6 +14,7 @@ from mha_classroom.tasks.cost_of_attention.tensor_sizes import small_enough
 MASK = "Which keys may a new token see?"
 
 
+@and_in_float32
 def tile_cases(draw):
     def case(name, B, H, L, S, d_k, d_v, tile, scale=1.0):
         inputs = {
@@ -31,10 +32,12 @@ def tile_cases(draw):
         return hidden
 
     def far_below_zero(name, *sizes):
-        """Each score is about three million below 0."""
+        """Each score is about three billion below 0, and exact in binary: here √d_k is 2."""
         low = case(name, *sizes)
+        for vectors in ("queries", "keys"):
+            low.inputs[vectors].mul_(8).round_().div_(8)
         low.inputs["queries"][..., 0] = 1000.0
-        low.inputs["keys"][..., 0] -= 3000 * low.inputs["keys"].shape[-1] ** 0.5
+        low.inputs["keys"][..., 0] -= 6e6
         return low
 
     return [
@@ -46,7 +49,7 @@ def tile_cases(draw):
         case("tiles of one key", 3, 2, 4, 7, 3, 5, 1),
         case("one tile for everything", 2, 2, 3, 5, 7, 2, 6),
         case("large scores", 2, 3, 7, 17, 3, 5, 5, scale=1000.0),
-        far_below_zero("scores far below 0", 2, 2, 4, 9, 3, 2, 4),
+        far_below_zero("scores far below 0", 2, 2, 5, 9, 4, 2, 3),
         huge_and_hidden("a hidden key with a huge score", 2, 2, 3, 7, 5, 3, 4),
         case("one text, one head, 9 queries and 20 keys, tiles of 2", 1, 1, 9, 20, 3, 2, 2),
     ]
@@ -115,7 +118,7 @@ def build_tiles(
     stops=lambda L, S, tile: range(0, S, tile),
     merged=torch.maximum,
     looks=lambda hidden, every: hidden,
-    start_at=-1e300,
+    start_at=-1e30,
     again=lambda output, total: output,
     of_weights=lambda weights, mask: weights,
 ):
@@ -272,10 +275,10 @@ def _one_for_all(inputs, value):
 
 
 def _finite_fill(inputs, value):
-    """Hidden keys get a number between −1 and a million below 0, or are lowered by one."""
+    """Hidden keys get a number between −1 and a billion below 0, or are lowered by one."""
     if _largest_seen(inputs).amax() < -1e6:  # any of the numbers makes the hidden keys alike
         return like(build_tiles(), build_tiles(hide=_filled(-1000.0)))(inputs, value)
-    fills = (-1.0, -10.0, -50.0, -100.0, -999.0, -1000.0, -9999.0, -1e4, -1e5, -1e6)
+    fills = (-1.0, -10.0, -50.0, -100.0, -999.0, -1000.0, -9999.0, -1e4, -1e5, -1e6, -1e9)
     hides = [hide(number) for number in fills for hide in (_filled, _lowered)]
     return like(build_tiles(), *(build_tiles(hide=hide) for hide in hides))(inputs, value)
 
@@ -439,7 +442,7 @@ ALONE = {
         allowed=_all_before_the_last_tile,
     ),
     "hidden-scores-finite": known(
-        "Hidden scores get a number such as −1000, or are lowered by one.",
+        "Hidden scores get a number such as −1000 or −1e9, or are lowered by one.",
         "Scores can be far apart and far below 0. Then exp still gives hidden keys the most "
         "weight. Which number is below every score?",
         hide=_filled(-1000.0),
@@ -455,11 +458,12 @@ ALONE = {
         shows=_starts_too_high,
     ),
     "corrected-the-wrong-way": known(
-        "You get NaN everywhere. Do you compute exp(new − old), or exp(score − old)? Both are "
-        "infinite in the first tile.",
-        "If the old largest is −inf there, 0 · inf or inf / inf comes up, and that is NaN. What "
-        "came before has to become smaller when a larger score arrives, and the scores of a tile "
-        "are measured against the new largest.",
+        "You get NaN everywhere. Do you multiply a mask by −inf? Or do you compute exp(new − old), "
+        "or exp(score − old)?",
+        "0 · (−inf) is NaN. And both powers are infinite in the first tile: if the old largest is "
+        "−inf there, 0 · inf or inf / inf comes up, which is NaN as well. What came before has to "
+        "become smaller when a larger score arrives, and the scores of a tile are measured against "
+        "the new largest.",
         section=ONE_PASS,
         correct=lambda old, new: torch.exp(new - old),
         shows=like(build_tiles(correct=lambda old, new: torch.exp(new - old))),

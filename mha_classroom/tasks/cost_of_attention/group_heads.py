@@ -5,7 +5,7 @@ import torch
 from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.showing import listed, numbers_text
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.cost_of_attention.grouped_attention import SHARED
 from mha_classroom.tasks.head_splitting.transpose_qkv import STRIDES, as_it_lies
 
@@ -15,6 +15,7 @@ def group_heads(weight, num_heads, num_kv_heads):
     return heads.mean(1).flatten(0, 1)
 
 
+@and_in_float32
 def weight_cases(draw):
     def case(name, weight, num_heads, num_kv_heads):
         inputs = {"weight": weight, "num_heads": num_heads, "num_kv_heads": num_kv_heads}
@@ -174,6 +175,12 @@ MISTAKES = {
                 lambda heads, axis: heads.select(axis, -1),
             ),
         ),
+    ),
+    "rows-in-steps": known(
+        "You keep one row of every H / G, and drop the others.",
+        "Neighbouring rows belong to one head. The mean is over the heads of a group: each row of "
+        "the result comes of one row of each of them.",
+        wrong=lambda weight, num_heads, num_kv_heads: weight[:: num_heads // num_kv_heads],
     ),
     "first-heads-kept": known(
         "You keep the first rows of the weight and drop the others.",

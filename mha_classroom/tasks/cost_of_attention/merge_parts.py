@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from mha_classroom.checks.forms import any_of, like, near
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again
 from mha_classroom.tasks.cost_of_attention.log_sum_exp import ONE_PASS
 
 TILES = "Attention in tiles"
@@ -37,6 +37,7 @@ def parts_of(draw, num_queries, shares, d_v, scale=1.0, hidden=()):
     return {name: torch.stack([part[i] for part in made]) for i, name in enumerate(names)}
 
 
+@and_in_float32
 def merge_cases(draw):
     small = {
         "outputs": torch.tensor([[[6.0]], [[9.0]]], dtype=torch.float64),

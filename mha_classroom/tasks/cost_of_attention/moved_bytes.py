@@ -52,7 +52,7 @@ def traffic_cases(draw):
         case("one byte too few for a third query", 9, 4, 3, 5, 2, 2 * (2 * 8 + 3 * 10) - 1),
         case("fewer keys than a tile has", 5, 1, 3, 4, 8, 160),
         case("one number is one byte", 9, 11, 2, 7, 3, 3 * 9 + 4 * 12 + 5, bytes_per_number=1),
-        case("a head of width 64 with 100,000 bytes", 1024, 1024, 64, 64, 64, 100_000),
+        case("a head of width 64 with 100,000 bytes", 1086, 1024, 64, 64, 64, 100_000),
         case("drawn at random", L, S, d_k, d_v, tile, room, bytes_per_number=4),
     ]
 

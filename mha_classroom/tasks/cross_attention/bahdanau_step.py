@@ -3,7 +3,7 @@
 import torch
 
 from mha_classroom.checks.forms import CUT_OFF, FILLS, any_of, like
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 
 ONE_VECTOR = "One vector for the whole sentence"
 MASKS = "Who hides what"
@@ -16,6 +16,7 @@ def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
     return (weights[:, None] @ states)[:, 0], weights
 
 
+@and_in_float32
 def step_cases(draw):
     def case(name, B, S, query_size, h, d, lens, scale=1.0):
         inputs = {
@@ -38,10 +39,11 @@ def step_cases(draw):
             ready_keys[b, length:] = 50 * w_v.sign()
         return large
 
-    low = case("all scores near -30,000", 3, 4, 2, 6, 3, [2, 4, 1])
+    low = case("all scores near -3,000,000, but for padding", 3, 4, 2, 6, 3, [2, 4, 1])
     low.inputs["ready_keys"] = 2 + 0.3 * low.inputs["ready_keys"].abs()
+    low.inputs["ready_keys"][0, 2:], low.inputs["ready_keys"][2, 1:] = 0, 0
     low.inputs["state"] *= 0.1
-    low.inputs["w_v"] = -5000 - 100 * low.inputs["w_v"].abs()
+    low.inputs["w_v"] = -500_000 - 10_000 * low.inputs["w_v"].abs()
     return [
         case("1 sequence of 3 states", 1, 3, 2, 2, 2, [3]),
         case("2 sequences of unequal length", 2, 5, 3, 7, 4, [5, 2]),
@@ -291,12 +293,14 @@ ALONE = {
         lens=lambda valid_lens, S: valid_lens.max().expand_as(valid_lens),
     ),
     "nothing-subtracted": known(
-        "You compute exp(score), without subtracting the largest.",
+        "You do not subtract the largest score of a sequence before exp: nothing is subtracted, or "
+        "in some cases another number, such as 0.",
         "exp overflows above 709 in float64, and far below 0 all of it is 0. Then inf / inf or "
         "0 / 0 gives NaN. Only differences of scores may go into exp.",
         **any_of(
             build_step,
             {"weigh": _powers_shared},
+            {"weigh": _powers_shared, "after": lambda weights, keep: weights.masked_fill(~keep, 0)},
             {"lens": _everything_seen, "weigh": torch.exp, "after": masked_and_divided},
         ),
     ),
@@ -323,12 +327,12 @@ ALONE = {
         values=lambda states, ready_keys: ready_keys,
     ),
     "fill-not-low-enough": known(
-        "The score that you give to padding is not low enough: next to scores near -30,000 it is "
-        "the highest.",
+        "The score that you give to padding is not low enough: next to scores near -3,000,000 it "
+        "is the highest.",
         "-100 is low among scores around 0. Scores may be large here, and negative. Which number "
         "is below every score?",
         section=MASKS,
-        **any_of(build_step, fill=FILLS),
+        **any_of(build_step, fill=(*FILLS, -1e5, -1e6)),
     ),
     "scores-cut-off": known(
         *SCORES_CUT_OFF,

@@ -5,7 +5,7 @@ import itertools
 import torch
 
 from mha_classroom.checks.forms import FILLS, alike, any_of, like
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 
 WRITING = "Writing, one token at a time"
 
@@ -20,6 +20,7 @@ def beam_step(totals, scores, ended, pad):
     return best.values, best.indices // V, best.indices % V
 
 
+@and_in_float32
 def beam_cases(draw):
     def case(name, B, K, V, pad, ended=None, scale=1.0, apart=0.3):
         inputs = {
@@ -38,14 +39,14 @@ def beam_cases(draw):
     }
     plain = case("3 sequences, 2 beams, 7 tokens", 3, 2, 7, 0)
     plain.inputs["totals"][0, 1] -= 9.0  # both of the best come from the other beam
-    loud = case("one beam has scores 50 higher than the other", 2, 2, 5, 0)
-    loud.inputs["scores"][:, 1] += 50
-    steep = case("one beam is far ahead, with scores 2,000 apart", 2, 2, 4, 3)
-    steep.inputs["totals"] = torch.tensor([[-1.0, -9000.0], [-9000.0, -2.0]]).double()
-    steep.inputs["scores"][0, 0] -= 2000.0 * torch.arange(4)
-    steep.inputs["scores"][1, 1] -= 2000.0 * torch.arange(4)
+    loud = case("one beam has scores 90,000 higher than the other", 2, 2, 5, 0)
+    loud.inputs["scores"][:, 1] += 90000
+    steep = case("one beam is far ahead, with scores 20,000 apart", 2, 2, 4, 3)
+    steep.inputs["totals"] = torch.tensor([[-1.0, -90000.0], [-90000.0, -2.0]]).double()
+    steep.inputs["scores"][0, 0] -= 20000.0 * torch.arange(4)
+    steep.inputs["scores"][1, 1] -= 20000.0 * torch.arange(4)
     ahead = case("an ended beam that is far ahead", 2, 2, 5, 1, [[True, False], [False, True]])
-    ahead.inputs["totals"] = torch.tensor([[-1.0, -30000.0], [-30000.0, -2.0]]).double()
+    ahead.inputs["totals"] = torch.tensor([[-0.1, -99999.5], [-99999.5, -0.2]]).double()
     alone = case("all 3 best come from one beam", 2, 3, 6, 0)
     alone.inputs["totals"][:, 1:] -= 30.0
     return [
@@ -195,6 +196,26 @@ LOGS = [
 ]
 
 
+def _log_of_exps(largest):
+    """largest: what is subtracted before exp."""
+
+    def logs(scores):
+        less = scores - largest(scores)
+        return less - less.exp().sum(-1, keepdim=True).log()
+
+    return logs
+
+
+LOGS_BY_HAND = [
+    _log_of_exps(largest)
+    for largest in (
+        lambda scores: scores.max(),
+        lambda scores: scores.amax((1, 2), keepdim=True),
+        lambda scores: 0.0,
+    )
+]
+
+
 def _scores_of_ended(fill, of_pad):
     """The scores of an ended beam: one for padding, another for the rest."""
 
@@ -207,7 +228,7 @@ def _scores_of_ended(fill, of_pad):
 
 
 TOO_LITTLE = [
-    *({"others": fill} for fill in FILLS),
+    *({"others": fill} for fill in (*FILLS, -1e5)),
     *(
         {"pads": None, "others": None, "ready": _scores_of_ended(fill, of_pad)}
         for fill, of_pad in itertools.product((*FILLS, 0.0), (0.0, 10.0, 100.0, 1e3, 1e4))
@@ -363,9 +384,16 @@ ALONE = {
         "is -inf or whatever you put there. Is there a function that makes both steps in one?",
         **any_of(build_beam, logs=LOGS),
     ),
+    "one-largest-for-several-beams": known(
+        "You take the logarithm of a sum of exps by hand, and subtract no score before exp, or one "
+        "largest score for several beams.",
+        "exp overflows above 709 in float64, and far below 0 all of it is 0. Each beam has a "
+        "largest score of its own. Is there a function that does all this?",
+        **any_of(build_beam, logs=LOGS_BY_HAND),
+    ),
     "other-tokens-cost-too-little": known(
         "A beam that has ended may write other tokens than padding, at a price that is too low.",
-        "If the next beam is 30,000 behind, -100 is a bargain. The candidate is not to exist: "
+        "If the next beam is 100,000 behind, -100 is a bargain. The candidate is not to exist: "
         "which logarithm does a probability of 0 have?",
         **any_of(build_beam, *TOO_LITTLE),
     ),

@@ -3,7 +3,7 @@
 import torch
 
 from mha_classroom.checks.forms import FILLS, any_of, like
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.cross_attention.bahdanau_step import (
     DIVIDED_AGAIN,
     masked_and_divided_safely,
@@ -23,6 +23,7 @@ def cross_step(y, keys, values, memory_lens, W_q, W_o):
     return (weights @ values).reshape(B, -1) @ W_o
 
 
+@and_in_float32
 def cross_cases(draw):
     def case(name, B, H, S, d_k, d_v, d_model, d_out, lens, scale=1.0):
         inputs = {
@@ -35,13 +36,13 @@ def cross_cases(draw):
         }
         return Case(name, inputs)
 
-    large = case("large scores, the largest for padding", 2, 2, 5, 3, 2, 4, 6, [5, 3], 1000.0)
+    large = case("large scores, the largest for padding", 2, 2, 5, 3, 2, 4, 6, [5, 3], 1e6)
     queries = (large.inputs["y"] @ large.inputs["W_q"]).reshape(2, 2, 1, 3)
     large.inputs["keys"][1, :, 3:] = 9 * queries[1] / queries[1].norm(dim=-1, keepdim=True)
-    low = case("all scores near -30,000", 2, 2, 4, 3, 2, 6, 5, [2, 3])
+    low = case("all scores near -3,000,000", 2, 2, 4, 3, 2, 6, 5, [2, 3])
     queries = (low.inputs["y"] @ low.inputs["W_q"]).reshape(2, 2, 1, 3)
     along = 1 + 0.01 * low.inputs["keys"][..., :1].abs()  # how far a key lies against its query
-    low.inputs["keys"] = -30000 * 3**0.5 * along * queries / queries.square().sum(-1, True)
+    low.inputs["keys"] = -3_000_000 * 3**0.5 * along * queries / queries.square().sum(-1, True)
     return [
         case("1 sequence, 2 heads", 1, 2, 3, 2, 2, 4, 4, [3]),
         case("2 sequences of unequal length, 3 heads", 2, 3, 5, 2, 2, 6, 6, [5, 2]),
@@ -51,6 +52,7 @@ def cross_cases(draw):
         large,
         case("heads of width 1, and an output of width 1", 2, 4, 3, 1, 1, 4, 1, [3, 2]),
         low,
+        case("no source has a word", 2, 2, 3, 2, 4, 4, 3, [0, 0]),
     ]
 
 
@@ -258,8 +260,8 @@ CROSS = {
     ),
     "uniform-for-length-0": known(
         "A source of length 0 gets the average of its padding.",
-        "A finite fill makes all scores equal, and softmax makes equal weights of them. The heads "
-        "have to bring zeros.",
+        "Its weights are all equal. They come of a finite fill, the same for all scores, or of a "
+        "number in place of NaN. The heads have to bring zeros.",
         section=MASKS,
         **any_of(build_cross, fill=(-1e9, -1e6, -1e5, -3e38)),
     ),
@@ -278,7 +280,8 @@ CROSS = {
         lens=lambda lens: lens.max().expand_as(lens),
     ),
     "nothing-subtracted": known(
-        "You compute exp(score), without subtracting the largest.",
+        "You do not subtract the largest of a row of scores before exp: nothing is subtracted, or "
+        "in some cases another number, such as 0.",
         "exp overflows above 709 in float64, and far below 0 all of it is 0. Then inf / inf or "
         "0 / 0 gives NaN. Only differences of scores may go into exp.",
         **any_of(
@@ -288,8 +291,7 @@ CROSS = {
         ),
     ),
     "length-0-counts-as-1": known(
-        "A source of length 0 brings its first value, though that is padding: you turn its length "
-        "into 1, or never hide key 0.",
+        "A source of length 0 brings padding: you turn its length into 1, or never hide key 0.",
         "That keeps NaN away. But there is nothing to read, and the task says what such a source "
         "brings.",
         section=MASKS,
@@ -324,8 +326,8 @@ ALONE = {
         lens=_first_length,
     ),
     "fill-not-low-enough": known(
-        "The score that you give to padding is not low enough: next to scores near -30,000 it is "
-        "the highest.",
+        "The score that you give to padding is not low enough: next to scores near -3,000,000 it "
+        "is the highest.",
         "-100 is low among scores around 0. Scores may be any number. Which one is below every "
         "score?",
         section=MASKS,
@@ -334,12 +336,12 @@ ALONE = {
             *(
                 {"fill": fill, "after": after}
                 for after in (_zeros_where_empty, _masked_after, _no_more)
-                for fill in FILLS
+                for fill in (*FILLS, -1e5, -1e6)
             ),
             *(
                 {"fill": fill, "after": after, "hide": added}
                 for after in (_zeros_where_empty, _no_more)
-                for fill in (-1000.0, -10000.0)
+                for fill in (-1e3, -1e4, -1e5, -1e6)
             ),
         ),
     ),

@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from mha_classroom.checks.forms import any_of, like
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.cross_attention.runs import run_decoder_layer
 
 MASKS = "Who hides what"
@@ -32,6 +32,7 @@ def decoder_layer(layer, Y, memory, memory_lens):
     return Y
 
 
+@and_in_float32
 def layer_cases(draw):
     def case(name, B, L, S, d, H, inner, lens, norm_first, activation="relu"):
         inputs = {
@@ -54,7 +55,7 @@ def layer_cases(draw):
         case("activation is GELU", 2, 2, 3, 4, 2, 5, [3, 1], False, "gelu"),
         case("as many written tokens as read ones", 3, 4, 4, 6, 2, 3, [1, 4, 3], False),
         case("all sizes alike, norm_first=True", 3, 3, 3, 3, 3, 3, [3, 1, 2], True),
-        case("nothing but START", 2, 1, 5, 4, 2, 6, [4, 3], False),
+        case("nothing but START, activation is SiLU", 2, 1, 5, 4, 2, 6, [4, 3], False, "silu"),
     ]
 
 
@@ -183,6 +184,11 @@ def _but_for_nan(**parts):
     return {"shows": shows, **parts}
 
 
+def _gelu_or_relu(layer, X):
+    bend = F.gelu if layer.activation is F.gelu else F.relu
+    return layer.linear2(bend(layer.linear1(X)))
+
+
 def _padding_zeroed(layer, Y, memory, memory_lens):
     real = _real_tokens(memory.shape[1], memory_lens)[..., None]
     return build_layer(padding=lambda S, lens: None)(layer, Y, memory * real, memory_lens)
@@ -285,11 +291,12 @@ LAYER = {
         think=lambda layer, X: layer.linear2(layer.linear1(X)),
     ),
     "one-activation-always": known(
-        "You always take ReLU, or always GELU.",
+        "You take ReLU or GELU, and not the function of the layer.",
         "The layer brings its own function: layer.activation.",
         **_any_of(
             {"think": lambda layer, X: layer.linear2(torch.relu(layer.linear1(X)))},
             {"think": lambda layer, X: layer.linear2(F.gelu(layer.linear1(X)))},
+            {"think": _gelu_or_relu},
         ),
     ),
 }

@@ -5,9 +5,9 @@ import itertools
 import torch
 
 from mha_classroom.checks.examining import first_wrong
-from mha_classroom.checks.forms import any_of, like
+from mha_classroom.checks.forms import FILLS, any_of, like
 from mha_classroom.checks.showing import listed, number_text
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.cross_attention.runs import run_greedy
 
 WRITING = "Writing, one token at a time"
@@ -50,6 +50,7 @@ def point_out_token(inputs, written):
     return f"{where} has the highest score for token {best}, {score}; your token {mine} has {less}."
 
 
+@and_in_float32
 def writing_cases(draw):
     def case(name, rows, num_tokens, tokens, longest=None, weak=1.0):
         """rows: what the model wants to write, a list of tokens for each row."""
@@ -68,8 +69,8 @@ def writing_cases(draw):
         chain.inputs["after"][token, following] += 20
     close = case("scores close together", [[3] * 6] * 3, 8, usual, weak=0.0)
     close.inputs["at_step"][..., usual[1]] -= 9  # nobody ends
-    loud = case("scores in the thousands", [[5, 6, 2], [6, 3, 4]], 8, usual)
-    loud.inputs["at_step"] += 3000
+    loud = case("scores near 3,000 and near -20,000", [[5, 6, 2], [6, 3, 4]], 8, usual)
+    loud.inputs["at_step"] += torch.tensor([3000, -20000])[:, None]
     return [
         case("1 sequence that ends after 3 tokens", [[5, 6, 7, 2, 3]], 8, usual),
         case("3 sequences that end after 2, 4 and 1 tokens", after_end, 8, usual),
@@ -120,6 +121,11 @@ def build_greedy(
         return give(written)
 
     return greedy
+
+
+def _highest_above(start):
+    """A search that begins with this score and token 0."""
+    return lambda scores: scores.argmax(1).masked_fill(scores.amax(1) <= start, 0)
 
 
 def _forbidding(no_start, no_pad):
@@ -264,6 +270,15 @@ ALONE = {
         "You take the token with the lowest score.",
         "The highest score belongs to the token that the model finds most likely.",
         choose=lambda scores: scores.argmin(1),
+    ),
+    "starts-at-a-number": known(
+        "Where all scores of a row are low you write token 0: your search for the highest score "
+        "begins with a number such as 0 or -100.",
+        "Scores may be any numbers, logarithms of probabilities for instance. Begin with the first "
+        "score, or is there a method that finds the place?",
+        **any_of(
+            build_greedy, choose=[_highest_above(low) for low in (0.0, *FILLS)], run=run_greedy
+        ),
     ),
     "rows-without-end-erased": known(
         "A row in which no END was written becomes padding, all of it behind START.",

@@ -42,7 +42,7 @@ def mask_cases(draw):
         drawn("S = L = 4, 4 pairs", 4, 4, 4, 0),
         drawn("no token is padding but some are 0, pad = -1", 2, 3, 6, -1),
         drawn("targets of one token", 3, 5, 1, 1),
-        drawn("targets of 70 tokens", 2, 5, 70, 3),
+        drawn("targets of 520 tokens", 1, 5, 520, 3),
     ]
 
 
@@ -179,14 +179,14 @@ THREE = {
         **any_of(build_masks, {"hide": _rows}, {"write": _early_rows}, ROWS),
     ),
     "target-padding-seen": known(
-        "The mask of the decoder hides what comes later, and lets everybody see padding.",
-        "The causal mask hides padding that comes later. Where else can padding stand?",
+        "In the mask of the decoder everybody sees padding.",
+        "A causal mask alone hides padding that comes later. Where else can padding stand?",
         write=lambda writes, causal: causal.expand(len(writes), -1, -1),
     ),
     "future-seen": known(
         "The decoder sees what comes later.",
-        "There is padding in your mask, and nothing else. What must position t not see while the "
-        "model learns to guess token t + 1?",
+        "Padding is not all that has to be hidden. What must position t not see while the model "
+        "learns to guess token t + 1?",
         causal=unchanged,
     ),
     "past-hidden": known(

@@ -44,7 +44,7 @@ def module_cases(draw):
             inputs["training"] = True
         return Case(name, inputs)
 
-    six = (6, 6, 6, 6, 3)
+    six, one = (6, 6, 6, 6, 3), (5, 5, 5, 5, 1)
     return [
         case("1 sequence, 2 heads", (4, 4, 4, 4, 2), 1, (3, 3)),
         case("2 sequences, 3 heads of width 5", (15, 15, 15, 15, 3), 2, (7, 7)),
@@ -63,8 +63,10 @@ def module_cases(draw):
         _two_keys_case(
             case("dropout=0.25, two keys", six, 4, (7, 2), valid_lens=[2, 1, 2, 0], dropout=0.25)
         ),
-        _low_case(case("scores of about −400", six, 2, (2, 5), valid_lens=[2, 4], bias=True)),
-        case("one head", (5, 5, 5, 5, 1), 2, (3, 4), valid_lens=[4, 2]),
+        _low_case(case("scores of about −2000", six, 2, (2, 5), valid_lens=[2, 4], bias=True)),
+        _after_lengths(
+            case("1 sequence, one head, after a call with length 3", one, 1, (3, 4), [2]), [3]
+        ),
     ]
 
 
@@ -87,8 +89,8 @@ def _two_keys_case(case):
 
 
 def _low_case(case):
-    case.inputs["W_q.bias"] = torch.full((6,), -10.0).double()
-    case.inputs["W_k.bias"] = torch.full((6,), 30.0).double()
+    case.inputs["W_q.bias"] = torch.full((6,), -30.0).double()
+    case.inputs["W_k.bias"] = torch.full((6,), 50.0).double()
     return case
 
 
@@ -213,6 +215,12 @@ def _check_weights(inputs, once, trained):
         )
 
 
+OF_ANOTHER_SIZE = (
+    "something comes out too large or too small: is something else dropped, or a weight twice, or "
+    "is what stays divided by another number?"
+)
+
+
 def _what_became_of_weights(before, after, factor):
     """What is wrong with weights (B, L, H, S) after dropout, "" if nothing."""
     real, gone = before.abs() > 1e-9, after.abs() < 1e-9
@@ -230,8 +238,10 @@ def _what_became_of_weights(before, after, factor):
     if gone[real].any() and are(left / left.sum(-1, keepdim=True).clamp(min=1e-9)).all():
         return "weights are dropped, and those that stay are made to sum to 1 again."
     dropped = gone & real
-    if not (gone | are(factor * before)).all() or (dropped == dropped[:, :1]).all():
-        return "something other than attention weights is dropped, or something besides them."
+    if not (gone | are(factor * before)).all():
+        return OF_ANOTHER_SIZE
+    if (dropped == dropped[:, :1]).all():
+        return "what is dropped is the same for all queries: values, or weights of a whole key."
     if (dropped == dropped[:, :, :1]).all():
         return "the same weights are dropped in every head."
     whole = dropped[real.flatten(1).all(-1)]
@@ -267,7 +277,7 @@ def _what_is_dropped(factors, rounded):
     if (factors - (rounded != 0).double()[..., :1]).abs().max() < 1e-6:
         return "weights are dropped, and those that stay are as they would be without dropout."
     if (factors - rounded).abs().max() > 1e-6:
-        return "something other than attention weights is dropped."
+        return OF_ANOTHER_SIZE
     if torch.equal(rounded, rounded[:, :1].expand_as(rounded)):
         return "single features are dropped, the same for all queries."
     return "single features are dropped."
@@ -761,7 +771,7 @@ MODULE = {
         also=lambda scores: torch.ones(scores.shape[1:], dtype=torch.bool).tril(),
     ),
     "no-dropout": known(
-        "dropout has no effect while training.",
+        "dropout has no effect while training, or none after a call in eval mode.",
         "It drops attention weights: after the softmax, before the weighted sum.",
         drop=lambda self, weights: weights,
     ),

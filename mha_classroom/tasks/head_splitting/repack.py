@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.split_packed import PACKED
 from mha_classroom.tasks.head_splitting.transpose_qkv import STRIDES, as_it_lies
 
@@ -11,6 +11,7 @@ def repack(packed, num_heads):
     return packed.unflatten(0, (num_heads, 3, -1)).transpose(0, 1).flatten(0, 2)
 
 
+@and_in_float32
 def repack_cases(draw):
     """3 H divides the width of each matrix: columns give the same however they are cut."""
 
@@ -22,7 +23,7 @@ def repack_cases(draw):
         case("a bias, 4 heads of width 5", draw.normal(60), 4),
         case("a matrix, 2 heads of width 3", draw.normal(18, 6), 2),
         case("a matrix, 5 heads of width 3", draw.normal(45, 15), 5),
-        case("a matrix that takes words of another width", draw.normal(42, 12), 2),
+        case("a matrix that takes wider words", draw.normal(42, 48), 2),
         case("as many heads as parts", draw.normal(54, 18), 3),
         case("one head", draw.normal(18, 6), 1),
         case("heads of width 1", draw.normal(12, 12), 4),

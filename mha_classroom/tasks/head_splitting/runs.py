@@ -36,10 +36,11 @@ def run_module(answer, inputs):
     if misfit(seen["parameters"], inputs):
         return seen
     _load(module, inputs)
-    arguments = [inputs[n] for n in ("queries", "keys", "values", "valid_lens") if n in inputs]
+    words = [inputs[name] for name in ("queries", "keys", "values")]
+    arguments = [*words, *(inputs[name] for name in ("valid_lens",) if name in inputs)]
     training = inputs.get("training", False)
     if "lengths before" in inputs:
-        module.train(training)(*arguments, inputs["lengths before"])
+        module.train(training)(*words, inputs["lengths before"])
     seen["output"] = output = module.train(training)(*arguments)
     seen["training"] = module.training
     if module.training is not training:
@@ -131,15 +132,16 @@ def _load(module, inputs):
 
 
 BEFORE = 0.5  # every number of attention before loading
+FROZEN = ("W_k.weight", "W_k.bias", "W_o.weight")
 
 
 class FourProjections(nn.Module):
     """The parameters of the course's `MultiHeadAttention`, which is all that loading needs."""
 
-    def __init__(self, num_hiddens, bias):
+    def __init__(self, num_hiddens, bias, dtype=None):
         super().__init__()
         for name in ("W_q", "W_k", "W_v", "W_o"):
-            linear = nn.Linear(num_hiddens, num_hiddens, bias=bias, dtype=torch.float64)
+            linear = nn.Linear(num_hiddens, num_hiddens, bias=bias, dtype=dtype)
             for parameter in linear.parameters():
                 nn.init.constant_(parameter, BEFORE)
             setattr(self, name, linear)
@@ -148,25 +150,28 @@ class FourProjections(nn.Module):
 def run_loading(answer, inputs):
     """Load a made reference with the learner's function; return what the two modules are then.
 
-    In a case that is "frozen", W_k of attention and all of reference are not to be trained, and
-    both modules are in eval mode; in another, reference alone.
+    In a case that is "frozen", the parameters `FROZEN` of attention and all of reference are not to
+    be trained, and attention is in eval mode; in another, reference is.
     At last the numbers of reference become 0, which shows whether the two share memory.
     """
-    bias = "in_proj_bias" in inputs
+    bias, dtype = "in_proj_bias" in inputs, inputs["in_proj_weight"].dtype
     reference = nn.MultiheadAttention(
-        inputs["num_hiddens"], inputs["num_heads"], bias=bias, batch_first=True, dtype=torch.float64
+        inputs["num_hiddens"], inputs["num_heads"], bias=bias, batch_first=True, dtype=dtype
     )
-    attention = FourProjections(inputs["num_hiddens"], bias)
+    attention = FourProjections(inputs["num_hiddens"], bias, dtype)
     with torch.no_grad():
         for name, parameter in reference.named_parameters():
             parameter.copy_(inputs[name])
     if inputs.get("frozen"):
-        attention.W_k.requires_grad_(False)
+        for name, parameter in attention.named_parameters():
+            parameter.requires_grad_(name not in FROZEN)
         reference.requires_grad_(False)
     for name, module in (("attention", attention), ("reference", reference)):
         module.train(modes_before(inputs)[name])
-    answer(attention, reference)
-    seen = {"attention": _state(attention), "reference": _state(reference)}
+    with torch.enable_grad():  # which puts back what was before, whatever is left behind
+        answer(attention, reference)
+        seen = {"gradients": torch.is_grad_enabled()}
+    seen |= {"attention": _state(attention), "reference": _state(reference)}
     with torch.no_grad():
         for parameter in reference.parameters():
             parameter.zero_()
@@ -175,10 +180,9 @@ def run_loading(answer, inputs):
 
 def modes_before(inputs):
     """Whether each of the two modules is in training mode before loading."""
-    frozen = inputs.get("frozen", False)
     return {
-        "attention": not frozen,
-        "reference": not frozen and not inputs.get("reference in eval mode", False),
+        "attention": not inputs.get("frozen", False),
+        "reference": not inputs.get("reference in eval mode", False),
     }
 
 

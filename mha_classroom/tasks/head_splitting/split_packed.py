@@ -4,7 +4,7 @@ import torch
 
 from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.showing import number_text
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.transpose_qkv import (
     AS_FLOATS,
     SQUEEZED,
@@ -46,6 +46,7 @@ def point_out_feature(inputs, parts):
     return ""
 
 
+@and_in_float32
 def packed_cases(draw):
     def case(name, X, num_heads):
         return Case(name, {"X": X, "num_heads": num_heads})

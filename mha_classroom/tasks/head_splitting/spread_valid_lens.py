@@ -41,7 +41,7 @@ def spread_cases(draw):
         case("as many sequences as queries", [[1, 2], [3, 4]], 3),
         case("one query a sequence, long ones", [[300], [0], [70000]], 2),
         case("1 sequence, one head", draw.integers(0, 9, 1, 3), 1),
-        case("one head", draw.integers(0, 9, 5), 1),
+        case("1 sequence, one head, one length", [4], 1),
     ]
 
 
@@ -182,10 +182,16 @@ SPREAD = {
     ),
     "lengths-become-floats": known(
         "Your lengths are floats. They are written into a tensor that is made without saying its "
-        "dtype, or multiplied by one.",
+        "dtype, multiplied by one, or converted.",
         "torch.zeros and torch.ones hold floats unless they are told another dtype. Lengths are "
         "counted, so they stay whole numbers.",
         wrong=lambda lens, H: _right(lens, H).float(),
+    ),
+    "squeezed": known(
+        "Your result has lost an axis of size 1.",
+        "squeeze takes such axes away: one sequence with one head still has an axis, and so has a "
+        "table with one query a sequence.",
+        wrong=lambda lens, H: _right(lens, H).squeeze(),
     ),
     "lengths-clamped": known(
         "You turn lengths of 0 into 1.",

@@ -4,7 +4,7 @@ import torch
 
 from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.showing import numbers_text
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.head_splitting.spread_valid_lens import LENGTHS
 from mha_classroom.tasks.head_splitting.transpose_qkv import (
     FIRST_SEQUENCE,
@@ -42,6 +42,7 @@ def point_out_key_head(inputs, rows):
     )
 
 
+@and_in_float32
 def grouped_cases(draw):
     def case(name, X, num_heads, num_kv_heads):
         return Case(name, {"X": X, "num_heads": num_heads, "num_kv_heads": num_kv_heads})
@@ -55,7 +56,7 @@ def grouped_cases(draw):
         case("6 query heads for 3 key heads of width 4", draw.normal(2, 5, 12), 6, 3),
         case("one key head for all 5 query heads", draw.normal(3, 4, 10), 5, 1),
         case("as many key heads as query heads", draw.normal(2, 4, 15), 3, 3),
-        case("as many key heads as query heads, of width 1", draw.normal(2, 4, 3), 3, 3),
+        case("22 key heads for 22 query heads, of width 1", draw.normal(2, 4, 22), 22, 22),
         case("sequences of one word", draw.normal(2, 1, 8), 4, 2),
         case("1 sequence, one key head for all 3 query heads", draw.normal(1, 4, 6), 3, 1),
         case("4 query heads for 2 key heads, 2 words", draw.normal(3, 2, 8), 4, 2),

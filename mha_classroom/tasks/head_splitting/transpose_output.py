@@ -4,7 +4,7 @@ import torch
 
 from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.showing import number_text
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again
 from mha_classroom.tasks.head_splitting.transpose_qkv import (
     AS_FLOATS,
     FIRST_SEQUENCE,
@@ -37,6 +37,7 @@ def point_out_place(inputs, joined):
     )
 
 
+@and_in_float32
 def merge_cases(draw):
     """What `transpose_qkv` returns for its cases."""
     return [

@@ -4,7 +4,7 @@ import torch
 
 from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.showing import number_text
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again
 from mha_course import multihead
 
 
@@ -47,6 +47,7 @@ def whole_numbers(draw, *shape):
     return draw.integers(2**53, 2**60, *shape)
 
 
+@and_in_float32
 def whole_number_cases(draw):
     inputs = {"X": whole_numbers(draw, 2, 3, 8), "num_heads": 2}
     return [*split_cases(draw), Case("X holds whole numbers (int64)", inputs)]

@@ -4,7 +4,7 @@ import torch
 
 from mha_classroom.checks.forms import any_of, like
 from mha_classroom.checks.showing import number_text
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again
 from mha_classroom.tasks.how_many_heads.head_importance import IMPORTANCE
 
 FEW = 3  # sentences about what a mask does
@@ -14,6 +14,7 @@ def choose_heads(importance, num_off):
     return build_choice()(importance, num_off)
 
 
+@and_in_float32
 def choice_cases(draw):
     """Layers that would lose everything, none off, as many off as can be, unequal sizes."""
 
@@ -22,7 +23,7 @@ def choice_cases(draw):
 
     small = torch.tensor([[0.1, 0.2, 0.9], [0.5, 0.3, 0.4]]).double()
     weak = draw.normal(4, 5).abs() + 1
-    weak[2] = torch.tensor([0.4, 0.1, 0.3, 0.5, 0.2])
+    weak[2] = torch.tensor([0.4, 0.1, 0.3, 0.5, 0.0])
     two_weak = draw.normal(5, 3).abs() + 1
     two_weak[0], two_weak[3] = torch.tensor([0.3, 0.6, 0.2]), torch.tensor([0.5, 0.1, 0.4])
     lone = draw.normal(3, 1).abs()

@@ -5,7 +5,7 @@ import torch
 from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.showing import number_text
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again
 
 SWITCHING = "Switching heads off"
 
@@ -30,6 +30,7 @@ def point_out_factor(inputs, masked):
     )
 
 
+@and_in_float32
 def mask_cases(draw):
     """One mask for all examples, one for each; equal sizes and unequal; factors of any kind."""
 

@@ -5,7 +5,7 @@ from torch import nn
 
 from mha_classroom.checks.examining import say_which_heads, total
 from mha_classroom.checks.forms import any_of, like
-from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, and_in_float32, known, read_again
 from mha_classroom.tasks.how_many_heads.runs import made, run_removal
 
 REMOVAL = "Remove them for good"
@@ -15,6 +15,7 @@ def prune_heads(attention, heads):
     build_removal()(attention, heads)
 
 
+@and_in_float32
 def removal_cases(draw):
     """With biases and without, widths that differ, heads in any order, twice, none, all but one."""
 
@@ -52,7 +53,7 @@ def removal_cases(draw):
             True,
             later=[1],
         ),
-        case("removed twice, 7 heads of width 3", [0, 6, 4, 5], 7, 3, later=[2]),
+        case("removed twice, 9 heads of width 2", [0, 6, 4, 5, 2, 7], 9, 2, later=[1]),
     ]
 
 
@@ -60,8 +61,9 @@ def removal_cases(draw):
 def examine_removal(inputs, seen):
     """What is left in the layer, and what it computes.
 
-    Raises: AnswerError if a parameter is missing, besides, or cannot be trained any more, if the
-        layer is in eval mode, or if a parameter holds numbers that were not there before.
+    Raises: AnswerError if a parameter is missing, besides, or cannot be trained any more, if
+        num_heads is a float, if the layer is in eval mode, or if a parameter holds numbers that
+        were not there before.
     """
     wanted = dict(made(inputs).named_parameters())
     numbers = seen["numbers"]
@@ -71,6 +73,11 @@ def examine_removal(inputs, seen):
         said = [f"lacks parameters: {gone}"] * bool(gone)
         said += [f"has new parameters: {new}"] * bool(new)
         raise AnswerError(f"Afterwards attention {', and '.join(said)}.")
+    if isinstance(seen["num_heads"], float):
+        raise AnswerError(
+            f"Afterwards num_heads is {seen['num_heads']}, a float. How many heads there are is a "
+            "whole number: in Python / gives fractions, // whole numbers."
+        )
     frozen = [name for name in wanted if seen["trainable"].get(name) is not True]
     if frozen:
         raise AnswerError(
@@ -411,8 +418,9 @@ ALONE = {
         out=lambda W, index: W[:, index] * (W.shape[1] / max(len(index), 1)),
     ),
     "values-folded-in": known(
-        "You add what the value biases of the removed heads bring to the bias of W_o.",
-        "A masked head brings nothing, not even that.",
+        "The bias of W_o is not what it was. Do you add what the value biases of the removed heads "
+        "bring, or scale it?",
+        "A masked head brings nothing, not even that, and this bias belongs to no head.",
         begin=_values_folded_in,
     ),
     "masked-not-removed": known(

@@ -157,7 +157,7 @@ FLOPS = {
         twin="half-the-pairs",
     ),
     "pairs-without-width": known(
-        "You count a pair of tokens as if it had one number to multiply.",
+        "In your count a pair of tokens costs 4 operations, however wide a token is.",
         "A score is a sum over all features of a query and a key. How many products is that?",
         width=lambda d: 1,
     ),
@@ -247,9 +247,10 @@ FLOPS = {
         width=lambda d: 64,
     ),
     "tokens-and-width-swapped": known(
-        "The number of tokens and the width have changed places.",
+        "The number of tokens and the width have changed places, or your projections cost half of "
+        "what they should and your pairs twice as much.",
         "Both can be squared, so the formula looks alike. A matrix has the width on both sides, "
-        "the scores have the tokens.",
+        "the scores have the tokens. And a multiplication and its addition count as 2, once.",
         sizes=lambda n, d: (d, n),
     ),
     "biases-counted": known(

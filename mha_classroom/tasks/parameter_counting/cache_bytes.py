@@ -1,5 +1,6 @@
 """Task 5.5, cache_bytes: bytes of a KV cache."""
 
+import inspect
 from operator import floordiv, truediv
 
 from mha_classroom.checks.task import Case, Task, known, read_again
@@ -19,10 +20,20 @@ def cache_cases(draw):
         Case("4 bytes a number", small | {"bytes_per_number": 4}),
         Case("a batch of 7", small | {"bytes_per_number": 2, "batch_size": 7}),
         Case("one layer, one head, one byte", dict.fromkeys(names, 1) | {"bytes_per_number": 1}),
-        Case("GPT-2 small, 1,024 tokens", gpt2),
+        Case("GPT-2 small, 7 texts, the bytes left out", gpt2 | {"batch_size": 7}),
         Case("a long text", dict(zip(names, (32_769, 33, 9, 129), strict=True))),
         Case("drawn at random", {name: random_size(draw, 2, 30) for name in (*names, *more)}),
     ]
+
+
+def run_cache(answer, inputs):
+    """By place. If the bytes are left out, batch_size by its name, if the answer has this name."""
+    if "bytes_per_number" in inputs or "batch_size" not in inputs:
+        return answer(*inputs.values())
+    *sizes, batch_size = inputs.values()
+    if "batch_size" in inspect.signature(answer).parameters:
+        return answer(*sizes, batch_size=batch_size)
+    return answer(*sizes, 2, batch_size)
 
 
 def build_cache(
@@ -36,10 +47,12 @@ def build_cache(
     default=2,
     unit=lambda total: total,
 ):
-    def cache_bytes(n, num_layers, num_kv_heads, head_width, bytes_per_number=default, B=1):
+    def cache_bytes(
+        n, num_layers, num_kv_heads, head_width, bytes_per_number=default, batch_size=1
+    ):
         kept_of_one = heads(num_kv_heads) * width(head_width, num_kv_heads)
         numbers = kept * tokens(n) * layers(num_layers) * kept_of_one
-        return unit(numbers * size(bytes_per_number) * batch(B))
+        return unit(numbers * size(bytes_per_number) * batch(batch_size))
 
     return cache_bytes
 
@@ -69,8 +82,8 @@ def _swapped(num_tokens, num_layers, num_kv_heads, head_width, batch_size=1, byt
     return RIGHT(*sizes)
 
 
-def _tokens_shared_out(n, layers, heads, width, b=2, B=1):
-    return RIGHT(n // B, layers, heads, width, b, B)
+def _tokens_shared_out(n, layers, heads, width, b=2, batch_size=1):
+    return RIGHT(n // batch_size, layers, heads, width, b, batch_size)
 
 
 def _batch_added(inputs, value):
@@ -237,6 +250,7 @@ TASK = Task(
     "05-cache_bytes",
     counting.cache_bytes,
     cache_cases,
+    run=run_cache,
     returns=("the number of bytes",),
     mistakes=read_again("The KV cache: what a model keeps while it writes", CACHE),
     build=build_cache,

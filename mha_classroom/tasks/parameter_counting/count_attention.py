@@ -2,6 +2,7 @@
 
 import itertools
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.number_types import in_float32
 
@@ -34,11 +35,7 @@ def _in_whole_heads(heads, least=0, cut_biases=False):
     return count_attention
 
 
-def _cut_to_whole_heads(inputs, value):
-    heads = range(2, 65)
-    ways = itertools.product(heads, (0, 1), (False, True))
-    made = {_in_whole_heads(*way)(**inputs) for way in ways}
-    return not isinstance(value, bool) and value in made
+WHOLE_HEADS = [_in_whole_heads(*way) for way in itertools.product(range(2, 65), (0, 1), (0, 1))]
 
 
 def build_attention(
@@ -68,8 +65,8 @@ POWER = (
 )
 
 SWALLOWED = (
-    "The matrices are there with and without biases. In `a + b if bias else 0` the if belongs to "
-    "the whole sum: put what depends on bias into brackets."
+    "The matrices are there with and without biases. What depends on bias in your code: the "
+    "biases alone, or the whole sum, as in `a + b if bias else 0`?"
 )
 
 ATTENTION = {
@@ -78,7 +75,7 @@ ATTENTION = {
         "Each of the four matrices leads from all features to all features, however many heads "
         "share them. Is a number of heads needed at all?",
         wrong=_in_whole_heads(8),
-        shows=_cut_to_whole_heads,
+        shows=like(*WHOLE_HEADS),
     ),
     "biases-forgotten": known(
         "You count the matrices and leave their biases out.",

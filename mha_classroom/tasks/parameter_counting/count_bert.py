@@ -314,13 +314,16 @@ BERT = {
     ),
     "embedding-norm-forgotten": known(
         "Two numbers a feature are missing, as many as the LayerNorm has that follows the tables.",
-        "It belongs to no block, so a count of tables and blocks passes it by.",
+        "It belongs to no block, so a count of tables and blocks passes it by. If it is in yours: "
+        "has it a scale and a shift, and has the pooler its bias?",
         norm=lambda d: 0,
     ),
     "two-norms-outside-the-blocks": known(
-        "Two numbers a feature are too many, as much as one LayerNorm outside the blocks.",
-        "One follows the tables, and no other stands outside a block: neither after the last "
-        "block, as in other models, nor at the pooler.",
+        "Two numbers a feature are too many, as many as a second LayerNorm outside the blocks has, "
+        "or two more rows of a table.",
+        "One LayerNorm follows the tables, and no other stands outside a block: neither after the "
+        "last block, as in other models, nor at the pooler. And how many rows each table has is "
+        "given.",
         norm=lambda d: 4 * d,
     ),
     "norm-for-each-table": known(

@@ -49,7 +49,7 @@ def block_quantities(inputs):
         "the biases of the feed-forward network": f + d,
         "the bias of the first layer of the feed-forward network": f,
         "one matrix of the attention": d * d,
-        "one LayerNorm": 2 * d,
+        "2 numbers for each feature": 2 * d,
         "one number for each feature": d,
     }
     return terms, {}
@@ -182,9 +182,9 @@ BLOCK = {
         ffn_biases=lambda d, f: (0, d),
     ),
     "first-layer-lost": known(
-        "The first layer of the feed-forward network is missing: its matrix and its bias.",
-        "Both layers count. If you add them up in steps: = puts a new number in the place of what "
-        "was there, and += adds to it.",
+        "Of the feed-forward network you count one matrix, and a bias of num_hiddens numbers.",
+        "It has two layers, each with a bias as long as what comes out of it. If you add them up "
+        "in steps: = puts a new number in the place of what was there, and += adds to it.",
         layers=1,
         ffn_biases=lambda d, f: (d,),
     ),

@@ -63,10 +63,10 @@ def grouped_quantities(inputs):
     d, H, G, w = (inputs[name] for name in list(inputs)[:4])
     bias = inputs.get("bias", True)
     terms = {
-        "W_q": d * H * w,
-        "W_k": d * G * w,
+        "the matrix of W_q, or of W_o": d * H * w,
+        "the matrix of W_k, or of W_v": d * G * w,
         "the bias of W_q": H * w * bias,
-        "the bias of W_k": G * w * bias,
+        "the bias of W_k, or of W_v": G * w * bias,
         "the bias of W_o": d * bias,
         "all biases": (H * w + 2 * G * w + d) * bias,
     }
@@ -142,14 +142,15 @@ GROUPED = {
         queries=lambda H, G: G,
     ),
     "output-of-kv-heads": known(
-        "Your W_o takes in as many heads as there are KV heads.",
-        "Each query head has an average of its own, although several use the same values. How many "
-        "averages are joined before W_o?",
+        "Your W_o takes in as many heads as there are KV heads, or your W_q makes as many.",
+        "Each query head has a query and an average of its own, although several use the same keys "
+        "and values. How many averages are joined before W_o?",
         joined=lambda H, G: G,
     ),
     "output-of-one-head": known(
-        "Your W_o takes in one head.",
-        "head_width is the width of one head. How wide are the outputs of all heads, side by side?",
+        "Your W_o takes in one head, or your W_q makes the queries of one.",
+        "head_width is the width of one head. How wide are the queries and the outputs of all "
+        "heads, side by side?",
         joined=lambda H, G: 1,
     ),
     "everything-shared": known(
@@ -179,8 +180,9 @@ GROUPED = {
         output_biases=lambda d, inner: inner,
     ),
     "output-of-token-width": known(
-        "Your W_o has num_hiddens inputs.",
-        "Its inputs are the outputs of the heads, side by side. How many numbers are these?",
+        "Your W_o has num_hiddens inputs, or your W_q has num_hiddens outputs.",
+        "W_q makes the queries of all heads, and W_o takes in their outputs, side by side. How "
+        "many numbers are these?",
         inputs=lambda d, inner: d,
     ),
     "output-projection-forgotten": known(
@@ -203,9 +205,9 @@ GROUPED = {
         output_biases=lambda d, inner: 4 * d,
     ),
     "biases-of-inputs": known(
-        "Your biases are as long as what goes into a matrix.",
-        "A bias is added to a result, so it is as long as what comes out. W_q leads from the width "
-        "of a token to that of all heads: which of the two is it?",
+        "Three of your biases have num_hiddens numbers, and one has as many as all heads together.",
+        "A bias is added to a result, so it is as long as what comes out of its matrix, not as "
+        "what goes in. What comes out of each of the four?",
         input_biases=lambda q, k, v: 0,
         output_biases=lambda d, inner: 3 * d + inner,
     ),

@@ -27,19 +27,19 @@ def share_cases(draw):
         case("30 %, a length that has to be rounded", 30, 2, 5),
         case("40 %, a length that comes out exactly", 40, 2, 5),
         case("80 %, inner width below the width", 80, 7, 3),
-        case("90 %, a length that comes out exactly", 90, 12, 48),
+        case("35 %, a length that comes out exactly", 35, 1, 11),
         case("1 %, one token is enough", 1, 3, 11),
         case("1 %, a tiny model", 1, 1, 1),
         case("1 %, a length a little above 1", 1, 32, 36),
-        case("55 %, which is no exact float", 55, 2, 5),
-        case("55 %, 55 tokens", 55, 21, 3),
-        case("31 %, a length that comes out exactly", 31, 7, 31),
+        case("55 %, which is no exact float", 55, 33, 33),
+        case("56 %, 28 tokens", 56, 7, 8),
+        case("31 %, a length that has to be rounded", 31, 7, 31),
         case("58 %, which no float reaches exactly", 58, 7, 7),
         case("79 %, a length that comes out exactly", 79, 7, 7),
         case("45 %, a length that comes out exactly", 45, 1, 20),
         case("a tenth, BERT-base", 10, 768, 3072),
         case("just over half, BERT-base", 51, 768, 3072),
-        case("99 %, more than 150,000 tokens", 99, 256, 1024),
+        case("93 %, more than 200,000 tokens", 93, 4032, 8064),
         case("drawn at random", random_size(draw, 15, 70), *drawn),
     ]
 
@@ -263,8 +263,8 @@ SHARE = {
         projections=6,
     ),
     "half-the-pairs": known(
-        "Compared with the rest, your pairs cost half of what they should: the scores or the "
-        "weighted sums are missing, or additions are left out there.",
+        "Compared with the rest, your pairs cost half of what they should: one of their two "
+        "products is missing, additions are left out there, or the rest is counted twice.",
         "Each pair takes part in two products. Both count, with 2 for each multiplication and its "
         "addition.",
         pairs=2,

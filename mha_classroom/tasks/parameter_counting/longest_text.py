@@ -29,7 +29,7 @@ def text_cases(draw):
         ),
         Case("as many bytes as 10 tokens have", sizes(960, 141, 2, 4, 3)),
         Case("3 texts at once", sizes(1_650, 258, 2, 4, 3, bytes_per_number=2, batch_size=3)),
-        Case("7 layers, nothing left over", sizes(3_456, 258, 7, 1, 7)),
+        Case("7 layers, nothing left over", sizes(3_260, 258, 7, 1, 7)),
         Case("one byte too few for a token", sizes(611, 258, 2, 4, 3)),
         Case("the parameters alone fill the card", sizes(516, 258, 2, 4, 3)),
         Case("the parameters do not fit", sizes(100, 258, 2, 4, 3)),
@@ -309,7 +309,7 @@ TEXT = {
     "floats": known(
         "Where a length works out exactly, or nearly so, you return one token too many or too few.",
         "A text that fills the card to the last byte fits. If you mean that: floats such as "
-        "3456 / 196 or 1 / 196 are rounded, and in float32 numbers have seven digits. The "
+        "3260 / 196 or 1 / 196 are rounded, and in float32 numbers have seven digits. The "
         "smallest difference costs a whole token. Python's whole numbers are exact.",
         wrong=lambda card, P, m, h, w, b=2, B=1: max(
             floor(card / (2 * m * h * w * b * B) - P * b / (2 * m * h * w * b * B)), 0
@@ -332,7 +332,7 @@ TEXT = {
         least=lambda n: max(n, 1),
     ),
     "at-least-one-if-the-parameters-fit": known(
-        "Where the parameters fit and not a single token does, you return 1.",
+        "Where bytes are left beside the parameters, and too few for a token, you return 1.",
         "The cache of one token would be larger than the room for it. If you search: is a text of "
         "1 token tried before it is taken?",
         wrong=ONE_IF_THEY_FIT,
@@ -341,7 +341,8 @@ TEXT = {
     **{
         f"parameters-tested-without-bytes{end}": known(
             "To see whether the parameters fit, you compare their number with the bytes of the "
-            "card. Where it is the smaller one, you return a negative number of tokens.",
+            "card. Where it is the smaller one and their bytes do not fit, you return a negative "
+            "number of tokens.",
             "A parameter takes bytes_per_number bytes. The task says what to return where these "
             "do not fit.",
             wrong=_tested_without_bytes(whole),

@@ -50,7 +50,8 @@ def divides(inputs):
 
 
 def message_of(text, inputs):
-    numbers = re.findall(r"\d+", text)
+    without_separators = re.sub(r"(?<=\d)[,_](?=\d{3})", "", text)  # 3,000,001 or 3_000_001
+    numbers = re.findall(r"\d+", f"{text} {without_separators}")
     width, heads = (str(size) in numbers for size in inputs.values())
     if width and heads:
         return Text("both numbers")

@@ -7,7 +7,7 @@ import torch
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.showing import Text, number_text
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again
 from mha_classroom.tasks.reading_published_code.runs import SUSPECTS, run_promises
 
 SAID = {
@@ -31,10 +31,12 @@ SAID = {
     "padded_rows_zeroed": "zeros for queries past the length",
     "one_number_moved": "the last value in one number of the output",
     "padded_rows_see_all": "padding that queries past the length see",
+    "rows_told_apart": "a little of its place in every row",
 }
 ABOUT = 100.0  # values of this size: a tolerance that grows with them is too large
 
 
+@and_in_float32
 def suspect_cases(draw):
     def case(suspect, B=3, L=4, S=6, d=5, d_v=7, lens=(4, 5, 2), around=0.0, also=""):
         inputs = {
@@ -92,6 +94,10 @@ def differ_unless_nan(one, other):
 
 def differ_largely(one, other):
     return differ(one, other, 1e-3)
+
+
+def differ_slightly(one, other):
+    return differ(one, other, 1e-8)
 
 
 def differ_everywhere(one, other):
@@ -317,11 +323,13 @@ PROMISES = {
         "by so little that hardly any difference can come of it.",
         "Some of the functions let in a little of the padding, and the output changes by little. "
         "The statement says which difference counts as none. torch.allclose allows 1e-5 of the "
-        "number itself unless you say rtol=0.",
+        "number itself unless you say rtol=0, and 1e-8 unless you say atol.",
         **_any_of(
             all_with(differ_largely),
             {"padding": only(padding_counts, differ=differ_largely)},
             {"keys": only(key_order_counts, differ=differ_largely)},
+            {"queries": only(query_order_counts, differ=differ_slightly)},
+            all_with(differ_slightly),
         ),
     ),
     **{
@@ -360,10 +368,10 @@ PROMISES = {
         **all_with(differ_everywhere),
     ),
     "values-stay-where-they-are": known(
-        "Keys and values no longer belong together: you turn the keys around and leave the values, "
-        "or the other way round, or put each in an order of its own.",
-        "Then each key has another value, and any attention gives another output. A pair of key "
-        "and value moves together.",
+        "For the order of keys you do not turn keys and values alone: one of the two stays or has "
+        "an order of its own, or the queries or the output are turned, too.",
+        "Then any attention gives another output. A pair of key and value moves together, and "
+        "nothing else moves.",
         keys=only(key_order_counts, both=False),
     ),
     "keys-turned-on-another-axis": known(
@@ -379,10 +387,10 @@ PROMISES = {
         keys=only(key_order_counts, lengths=True),
     ),
     "rows-not-turned-back": known(
-        "You turn the queries around, and do not turn back the rows of the output. So you compare "
-        "rows of different queries.",
-        "Row 0 now belongs to the last query. Each output row moves with its query. If you turn "
-        "the output: which of its axes counts the rows?",
+        "You turn the queries around, and do not turn back the rows of the output, or turn keys or "
+        "values around as well.",
+        "Row 0 now belongs to the last query. Each output row moves with its query, and nothing "
+        "else does. If you turn the output: which of its axes counts the rows?",
         queries=only(query_order_counts, back=False),
     ),
     "queries-turned-on-another-axis": known(
@@ -421,9 +429,10 @@ PROMISES = {
         ),
     ),
     "alone-compared-with-all": known(
-        "You compare the output of a sequence alone with that of the whole batch, or of another "
-        "sequence.",
-        "Alone it gives one row of sequences. Which row of the other output belongs to it?",
+        "The output of a sequence alone is compared with that of the whole batch, or of another "
+        "sequence; or its queries are alone, and its keys or values are not.",
+        "Alone it gives one row of sequences. Which row of the other output belongs to it? And has "
+        "each input been cut to this one sequence?",
         section=TEXT_C,
         batch=only(batch_counts, row=slice(None)),
     ),

@@ -96,8 +96,9 @@ ROUNDING = (
     "add in another order. In float32 it shows in the 7th digit."
 )
 BY_CHANCE = (
-    "build() itself is rejected, and other right ones are not. Does the result hang on chance, on "
-    "a digit that is rounded, or on a gradient that becomes 0 where scores are very large?"
+    "Right ones are rejected that compute just what build() does, and other right ones are not. "
+    "Does the result hang on chance, on a digit that is rounded, or on a gradient that becomes 0 "
+    "where scores are very large?"
 )
 SCALES = {
     "scaled by the root of d_model",
@@ -180,7 +181,8 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     ),
     (
         {"length 0 gives the average", "length 0 gives NaN"},
-        "For length 0: one sequence needs that length, and its output has to be zeros.",
+        "For length 0: one sequence needs that length, and its output has to be zeros. Does your "
+        "test come to it before it returns?",
     ),
     (
         {"length 0 gives the average"},
@@ -198,7 +200,8 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     ),
     (
         {"softmax of exp, no maximum"},
-        "For exp: multiply your queries by some thousand. The exp of such scores is infinite.",
+        "For exp: does your test come to queries that are some thousand times as large, before it "
+        "returns? The exp of such scores is infinite.",
     ),
     (
         {"the first mask kept"},

@@ -28,7 +28,7 @@ def mending_cases(draw):
         case("one tensor, 3 sequences, 4 heads of width 3", 3, 5, None, 4, 3),
         case("as many keys as queries, and other ones", 2, 4, 4, 2, 5),
         case("one query, twice as many keys as queries", 2, 1, 2, 3, 3),
-        case("scores in the thousands", 2, 3, 4, 2, 3, scale=2000.0),
+        case("scores in the millions", 2, 3, 4, 2, 3, scale=2e6),
         case("one head", 2, 3, 5, 1, 4),
         case("heads of width 1", 1, 3, 4, 3, 1),
         in_float32(case("one key, numbers in float32", 2, 3, 1, 2, 4)),
@@ -145,7 +145,7 @@ ATTEND = {
         shrink=in_place,
     ),
     "keys-cut-by-queries": known(
-        "Keys and values are still cut by the number of queries.",
+        "Keys or values, or both, are still cut by the number of queries.",
         "With as many keys as queries nobody notices. Where does the number of keys stand?",
         keys_of=by_queries,
     ),
@@ -252,8 +252,8 @@ ALONE = {
         ),
     ),
     "as-found": known(
-        "Both defects are still there: the caller's queries are changed, and keys and values are "
-        "cut by the number of queries.",
+        "Both defects are still there: the caller's queries are changed, and keys or values, or "
+        "both, are cut by the number of queries.",
         "An operator with = at its end, like /=, writes into the tensor that it is given. And "
         "where in the shapes does the number of keys stand?",
         section=EQUAL,

@@ -82,10 +82,12 @@ def examine_learning(inputs, seen):
     gradients = seen["gradients"]
     without = [n for n in wanted if not is_floats(gradients.get(n), inputs[n].shape)]
     if len(without) == len(wanted):
-        none = seen.get("output") is None
+        output = seen.get("output")
         raise AnswerError(
             "forward returns nothing."
-            if none
+            if output is None
+            else f"forward returns a {type(output).__name__}, and a tensor is asked for."
+            if not torch.is_tensor(output)
             else "After backward() no parameter has a gradient. Does all of forward run under "
             "no_grad, or is its result cut off?"
         )
@@ -178,9 +180,9 @@ def _heads_in_front(outputs):
 
 MODULE = {
     "heads-in-a-list": known(
-        "The heads are no parameters of the new module. They are in a Python list, as in the found "
-        "class, or in a tuple or a dict, or their matrices are plain tensors, or they are made "
-        "only when it is called.",
+        "The heads are no parameters of the new module. Are they in a Python list, as in the found "
+        "class, or in a tuple or a dict? Are their matrices plain tensors, or made only when it is "
+        "called? Or is an nn.ModuleList left empty, or not put into self?",
         "A module looks for its parameters in attributes that are modules, and a list is none. "
         "Print the names of the parameters: whatever is missing there, no optimiser sees, and no "
         "file of weights holds. (Once the parameters are there, their gradients are looked at.)",
@@ -208,7 +210,8 @@ MODULE = {
     ),
     "heads-shared": known(
         "There is one layer for all of your heads.",
-        "[layer] * num_heads puts one layer into the list many times. Each head needs its own.",
+        "[layer] * num_heads puts one layer into the list many times, and a list made anew in each "
+        "turn of a loop keeps the last one only. Each head needs its own.",
         section=USED,
         keep=lambda made: nn.ModuleList([made[0]] * len(made)),
     ),

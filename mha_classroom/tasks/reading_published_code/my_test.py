@@ -111,7 +111,9 @@ MINE = {
     ),
     "no-gradients": known(
         "You look at no gradients, or not at those of all four matrices of the module that is "
-        "tested, or what you find there never reaches your return or an assert.",
+        "tested, or what you find there never reaches your return or an assert. (Or what is found "
+        "there has not come through this module: a module that you trust shares its weights, or "
+        "zeros were there before.)",
         "One of the wrong ones is right in each output and can never learn where to look.",
         section=FIVE,
         learns=False,

@@ -88,7 +88,7 @@ MASK = {
         turn=lambda mask: mask.T,
     ),
     "next-word-visible": known(
-        "Each of your words sees the next one too.",
+        "Your words see the next one too.",
         "That is one diagonal too many, and it is the word that a model is to predict: it would "
         "copy the answer.",
         shift=1,
@@ -116,7 +116,7 @@ MASK = {
         turn=lambda mask: torch.eye(len(mask), dtype=torch.bool),
     ),
     "itself-and-the-one-before": known(
-        "Each of your words sees itself, the one before it and nobody else.",
+        "Your words see no further back than the one before them.",
         "Word t may look at all of words 0 to t, however far back they are.",
         turn=lambda mask: mask.triu(-1),
     ),
@@ -209,4 +209,5 @@ TASK = Task(
     mistakes=read_again("Hiding the future", MASK),
     build=build_mask,
     number=3,
+    alone=("other-diagonal",),  # beside another one its words are not true
 )

@@ -5,15 +5,26 @@ import math
 import torch
 
 from mha_classroom.checks.examining import first_wrong
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.showing import numbers_text
-from mha_classroom.checks.task import Case, Mistake, Task, by_id, known, read_again, unchanged
+from mha_classroom.checks.task import (
+    Case,
+    Mistake,
+    Task,
+    and_in_float32,
+    by_id,
+    known,
+    read_again,
+    unchanged,
+)
 from mha_classroom.tasks.attention_math.softmax import LIMITS, a_little_less, near
 from mha_course import attention
 
 
+@and_in_float32
 def softmax_cases(draw):
-    def case(name, sizes, valid_lens=None):
-        inputs = {"scores": draw.normal(*sizes, scale=2.0)}
+    def case(name, sizes, valid_lens=None, shift=0):
+        inputs = {"scores": draw.normal(*sizes, scale=2.0) + shift}
         if valid_lens is not None:
             inputs["valid_lens"] = torch.as_tensor(valid_lens)
         return Case(name, inputs)
@@ -27,11 +38,12 @@ def softmax_cases(draw):
     large[1] += torch.tensor([3000, 1000, 1000, -1000])
     large[2] += torch.tensor([0, 0, 0, 1000])
     large[3] += torch.tensor([[1000], [-1000]])
+    rows = 1000 * torch.tensor([[1.0], [-1], [0]])
     some_large = {"scores": large, "valid_lens": torch.tensor([2, 3, 3, 4])}
     return [
         Case("lengths 2 and 3; exp of the scores: 1 2 5, 2 2 4, 1 2 5, 4 4 8", by_hand),
-        case("valid_lens=None", (2, 3, 5)),
         case("3 sequences of unequal length", (3, 5, 7), [6, 2, 4]),
+        case("valid_lens=None, rows near 1000, -1000 and 0", (2, 3, 5), shift=rows),
         case("one length a query", (2, 3, 7), [[1, 4, 7], [5, 2, 3]]),
         case("as many sequences as queries", (3, 3, 5), [5, 1, 3]),
         case("as many sequences as queries and keys", (3, 3, 3), [[1, 3, 2], [2, 2, 1], [3, 1, 1]]),
@@ -42,7 +54,7 @@ def softmax_cases(draw):
         case("one query, one key, of length 0", (1, 1, 1), [0]),
         case("one key", (1, 3, 1), [1]),
         case("one query", (3, 1, 4), [4, 1, 2]),
-        case("one sequence, one length a query", (1, 3, 4), [[1, 4, 2]]),
+        case("one sequence, one length a query, rows as far apart", (1, 3, 4), [[2, 4, 2]], rows),
         case("only lengths of 0, in int32", (2, 3, 5), torch.tensor([0, 0], dtype=torch.int32)),
         Case("transposed", {"scores": draw.normal(2, 7, 3).mT, "valid_lens": torch.tensor([4, 7])}),
     ]
@@ -232,23 +244,25 @@ def _naive(scores, mask, axis):
 
 
 def _everywhere(hide):
-    """Parts for a softmax that is another one without lengths too."""
+    """For `known`: a softmax that is another one without lengths too, or with lengths only."""
 
     def without_lengths(scores, axis):
         return hide(scores, torch.ones_like(scores, dtype=torch.bool), axis)
 
-    return {"hide": hide, "without_lengths": without_lengths}
+    shows = like(build_masked_softmax(hide=hide))
+    return {"hide": hide, "without_lengths": without_lengths, "shows": shows}
 
 
-NAIVE_EXP = Mistake(
-    "naive-exp",
-    "Large scores give NaN: you take exp of the scores as they are.",
-    "exp(1000) is more than a float64 can hold, and exp(-1000) is 0, so in the end it divides "
-    "inf by inf or 0 by 0. A softmax stays the same if one number is taken off a whole row. "
-    "Which number keeps exp in bounds?",
-    PADDING,
-    parts=_everywhere(_naive),
-)
+NAIVE_EXP = {
+    "naive-exp": known(
+        "Large scores give NaN: you take exp of the scores as they are.",
+        "exp(1000) is more than a float64 can hold, and exp(-1000) is 0, so in the end it divides "
+        "inf by inf or 0 by 0. A softmax stays the same if one number is taken off a whole row. "
+        "Which number keeps exp in bounds?",
+        **_everywhere(_naive),
+    )
+}
+(NAIVE_EXP,) = read_again(PADDING, NAIVE_EXP)
 
 HIDING = {
     "mask-after-softmax": known(
@@ -582,6 +596,8 @@ def shows_cut_off(inputs, result):
     """Whether a masked softmax is that of scores that are cut off."""
     scores, lens = inputs["scores"], inputs.get("valid_lens")
     mask = None if lens is None else right_mask(scores, lens).expand_as(scores)
+    if mask is None and near(scores.softmax(-1), result):
+        return True  # cut off only where there are lengths
     return any(near(weights, result) for weights in cut_off_scores(scores, mask=mask))
 
 
@@ -589,16 +605,16 @@ def _cut_off(scores, mask, axis):
     return hidden_before(scores.clamp(-50, 50), mask, axis)
 
 
-CUT_OFF = Mistake(
-    "scores-cut-off",
-    "You cut large scores off so that their powers stay finite.",
-    "990 and 1000 both become the same number, and the difference between them, which is all that "
-    "counts, is gone. Scores can be moved instead of cut: a softmax stays the same if one number "
-    "is taken off a whole row.",
-    PADDING,
-    parts=_everywhere(_cut_off),
-    shows=shows_cut_off,
-)
+CUT_OFF = {
+    "scores-cut-off": known(
+        "You cut large scores off so that their powers stay finite.",
+        "990 and 1000 both become the same number, and the difference between them, which is all "
+        "that counts, is gone. Scores can be moved instead of cut: a softmax stays the same if one "
+        "number is taken off a whole row.",
+        **_everywhere(_cut_off) | {"shows": shows_cut_off},
+    )
+}
+(CUT_OFF,) = read_again(PADDING, CUT_OFF)
 
 
 def _lowered(scores, mask, axis):
@@ -783,12 +799,11 @@ SOFTMAX = {
         wrong=_sequence_cleared,
     ),
     "small-number-in-the-sum": known(
-        "You add a small number to the sum that you divide by.",
-        "Every row then sums to a little less than 1. Only a row with nothing to attend to has a "
-        "sum of 0 and needs help.",
+        "You add a number to the sum that you divide by.",
+        "Every row then sums to less than 1, if only by a little. Only a row with nothing to "
+        "attend to has a sum of 0 and needs help.",
         section=NOTHING,
-        **_everywhere(_small_number_added),
-        shows=_shows_small_number,
+        **_everywhere(_small_number_added) | {"shows": _shows_small_number},
     ),
     "fill-of-minus-1000": known(
         "Your fill is not low enough: next to scores near -1000, hidden keys get weight.",

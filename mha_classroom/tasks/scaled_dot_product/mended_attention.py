@@ -14,6 +14,7 @@ from mha_classroom.checks.task import (
     Case,
     Task,
     all_but,
+    and_in_float32,
     by_id,
     known,
     read_again,
@@ -59,6 +60,7 @@ def mended_attention(queries, keys, values):
     return attention.scaled_dot_product_attention(queries, keys, values, mask=mask)
 
 
+@and_in_float32
 def mending_cases(draw):
     by_hand = {
         "queries": make_batch([[2, 0, 0, 0]] * 3),
@@ -67,6 +69,8 @@ def mending_cases(draw):
     }
     loud = make_qkv(draw, 2, 5, 5, 3, 2)
     loud["keys"][:, -1] = 1000 * loud["queries"][:, 0]  # so word 0 would look at nothing else
+    outlier = make_qkv(draw, 3, 3, 3, 3, 3)
+    outlier["values"][:, -1] *= 1e8  # that shows weights of 1e-7
     large = {
         "queries": make_batch([[40], [-40], [40]]).repeat(3, 1, 1),
         "keys": make_batch([[40], [38], [-40]]).repeat(3, 1, 1),
@@ -78,7 +82,7 @@ def mending_cases(draw):
         Case("every query likes the keys 1 : 2 : 5", by_hand),
         Case("2 sequences of 5 words, d_k = 7, d_v = 3", make_qkv(draw, 2, 5, 5, 7, 3)),
         Case("one word", make_qkv(draw, 2, 1, 1, 3, 5)),
-        Case("all sizes 3", make_qkv(draw, 3, 3, 3, 3, 3)),
+        Case("all sizes 3, a large value last", outlier),
         Case("scores of 1600, 1520 and -1600, with both signs", large),
         Case("a last key with scores in the thousands", loud),
     ]

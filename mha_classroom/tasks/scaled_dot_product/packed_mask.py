@@ -14,8 +14,8 @@ def packed_mask(sentences):
 
 
 def packed_cases(draw):
-    def case(name, *rows):
-        return Case(name, {"sentences": torch.tensor(rows)})
+    def case(name, *rows, dtype=torch.int64):
+        return Case(name, {"sentences": torch.tensor(rows, dtype=dtype)})
 
     random = []
     # 5 sentences of 1 to 4 words, cut off after 11 words, and padding; in the first row 5 7 0 2 4.
@@ -31,12 +31,9 @@ def packed_cases(draw):
         case("a row of padding only", [-1, -1, -1, -1], [0, 0, 0, 0]),
         case("sentences of one word", [2, 1, 0, -1], [0, 1, 2, 3], [5, 6, 7, -1]),
         case("one word", [0], [-1]),
-        case("large numbers", [300, 300, 44, 44, 44, 1000, -1]),
+        case("large numbers, in int16", [300, 300, 44, 44, 255, 511, 1000, -1], dtype=torch.int16),
         Case("4 rows of 13 words, in int32", {"sentences": torch.stack(random).int()}),
-        Case(
-            "3 sentences and padding, in int8",
-            {"sentences": torch.tensor([[0, 0, 4, 4, 127, -1]], dtype=torch.int8)},
-        ),
+        case("in int8", [0, 0, 4, 4, 16, 127, -1], [3, 3, 0, 0, 0, 16, 16], dtype=torch.int8),
         case("one sentence, no padding", [4, 4, 4]),
     ]
 

@@ -6,7 +6,15 @@ from functools import partial
 
 import torch
 
-from mha_classroom.checks.task import Case, Mistake, Task, known, read_again, without
+from mha_classroom.checks.task import (
+    Case,
+    Mistake,
+    Task,
+    and_in_float32,
+    known,
+    read_again,
+    without,
+)
 from mha_classroom.tasks.attention_math.attend import FINISHED as FINISHED_PLAIN
 from mha_classroom.tasks.attention_math.softmax import a_little_less, near
 from mha_classroom.tasks.scaled_dot_product.masked_softmax import (
@@ -44,6 +52,7 @@ def scaled_dot_product_attention(queries, keys, values, valid_lens=None):
     return weights @ values, weights
 
 
+@and_in_float32
 def attention_cases(draw):
     def case(name, *sizes, valid_lens=None):
         inputs = make_qkv(draw, *sizes)
@@ -72,7 +81,7 @@ def attention_cases(draw):
     large["keys"][2] = torch.tensor([[30.0], [29], [28]])  # hidden scores like those that are not
     close = {
         "queries": make_batch([[100], [-100]]),
-        "keys": make_batch([[10], [9.99], [0]]),
+        "keys": make_batch([[10], [9.99], [-10]]),
         "values": make_batch([[0], [1], [3]]),
         "valid_lens": torch.tensor([2]),
     }
@@ -190,8 +199,8 @@ RESULTS = {
         give=lambda output, weights: (weights, output),
     ),
     "output-of-unmasked-weights": known(
-        "Your weights are right, but the output is not made from them: it still has what they "
-        "hide in it.",
+        "Your weights are right, but the output is not made from the weights that you return: it "
+        "still has in it what they hide.",
         "The output is the weighted sum under the very weights that you return. Is there an "
         "earlier tensor that you multiply with the values?",
         used=_unmasked,

@@ -5,7 +5,16 @@ import math
 import torch
 from torch.nn import functional as F
 
-from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged, without
+from mha_classroom.checks.task import (
+    Case,
+    Task,
+    and_in_float32,
+    by_id,
+    known,
+    read_again,
+    unchanged,
+    without,
+)
 from mha_classroom.tasks.attention_math.softmax import near
 
 
@@ -13,6 +22,7 @@ def scaled_scores(queries, keys):
     return queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
 
 
+@and_in_float32
 def score_cases(draw):
     def case(name, num_queries, num_keys, d_k, batch=2):
         queries, keys = draw.normal(batch, num_queries, d_k), draw.normal(batch, num_keys, d_k)
@@ -27,7 +37,7 @@ def score_cases(draw):
         case("2 sequences, 3 queries, 5 keys of width 7", 3, 5, 7),
         case("as many queries as keys", 5, 5, 3),
         case("3 sequences, 3 queries, 3 keys of width 3", 3, 3, 3, batch=3),
-        case("width 1", 2, 5, 1, batch=3),
+        case("width 1, more queries than keys", 5, 2, 1, batch=3),
         case("one query, one key", 1, 1, 5, batch=3),
         Case("transposed", {"queries": draw.normal(2, 7, 3).mT, "keys": draw.normal(2, 7, 5).mT}),
     ]

@@ -6,7 +6,7 @@ import torch
 
 from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.showing import number_text, numbers_text
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.attention_math.softmax import a_little_less, near
 from mha_classroom.tasks.scaled_dot_product.scaled_scores import make_batch
 
@@ -32,6 +32,7 @@ def point_out_weights(inputs, left):
     )
 
 
+@and_in_float32
 def key_cases(draw):
     def case(name, batch, num_queries, num_keys, d_v, key, scale=1.0, change=unchanged):
         weights = change(draw.normal(batch, num_queries, num_keys, scale=scale).softmax(-1))
@@ -67,7 +68,7 @@ def key_cases(draw):
         case("2 sequences, 3 queries, 5 keys, d_v = 7", 2, 3, 5, 7, key=3),
         case("the first key", 3, 5, 2, 4, key=0),
         case("the last key, as many queries as keys", 2, 5, 5, 3, key=4),
-        case("large differences between weights", 4, 3, 6, 2, key=1, scale=2.0),
+        case("one query, large differences between weights", 4, 1, 6, 2, key=1, scale=2.0),
         made("weights of .995, .99 and .999 for the key", *near_one, key=1),
         case("a query that sees this key alone, one that sees none", 2, 3, 5, 4, 2, 1.0, some_rows),
         case("a query that sees another key alone", 2, 3, 5, 4, 2, 1.0, another_alone),

@@ -7,11 +7,12 @@ import torch
 from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.showing import numbers_text
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
 
 
+@and_in_float32
 def entropy_cases(draw):
     """Weights of 0, of almost 0, one key, ranks 2 to 5, L = S and not."""
 
@@ -29,9 +30,9 @@ def entropy_cases(draw):
     sharp = random_weights(draw, 2, 5, 11, scale=300.0)
     return [
         case("3 queries, 4 keys", small),
+        case("many weights are 0", holes / holes.sum(dim=-1, keepdim=True)),
         case("2 sentences, 3 heads", random_weights(draw, 2, 3, 5, 7)),
         case("as many queries as keys", random_weights(draw, 3, 5, 5)),
-        case("many weights are 0", holes / holes.sum(dim=-1, keepdim=True)),
         case("a causal mask", _causal(draw, 2, 7)),
         case("many weights are almost 0", tiny / tiny.sum(dim=-1, keepdim=True)),
         case("203 keys, all but one nearly 0", tiniest / tiniest.sum(dim=-1, keepdim=True)),
@@ -111,14 +112,18 @@ def _with_added(small):
     )
 
 
+def _very_near(X, value):
+    atol = 1e-13 if X.dtype == torch.float64 else 1e-5
+    return X.shape == value.shape and torch.allclose(
+        X.double(), value.double(), rtol=0, atol=atol, equal_nan=True
+    )
+
+
 def _is_with_added(inputs, value):
     if not torch.is_tensor(value):
         return False
     found = (answer(inputs["weights"]) for n in range(2, 12) for answer in _with_added(10.0**-n))
-    value = value.double()
-    return any(
-        X.shape == value.shape and torch.allclose(X, value, rtol=0, atol=1e-13) for X in found
-    )
+    return any(_very_near(X, value) for X in found)
 
 
 # What a weight of 0 is replaced by.
@@ -134,11 +139,8 @@ def _is_cut_off(inputs, value):
     """Whether the entropies come of a limit below which weights do not count as they are."""
     if not torch.is_tensor(value):
         return False
-    value = value.double()
     found = (answer(inputs["weights"]) for n in range(2, 13) for answer in _cut_off(10.0**-n))
-    return any(
-        X.shape == value.shape and torch.allclose(X, value, rtol=0, atol=1e-13) for X in found
-    )
+    return any(_very_near(X, value) for X in found)
 
 
 ENTROPY = {
@@ -147,6 +149,13 @@ ENTROPY = {
         "ln 0 is -inf, and 0 · (-inf) is not a number. What does w · ln w come to when w shrinks "
         "to 0? Try .1, .001, .00001.",
         logarithm=torch.log,
+    ),
+    "too-small-for-float32": known(
+        "In float32 a weight of 0 makes the whole row NaN: the number that you add to it, or put "
+        "in its place, is so small that it is 0 there.",
+        "Float32 has nothing between 0 and about 1e-45. 0 · ln 0 needs an answer of its own: which "
+        "one?",
+        logarithm=lambda weights: weights.clamp(min=1e-300).log(),
     ),
     "nan-made-0": known(
         "Every row with a weight of 0 gets entropy 0. Do you replace the NaN after the sum?",

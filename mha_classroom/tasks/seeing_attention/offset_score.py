@@ -5,11 +5,20 @@ import torch
 from mha_classroom.checks.examining import first_wrong, total
 from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.showing import numbers_text
-from mha_classroom.checks.task import Case, Task, by_id, known, read_again, unchanged
+from mha_classroom.checks.task import (
+    Case,
+    Task,
+    and_in_float32,
+    by_id,
+    known,
+    read_again,
+    unchanged,
+)
 from mha_classroom.tasks.seeing_attention.most_attended import FORBIDDEN, random_weights, table
 from mha_course.explorer import heads
 
 
+@and_in_float32
 def offset_cases(draw):
     """Both sides, near and far, ranks 2 to 5, L equal to other axes."""
 
@@ -273,8 +282,10 @@ PAIRS = {
     ),
     "always-before": known(*ALWAYS_BEFORE, shift=lambda offset: -1),
     "offset-0-taken-for-none": known(
-        "At offset 0 you look at the token before: is there an `offset or -1`?",
-        "0 counts as False, so `or` passes on. Offset 0 is how much each token looks at itself.",
+        "At offset 0 you do not look at each token itself. Is there an `offset or -1`, or a slice "
+        "up to `-offset`?",
+        "0 counts as False, so `or` passes on; and a slice up to -0 is empty. Offset 0 is how "
+        "much each token looks at itself.",
         shift=lambda offset: offset or -1,
     ),
     "one-too-far-right": known(
@@ -545,7 +556,7 @@ OFFSET = {
     ),
     "axis-kept": known(
         "Your result has an axis of length 1 at its end.",
-        "The numbers are right. The pairs are averaged, and so their axis is gone: (...).",
+        "The numbers are right. One number comes of all pairs, so their axis is gone: (...).",
         finish=lambda scores: scores[..., None],
     ),
     "zeros-not-counted": known(

@@ -3,10 +3,11 @@
 import torch
 
 from mha_classroom.checks.forms import any_of
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.seeing_attention.most_attended import random_weights, table
 
 
+@and_in_float32
 def shares_cases(draw):
     """Heads that cancel, a short value, L = S and not, batches, a width that is not H · d_v."""
 
@@ -57,7 +58,7 @@ def _parked(given):
 
 
 def _small(given):
-    return {**given, "values": 1e-5 * given["values"]}
+    return {**given, "values": 1e-9 * given["values"]}
 
 
 def _against(given):

@@ -5,11 +5,20 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, numbers_text
-from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import (
+    AnswerError,
+    Case,
+    Task,
+    and_in_float32,
+    known,
+    read_again,
+    unchanged,
+)
 from mha_classroom.tasks.seeing_attention.find_head import whole_numbers
 from mha_classroom.tasks.seeing_attention.most_attended import random_weights
 
 
+@and_in_float32
 def steady_cases(draw):
     """Padding that looks where it should not, texts that are too short, equality, no head."""
 
@@ -79,6 +88,7 @@ def steady_cases(draw):
         ),
         case("two texts are too short", (7, 3, 2, 6), 2, 3, -3, 0.5, (1, 1, 0.8, None)),
         case("all texts are too short", (2, 3, 1), 2, 3, 4, 0.0),
+        case("an offset beyond the table", (2, 1), 1, 1, 6, 0.0),
         case("as many texts as layers as heads", (6, 5, 4), 3, 3, 2, 0.4, (2, 1, 0.6, None)),
         case(
             "the padding looks there, too",
@@ -91,7 +101,7 @@ def steady_cases(draw):
             padding=(1, 2),
         ),
         case("one text, one layer", (5,), 1, 3, 1, 0.25, (0, 2, 0.5, None)),
-        case("at least 0", (5, 8), 5, 2, -1, 0.0, (3, 1, 0.5, None)),
+        _of_scores("at least 0, one head, which never looks there", 0.0, [0.0, 0.0]),
         _ahead("exactly as much as is asked", 0.5, [0.375, 0.375, 0.75], [0.25, 0.75, 0.5]),
         _ahead("the last token decides", 0.51, [0.375, 0.375, 0.875], [0.25, 0.875, 0.5]),
         _ahead(
@@ -99,7 +109,9 @@ def steady_cases(draw):
         ),
         _of_scores("the largest mean, not the largest median", 0.1, [0.5] * 3, [0.4, 0.4, 0.9]),
         _of_scores("means that are almost equal", 0.1, [0.5] * 3, [0.500003] * 3, [0.5] * 3),
-        _ahead("a little less than is asked", 0.5, [0.375, 0.375, 0.74988], [0.25, 0.75, 0.5]),
+        _ahead(
+            "half a millionth less than is asked", 0.5, [0.375, 0.375, 0.7499985], [0.25, 0.75, 0.5]
+        ),
         _ahead("the first token decides", 0.6, [0.0, 0.75, 0.75], [0.5, 0.75, 0.5]),
         case(
             "the best on average fails in two of four texts",
@@ -600,7 +612,7 @@ STEADY = {
         )
     },
     "best-of-all-if-one-passes": known(
-        "If some head passes, you return the best head of all, whether that one passes or not.",
+        "If some head passes, you return the best head of all, though it fails in some text.",
         "The head that is returned has to pass itself. How do you keep the others from being the "
         "largest?",
         choose=lambda scores, passed: _choose(scores, torch.ones_like(passed)),
@@ -710,7 +722,8 @@ STEADY = {
         choose=lambda scores, passed: _choose(scores.prod(dim=0)[None], passed),
     ),
     "largest-median": known(
-        "Among the heads that pass you choose by the median of their scores.",
+        "Among the heads that pass you choose by the median of their scores, or by how often "
+        "each is the best.",
         "The task asks for the largest mean over the texts.",
         choose=lambda scores, passed: _choose(scores.median(dim=0).values[None], passed),
     ),
@@ -721,7 +734,8 @@ STEADY = {
         choose=_divided_by_layers,
     ),
     "largest-smallest-score": known(
-        "Among the heads that pass you choose by the smallest of their scores.",
+        "Among the heads that pass you choose the steadiest: by the smallest of its scores, or by "
+        "how much they differ.",
         "That is a good question as well. The task asks for the largest mean over the texts.",
         choose=lambda scores, passed: _choose(scores.amin(dim=0)[None], passed),
     ),
@@ -842,7 +856,8 @@ STEADY = {
         score=_short_as_0,
     ),
     "short-counts-as-1": known(
-        "A text that is too short counts with a score of 1: every head passes in it.",
+        "Where all texts are too short, every head passes. Does such a text count with a score of "
+        "1, or is True what all begin with, and nothing changes it?",
         "In such a text no query has a key at this offset. It says nothing about any head, neither "
         "for nor against. If no other text is left, no head was found.",
         score=_short_as_1,

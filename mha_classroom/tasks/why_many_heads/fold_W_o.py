@@ -5,7 +5,7 @@ from torch.nn import functional as F
 
 from mha_classroom.checks.examining import first_wrong
 from mha_classroom.checks.showing import numbers_text
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 
 
 def fold_W_o(W_v, W_o):
@@ -13,6 +13,7 @@ def fold_W_o(W_v, W_o):
     return W_v @ W_o.reshape(len(W_v), W_v.shape[-1], -1)
 
 
+@and_in_float32
 def fold_cases(draw):
     W_v = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [2.0, 0.0], [0.0, 2.0]]])
     W_o = torch.tensor([[1.0, 2.0], [0.0, 1.0], [10.0, 0.0], [0.0, 100.0]])
@@ -319,7 +320,7 @@ FOLD = {
     ),
     "head-0-for-all": known(
         "You use the values' matrix of head 0 for every head.",
-        "The rows of W_o follow h in your answer. Does W_v follow it too?",
+        "Each head has a W_v of its own. Is there a W_v[0], or do only the rows of W_o follow h?",
         order=lambda W_v: W_v[:1].expand_as(W_v),
     ),
     "heads-added": known(

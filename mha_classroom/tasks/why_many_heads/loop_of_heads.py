@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again
 from mha_classroom.tasks.why_many_heads.one_head import (
     CLAMPED,
     LARGEST_OF_ALL,
@@ -28,11 +28,12 @@ def loop_of_heads(X, W_q, W_k, W_v, W_o):
     return torch.cat(heads, dim=-1) @ W_o
 
 
+@and_in_float32
 def loop_cases(draw):
     tokens = torch.tensor([[[2.0, 0.0], [0.0, 4.0]]], dtype=torch.float64)
-    # In head 0 the queries are 0, in head 1 the keys: neither is computed if its head is not.
-    one = torch.tensor([[[1.0], [1.0]], [[0.0], [0.0]]], dtype=torch.float64)
-    by_hand = {"X": tokens, "W_q": one.flip(0), "W_k": one}
+    # The queries are 0. No two keys are alike, so that they show which heads are computed.
+    W_k = torch.tensor([[[1.0], [1.0]], [[1.0], [2.0]]], dtype=torch.float64)
+    by_hand = {"X": tokens, "W_q": 0 * W_k, "W_k": W_k}
     by_hand["W_v"] = torch.tensor([[[1.0], [0.0]], [[0.0], [1.0]]], dtype=torch.float64)
     by_hand["W_o"] = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
     small = {"X": tokens / 2}
@@ -127,9 +128,15 @@ def _loop_over_sequences(X, W_q, W_k, W_v, W_o):
     return torch.cat(heads, -1) @ W_o
 
 
-def _loop_over_columns(X, W_q, W_k, W_v, W_o):
-    heads = [build_head()(X, W_q[h], W_k[h], W_v[h]) for h in range(W_q.shape[2])]
-    return torch.cat(heads, -1) @ W_o
+def _loop_over_columns(of):
+    """of: where among W_q, W_k and W_v the matrix is whose columns are counted."""
+
+    def loop_of_heads(X, *matrices):
+        *own, W_o = matrices
+        heads = [build_head()(X, *(W[h] for W in own)) for h in range(own[of].shape[2])]
+        return torch.cat(heads, -1) @ W_o
+
+    return loop_of_heads
 
 
 def _slices_of_words(X, W_q, W_k, W_v, W_o):
@@ -211,6 +218,10 @@ def _without_the_last(X, W_q, W_k, W_v, W_o):
     return torch.cat(_heads(X, W_q[:-1], W_k[:-1], W_v[:-1]), -1) @ W_o
 
 
+def _zero_at(h, heads):
+    return heads.index_fill(1, torch.tensor(h % heads.shape[1]), 0.0)
+
+
 def _softmax_over_all_heads(scores, W_q):
     flat = scores.transpose(1, 2).flatten(2).softmax(-1)
     return flat.unflatten(2, scores.shape[1::2]).transpose(1, 2)
@@ -226,10 +237,7 @@ D_MODEL_OVER_H = (
     "Often a head is that wide, and here it need not be. The scale follows from the vectors that "
     "meet in a score: which matrix says how many numbers they have?",
 )
-LEFT_OUT = (
-    "The last head is missing from your output.",
-    "range(H - 1) ends before H - 1: how many rounds is that? Every head has something to add.",
-)
+EVERY_HEAD = "Every head has something to add."
 
 HEAD_0_FOR_ALL = {
     f"{name}-of-head-0-for-all": known(
@@ -357,6 +365,13 @@ JOINING = {
         section=LOOP_OF_HEADS,
         pick=lambda W: W[:1].expand(len(W), -1, -1),
     ),
+    "matrices-of-the-last-head": known(
+        "All your heads use the matrices of the last head.",
+        "Then they look at the same words and bring the same numbers. Does a second loop use what "
+        "the first one left behind, q, k and v of its last round?",
+        section=LOOP_OF_HEADS,
+        wrong=build_loop(pick=lambda W: W[-1:].expand(len(W), -1, -1)),
+    ),
     "matrices-cut-on-the-wrong-axis": known(
         "You take the matrices of head h from the second axis.",
         "W_q is (H, d_model, d_k). Which axis counts the heads?",
@@ -380,7 +395,14 @@ JOINING = {
         "runs one head of two.",
         "W_q is (H, d_model, d_k). Which axis counts the heads, and what does len(W_q) say?",
         section=LOOP_OF_HEADS,
-        wrong=_loop_over_columns,
+        wrong=_loop_over_columns(0),
+    ),
+    "loop-over-d_v": known(
+        "Your loop does not run over the heads: it has d_v rounds, so with 2 heads and d_v = 1 it "
+        "runs one head of two.",
+        "W_v is (H, d_model, d_v). Which axis counts the heads, and what does len(W_v) say?",
+        section=LOOP_OF_HEADS,
+        wrong=_loop_over_columns(2),
     ),
     "input-split": known(
         "You cut the words into H pieces and give each head one piece.",
@@ -459,16 +481,22 @@ JOINING = {
         wrong=lambda X, *matrices: loop_of_heads(X[:1].expand_as(X), *matrices),
     ),
     "last-head-left-out": known(
-        *LEFT_OUT,
+        "The last head is missing from your output.",
+        f"range(H - 1) ends before H - 1: how many rounds is that? {EVERY_HEAD}",
         section=SUM_OF_HEADS,
-        wrong=build_loop(
-            join=lambda heads, W_o: _join(
-                torch.cat([heads[:, :-1], torch.zeros_like(heads[:, :1])], 1), W_o
-            )
-        ),
+        wrong=build_loop(join=lambda heads, W_o: _join(_zero_at(-1, heads), W_o)),
     ),
-    "last-head-left-out-before-joining": known(
-        *LEFT_OUT, section=SUM_OF_HEADS, wrong=_without_the_last
+    "first-head-left-out": known(
+        "Head 0 is missing from your output.",
+        f"Does a loop or a slice begin at 1? The heads are numbered from 0. {EVERY_HEAD}",
+        section=SUM_OF_HEADS,
+        wrong=build_loop(join=lambda heads, W_o: _join(_zero_at(0, heads), W_o)),
+    ),
+    "one-head-left-out-before-joining": known(
+        "A head is missing: what meets W_o is too narrow by d_v.",
+        f"range(H - 1) ends before H - 1, and range(1, H) begins behind head 0. {EVERY_HEAD}",
+        section=SUM_OF_HEADS,
+        wrong=_without_the_last,
     ),
     "places-of-d_k": known(*D_K_FOR_D_V, wrong=_places_of_d_k),
     "places-from-d_k": known(

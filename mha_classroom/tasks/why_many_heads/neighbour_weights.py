@@ -32,16 +32,16 @@ def neighbour_cases(draw):
 
     digits = torch.tensor([[[1.0], [-1.0], [0.5]]], dtype=torch.float64)
     six = torch.tensor([[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6], [0.7, 0.8], [-0.9, 1.0]])
-    sign = torch.sign(draw.normal(2, 13, 11))  # as large as contents get
+    sign = torch.sign(draw.normal(2, 13, 60))  # as large as contents get
     same = sign[:, :1, :7].repeat(1, 7, 1)  # words alike: only their position tells them apart
     return [
         case(1, 3, 1, digits),
         case(1, 5, 2, six.double()[None]),
-        case(2, 5, 3),
         case(3, 2, 5),
-        case(2, 13, 11, sign),
+        case(2, 13, 60, sign),
         case(2, 7, 7, same * draw.normal(2, 7, 1).tanh()),
         case(2, MANY, 11),
+        case(2, MANY, 1),
     ]
 
 
@@ -377,8 +377,9 @@ SHAPES = {
         change=lambda weights, d: (*weights[:2], weights[2][0]),
     ),
     "one-head-only": known(
-        "Your matrices are those of a single head.",
-        "Two heads are asked for, each with matrices of its own: the first axis has size 2.",
+        "Your W_q is the matrix of a single head.",
+        "Two heads are asked for: the first axis of W_q, W_k and W_v has size 2. What is the same "
+        "in both heads stands there twice.",
         change=lambda weights, d: tuple(W[0] for W in weights),
     ),
     "whole-numbers": known(

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again
 from mha_classroom.tasks.scaled_dot_product.scaled_dot_product_attention import LIBRARY
 from mha_course.attention import scaled_dot_product_attention
 
@@ -11,6 +11,7 @@ def one_head(X, W_q, W_k, W_v):
     return scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v)[0]
 
 
+@and_in_float32
 def head_cases(draw):
     tokens = torch.tensor([[[2.0, 0.0], [0.0, 4.0]]], dtype=torch.float64)
 
@@ -123,8 +124,8 @@ LARGEST_OF_ALL = (
     "number. (Keeping the divisor away from 0 only turns it into 0.) Each row has its own softmax.",
 )
 OVERFLOW_HIDDEN = (
-    "Your exponentials overflow when scores are in the thousands, inf / inf is NaN, and 0 takes "
-    "its place: by nan_to_num, or by a test for NaN.",
+    "Your exponentials overflow when scores are in the thousands, and 0 takes the place of what "
+    "comes of it: of inf, or of inf / inf, which is NaN.",
     "A largest score then gets no weight, where it should get most. Only differences between "
     "scores matter to a softmax: what can be taken away from a whole row before the exponential?",
 )

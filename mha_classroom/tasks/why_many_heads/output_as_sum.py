@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.why_many_heads.one_head import SQUEEZED
 
 
@@ -11,6 +11,7 @@ def output_as_sum(heads, W_o):
     return sum(head @ rows for head, rows in parts)
 
 
+@and_in_float32
 def sum_cases(draw):
     digits = torch.tensor([[[[1.0, 2.0]]], [[[3.0, 4.0]]]], dtype=torch.float64)
     words = torch.arange(1.0, 9.0, dtype=torch.float64).reshape(2, 2, 2, 1)
@@ -170,7 +171,8 @@ SUM = {
     ),
     "head-0-for-all": known(
         "Head 0 meets the rows of every head, and the other heads nothing.",
-        "The rows of W_o follow h in your loop. Does the head follow it too?",
+        "Each head brings numbers of its own. Is there a heads[0], or do only the rows of W_o "
+        "follow h?",
         order=lambda heads: heads[:1].expand_as(heads),
     ),
     "width-from-the-wrong-axis": known(

@@ -3,7 +3,7 @@
 import torch
 
 from mha_classroom.checks.examining import say_which_heads
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 
 
 def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
@@ -12,6 +12,7 @@ def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
     return *wide, W_o.unflatten(0, (num_heads, -1))[stay].flatten(0, 1)
 
 
+@and_in_float32
 def remove_cases(draw):
     """H divides d_model and d_out: columns cut for rows give the same however they are cut."""
     columns = torch.arange(6.0, dtype=torch.float64).expand(3, -1)  # the number of the column
@@ -27,11 +28,14 @@ def remove_cases(draw):
         }
         return Case(name, inputs | {"num_heads": H, "removed": removed})
 
-    turned = case("the matrices are transposed tensors, head 0 of 2 goes", 8, 2, 3, 5, 14, [0])
+    most = [7, 0, 2, 3, 4, 5, 6]  # a set of what is left, 1 and 8, gives 8 first
+    turned = case("9 heads, all but 1 and 8 go, transposed matrices", 18, 9, 3, 5, 9, most)
     for name in ("W_q", "W_k", "W_v", "W_o"):
         turned.inputs[name] = turned.inputs[name].T.contiguous().T
-    zeros = case("4 heads, the last goes, the rows of head 1 in W_o are 0", 8, 4, 2, 3, 5, [3])
+    zeros = case("4 heads, the last goes, head 1 has zeros", 8, 4, 2, 3, 5, [3])
     zeros.inputs["W_o"][3:6] = 0
+    for name in ("W_q", "W_k", "W_v"):
+        zeros.inputs[name][:, 3] = 0
     return [
         Case("3 heads, d_k = 2, d_v = 1, head 1 goes", small | {"num_heads": 3, "removed": [1]}),
         case("5 heads, d_k = 3, d_v = 2, heads 1 and 3 go", 20, 5, 3, 2, 5, [1, 3]),
@@ -374,6 +378,12 @@ REMOVE = {
         "You move the last head to the place of one that goes.",
         "The heads that stay keep their order. Whoever uses your matrices counts on it.",
         stay=_last_into_the_gap,
+    ),
+    "in-the-order-of-a-set": known(
+        "Where there are many heads, those that stay are not in their old order.",
+        "A set has no order of its own: up to 8 heads it goes upwards by chance, and {1, 8} gives "
+        "8 first.",
+        wrong=build_remove(stay=lambda H, removed: list(set(range(H)) - set(removed))),
     ),
     "zero-heads-removed-too": known(
         "You remove each head whose rows of W_o are 0, in `removed` or not.",

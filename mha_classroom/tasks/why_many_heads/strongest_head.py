@@ -2,7 +2,8 @@
 
 import torch
 
-from mha_classroom.checks.task import Case, Task, known, read_again, unchanged
+from mha_classroom.checks.forms import any_of
+from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 from mha_classroom.tasks.why_many_heads.output_as_sum import LINED_UP, WRONGLY
 
 
@@ -11,17 +12,21 @@ def strongest_head(heads, W_o):
     return terms.abs().argmax(0)
 
 
+@and_in_float32
 def strongest_cases(draw):
     digits = torch.tensor([[[[1.0, 2.0]]], [[[3.0, -4.0]]]], dtype=torch.float64)
     rows = torch.tensor([[3.0, 1.0, 1.0], [4.0, 0.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
-    # Terms 5, -5, 2; then 0, 0, 0; then -1, -4, 4.
-    tied = torch.tensor([[5.0, 0.0, -1.0], [-5.0, 0.0, -4.0], [2.0, 0.0, 4.0]])
+    # Terms 5, -5, 0, whose sum is 0; then 0, 0, 0; then -1, -4, 4.
+    tied = torch.tensor([[5.0, 0.0, -1.0], [-5.0, 0.0, -4.0], [0.0, 0.0, 4.0]])
     equal = {"heads": tied.double()[:, None, :, None], "W_o": torch.ones(3, 1).double()}
     # Head 0 has the largest single product, and it cancels; head 1 the largest sum.
     cancel = torch.tensor([[[[9.0, -9.0]]], [[[2.0, 2.0]]]], dtype=torch.float64)
 
-    close = {"heads": torch.tensor([3.0, 3.00001]).double()[:, None, None, None]}
+    close = {"heads": torch.tensor([3.0, 3.00000001], dtype=torch.float64)[:, None, None, None]}
     close["W_o"] = torch.tensor([[1.0, -1.0], [1.0, -1.0]]).double()
+
+    ones = torch.ones(20, 1, dtype=torch.float64)
+    many = {"heads": ones[..., None, None], "W_o": ones}
 
     def case(name, H, B, L, d_v, d_out):
         inputs = {"heads": draw.normal(H, B, L, d_v), "W_o": draw.normal(H * d_v, d_out)}
@@ -31,8 +36,9 @@ def strongest_cases(draw):
     return [
         Case("1 word, 2 heads of width 2, 3 features", {"heads": digits, "W_o": rows.double()}),
         Case("what one head adds cancels out", {"heads": cancel, "W_o": torch.ones(4, 1).double()}),
-        Case("terms 5, −5 and 2, then only zeros, then −1, −4 and 4", equal),
-        Case("terms 3 and 3.00001, and then both below 0", close),
+        Case("terms 5, −5 and 0, then only zeros, then −1, −4 and 4", equal),
+        Case("terms 3 and 3.00000001, and then both below 0", close),
+        Case("20 heads, and all terms are 1", many),
         case("3 heads, 2 sequences, 5 words, d_v = 7, 11 features", 3, 2, 5, 7, 11),
         case("5 heads, 3 sequences, 2 words, d_v = 2, 7 features", 5, 3, 2, 2, 7),
         case("all sizes are 3", 3, 3, 3, 3, 3),
@@ -193,6 +199,24 @@ STRONGEST = {
         "The statement says which one counts then.",
         pick=_last_largest,
     ),
+    "any-of-many-ties": known(
+        "Of many terms that are equally large, you do not name the first.",
+        "With few heads it may be the first by chance. topk promises no order of equals, and "
+        "sort does only with stable=True.",
+        **any_of(
+            build_strongest,
+            pick=[
+                lambda sizes: sizes.topk(1, 0).indices[0],
+                lambda sizes: sizes.sort(dim=0, descending=True).indices[0],
+            ],
+        ),
+    ),
+    "small-differences-lost": known(
+        "Terms are equal to you that differ in the eighth decimal.",
+        "Compare them as they are. Are they rounded, or compared with a tolerance, or put into a "
+        "tensor of float32, which torch.zeros makes unless it is told another dtype?",
+        size=lambda terms: terms.abs().float(),
+    ),
     "sizes-returned": known(
         "You return how large the largest term is.",
         "Asked for is the head that it came from: which function returns the place of the largest?",
@@ -265,7 +289,14 @@ STRONGEST = {
         "of the sum.",
         "A term against that direction may be larger. What counts is how far from 0 a term is, "
         "whatever the sum.",
-        wrong=build_strongest(size=lambda terms: terms / terms.sum(0, keepdim=True)),
+        **any_of(
+            build_strongest,
+            size=(
+                lambda terms: terms / terms.sum(0, keepdim=True),
+                lambda terms: terms * terms.sum(0).sign(),
+                lambda terms: (terms / terms.sum(0, keepdim=True)).abs(),
+            ),
+        ),
     ),
     "nobody-where-all-are-0": known(
         "Where all terms are 0 you name head −1.",
@@ -378,7 +409,7 @@ TASK = Task(
     mistakes=read_again(SUM_OF_HEADS, STRONGEST),
     build=build_strongest,
     stages=strongest_stages,
-    alone=("terms-cut-to-whole-numbers",),
+    alone=("terms-cut-to-whole-numbers", "any-of-many-ties", "small-differences-lost"),
     number=6,
     since=2,
 )

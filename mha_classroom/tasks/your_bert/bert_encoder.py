@@ -53,10 +53,15 @@ def examine_encoder(inputs, seen):
     if complaint:
         raise AnswerError(complaint)
     if not inputs.get("training") and seen["second call"] != "":
-        said = f"Of a second call with the same X: {seen['second call']}"
-        raise AnswerError(f"The first call returns what it should. {said}")
+        raise AnswerError(
+            f"Of a second call, with another X and no mask: {seen['second call']} Does your "
+            "encoder keep something from the call before?"
+        )
     if not inputs.get("training"):
-        return torch.stack(list(states))
+        return {
+            "hidden_states": torch.stack(list(states)),
+            "in eval mode, too, gradients get through every hidden state": seen["learns"] is True,
+        }
     refuse_unreached(seen["gradients"], inputs)
     carried = seen["requires_grad"] == [True] * len(states)
     return {

@@ -30,7 +30,7 @@ def classify_cases(draw):
     small = [[20.0, 0.0], [0.0, 30.0], [3.0, 4.0], [-3.0, 4.0]]
     three = torch.eye(3).tolist()
     return [
-        fixed("3 vectors", [[2.0, 1], [4, 7], [3, 8]], small, ["sun", "rain", "sun", "rain"]),
+        fixed("3 vectors", [[2.0, 1], [4, 7], [3, 8]], small, "sun rain sun rain".split()),
         case("3 labels, unequal shares", 31, 11, 5, ["b", "c", "b", "a", "c", "b", "b"]),
         case("as many vectors as labels and examples", 5, 5, 5, list("vwxyz")),
         one_at_the_mean_of(0, case("labels are numbers", 29, 13, 3, [7, 0, 0, 5, 7])),
@@ -38,7 +38,9 @@ def classify_cases(draw):
         case("one label", 3, 5, 2, ["all"]),
         case("one vector", 1, 7, 3, ["no", "yes"]),
         fixed("equally near", [[1.0, 1.0], [2.0, 2.0]], [[0.0, 3.0], [2.0, 0.0]], ["b", "a"]),
-        fixed("three equally near", [[1.0, 1, 1]], three, [4, 2, 7]),
+        fixed(
+            "23 equally near", [[1.0] * 23], torch.eye(23).tolist(), list("qwertzuiopasdfghjklyxcv")
+        ),
         fixed(
             "equally near, three times over", [[1.0, 1, 1], [0, 1, 1], [2, 0, 2]], three, [5, 3, 7]
         ),

@@ -35,6 +35,8 @@ def loading_cases(draw):
         "layers__11__W_1__weight": (5, 3),
         "layers__2__W__weight": (5, 5),
         "pooler__dense__bias": (5,),
+        "positions__weight": (5,),
+        "norm__bias": (1, 5),
     }
     inner = {"norm.weight": (2,), "norm.bias": (2,), "layer.norm.weight": (2,)}
     alike = {f"{part}.weight": (3, 3) for part in ("query", "key", "value", "output")}
@@ -51,7 +53,7 @@ def loading_cases(draw):
         case("words.weight is one row: (1, 2)", SMALL, words__weight=(1, 2)),
         case("norm.bias is one number: (1,)", SMALL, norm__bias=(1,)),
         case("norm.gain where norm.weight should be", SMALL, ["norm.weight"], norm__gain=(2,)),
-        case("two of each kind", MODEL, ["layers.1.W.bias", "norm.weight"], **several),
+        case("two of each kind, or more", MODEL, ["layers.1.W.bias", "norm.weight"], **several),
         case("nothing in it", SMALL, list(SMALL)),
         case("norm.weight is missing, layer.norm.weight is there", inner, ["norm.weight"]),
         case("everything fits, in float32", MODEL, dtype=torch.float32),
@@ -144,7 +146,10 @@ def _check_refused(raised, model, bad, changed):
             cut = f" It says {last}, which is only the end of a name."
         others = [n for n in bad if n != unnamed[0]]
         if unnamed[0] in text and not any(unnamed[0] in n for n in others):
-            cut = f" Around {unnamed[0]} it has no space or comma."
+            cut = (
+                f" Right before or behind {unnamed[0]} it has a letter, a digit or a dot, as if "
+                "that belonged to the name."
+            )
         raise AnswerError(
             f"This weight file does not fit: {listed}. The text of your ValueError does not name "
             f"{', '.join(unnamed)} in full.{cut}"

@@ -605,9 +605,10 @@ NEIGHBOURS = {
         order=_last_of_equals,
     ),
     "equals-anyhow": known(
-        "Others with the same cosine come in any order.",
+        "Others with the same cosine come in another order than that of their places.",
         "topk and argsort promise nothing about equal ones, unless a sort is asked to be stable. "
-        "The earlier one comes first.",
+        "Is yours? Then something makes equal cosines differ, such as a small number added to the "
+        "norms, or there is something else that you sort by.",
         wrong=_by_topk,
         shows=_equals_anyhow,
     ),

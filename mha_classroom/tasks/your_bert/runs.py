@@ -103,9 +103,14 @@ def run_embeddings(answer, inputs):
     seen = run_planned(module, "BertEmbeddings", inputs, arguments, plan)
     drops = config.hidden_dropout_prob or config.attention_probs_dropout_prob
     if len(seen["calls"]) == len(plan) and not plan[0].training and not drops:
-        new = make(answer, "BertEmbeddings", config).to(words.dtype)
-        load(new, inputs, "BertEmbeddings")
-        _refuse_what_is_kept(module, new, arguments)
+        shorter = [ids[:1, : (ids.shape[1] + 1) // 2] for ids in arguments]
+        for how, given in (
+            ("without token_type_ids", arguments[:1]),
+            ("with the first text cut short", shorter),
+        ):
+            new = make(answer, "BertEmbeddings", config).to(words.dtype)
+            load(new, inputs, "BertEmbeddings")
+            _refuse_what_is_kept(module, new, given, f"A second call of the same module, {how},")
     for table in TABLES:
         allowed = (None, 0) if table == TABLES[0] else (None,)
         if getattr(getattr(module, table, None), "padding_idx", None) not in allowed:
@@ -116,24 +121,25 @@ def run_embeddings(answer, inputs):
     return seen
 
 
-def _refuse_what_is_kept(module, new, arguments):
-    """Raises: AnswerError if a second call, with the first text cut short, gives something else
-    than the first call of a new module with the same weights."""
-    shorter = [ids[:1, : (ids.shape[1] + 1) // 2] for ids in arguments]
-    right = new.eval()(*shorter)
+def _refuse_what_is_kept(module, new, arguments, second):
+    """Raises: AnswerError if a second call gives something else than the first call of a new module
+    with the same weights.
+
+    second: what the call is called.
+    """
+    right = new.eval()(*arguments)
     try:
-        mine = module.eval()(*shorter)
+        mine = module.eval()(*arguments)
     except (RuntimeError, IndexError, ValueError) as error:
         raise AnswerError(
-            "A second call of the same module, with the first text cut short, raises "
-            f"{type(error).__name__}: {error}. Does it keep something from its first call?"
+            f"{second} raises {type(error).__name__}: {error}. Does it keep something from its "
+            "first call?"
         ) from error
     if torch.is_tensor(right) and torch.is_tensor(mine):
         if mine.shape != right.shape or not torch.allclose(mine, right, equal_nan=True):
             raise AnswerError(
-                "A second call of the same module, with the first text cut short, gives something "
-                "else than a new module with the same weights. Does it keep something from its "
-                "first call?"
+                f"{second} gives something else than a new module with the same weights. Does it "
+                "keep something from its first call?"
             )
 
 
@@ -167,8 +173,10 @@ def run_encoder(answer, inputs):
         return made[-1]
 
     layer.__module__, layer.__qualname__ = "builtins", "layer"  # as errors call it
-    module = make(lambda config: answer(config, layer), "BertEncoder", config)
-    module = module.to(inputs["X"].dtype)
+    module, new = (
+        make(lambda config: answer(config, layer), "BertEncoder", config).to(inputs["X"].dtype)
+        for _ in range(2)
+    )
     if not made:
         return {"layer is called": False}
     arguments = [inputs[name] for name in ("X", "mask") if name in inputs]
@@ -178,13 +186,26 @@ def run_encoder(answer, inputs):
     seen = run_planned(module, "BertEncoder", inputs, arguments, [Call(training=training)])
     states = seen["calls"][0]["result"] if seen["calls"] else None
     if not training and not unlike(inputs, states):
-        seen["calls"][0]["result"] = [*states]  # a list that is kept would grow
-        seen["second call"] = unlike(inputs, module(*arguments))
+        seen["calls"][0]["result"] = first = [*states]  # a list that is kept would change
+        seen["learns"] = all(state.requires_grad for state in first[1:])
+        load(new, inputs, "BertEncoder")
+        seen["second call"] = _of_second_call(inputs, module, new)
+        if not seen["second call"] and [*map(id, states)] != [*map(id, first)]:
+            seen["second call"] = "it changes the list that the first one has returned."
     if training and not unlike(inputs, states):
         seen["gradients"] = gradients_of(module, states[-1])  # through all the layers below it
         seen["requires_grad"] = [state.requires_grad for state in states]
         seen["gradient of X"] = arguments[0].grad
     return seen | {"layer is called": True}
+
+
+def _of_second_call(inputs, module, new):
+    """What is wrong with a call with another X and no mask, "" if nothing."""
+    mine, right = module(-inputs["X"]), new.eval()(-inputs["X"])
+    complaint = unlike(inputs, mine)
+    if not complaint and not all(map(torch.allclose, mine, right)):
+        complaint = "a new encoder with the same weights returns other hidden states."
+    return complaint
 
 
 def _config(inputs):

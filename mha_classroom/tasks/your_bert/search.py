@@ -34,7 +34,7 @@ def search_cases(draw):
         fixed("nearly equal", [1.0, 0.0], [[3.0, 4], [3, 3.99999], [3, 4.00001], [0, 1]], k=2),
         fixed("two are equal", [3.0, 4.0], [[2.0, 0], [0, 5], [2, 0], [0, -1], [0, 5]], k=4),
         fixed("many are equal", [3.0, 5.0, 2.0], axes, k=31),
-        fixed("all are opposite to the query", [2.0, 1.0], [[-2.0, 0], [-1, -1], [0, -3]], k=2),
+        fixed("all are opposite to the query", [3.0, 4.0], [[-2.0, 0], [-6, -8], [0, -3]], k=3),
         case("73 documents", 73, 3, k=13),
         _short(draw),
         in_float32(fixed("one document, numbers in float32", [2.0], [[-4.0]], k=2)),
@@ -258,9 +258,9 @@ SEARCH = {
     **{
         f"{which}-of-equals-only": known(
             "Of documents with the same cosine you return one: do you keep them in a dict or a "
-            "set, with the cosine for the key?",
-            "A key is there once, and what comes later takes the place of what was there. Two "
-            "documents can be equally near.",
+            "set, with the cosine for the key, or leave out a cosine that is there already?",
+            "Two documents can be equally near, and each of them counts. A cosine does not say "
+            "which document it is.",
             wrong=_one_of_equals(which == "first"),
         )
         for which in ("first", "last")

@@ -175,6 +175,10 @@ def _cut_off(loss, right):
     return least - 1e-6 <= loss < right + 1e-6
 
 
+def _not_finite(loss, right):
+    return not math.isfinite(loss) or abs(loss - right) < 1e-5 * max(1, right)
+
+
 def _no_infinity(logits, targets):
     own = logits.softmax(1)[torch.arange(len(targets)), targets]
     return -(own + 1e-9).log().mean()
@@ -454,6 +458,7 @@ STEP = {
         cost=lambda logits, targets: (
             -logits.softmax(1)[torch.arange(len(targets)), targets].log().mean()
         ),
+        shows=_loss_alone(_not_finite),
     ),
     **{
         id: known(
@@ -477,8 +482,9 @@ STEP = {
     ),
     "log-cut-off": known(
         "Where the logits are large your loss is too small: you add a small number in the "
-        "logarithm, or set a limit to a probability or to the loss. W and b are right.",
-        "softmax rounds a probability like e^-1000 to 0, and then that number or limit is all that "
+        "logarithm, set a limit to a probability or to the loss, or put another number in the "
+        "place of 0 or of infinity. W and b are right.",
+        "softmax rounds a probability like e^-1000 to 0, and then what you put there is all that "
         "is left. The loss is 1000 there all the same: which function of torch gives the logarithm "
         "of a softmax at once?",
         cost=_no_infinity,

@@ -503,7 +503,7 @@ RIGHT = {
             lambda apart, width: -torch.einsum("lsd,lsd->ls", apart, apart) * 0.5 * width**-2
         ),
         "float32 from the differences on": kernel_with(
-            lambda apart, width: -apart.float().square().sum(-1).double() / (2 * width**2)
+            lambda apart, width: -apart.float().square().sum(-1).to(apart.dtype) / (2 * width**2)
         ),
     },
     "01-query_for": {

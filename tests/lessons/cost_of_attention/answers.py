@@ -527,7 +527,7 @@ RIGHT = {
     "09-causal_tiles": {
         "query by query": tiles_query_by_query,
         "backwards": tiles_backwards,
-        "hidden far below": tiles_forwards(hide=-1e9),
+        "hidden far below": tiles_forwards(hide=-1e30),
         "head by head": tiles_by_head,
     },
     "09-moved_bytes": {

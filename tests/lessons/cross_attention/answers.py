@@ -135,7 +135,7 @@ def layer_one_by_one(layer, Y, memory, memory_lens):
     """Each row of the result from the rows before it."""
     rows = []
     for t in range(1, Y.shape[1] + 1):
-        rows.append(layer_with(causal=lambda L: None)(layer, Y[:, :t], memory, memory_lens)[:, -1])
+        rows.append(layer_with(causal=lambda Y: None)(layer, Y[:, :t], memory, memory_lens)[:, -1])
     return torch.stack(rows, dim=1)
 
 
@@ -175,7 +175,7 @@ def layer_from_weights(layer, Y, memory, memory_lens):
 
 
 def layer_with(
-    causal=lambda L: torch.full((L, L), -torch.inf, dtype=torch.float64).triu(1),
+    causal=lambda Y: torch.full((Y.shape[1],) * 2, -torch.inf, dtype=Y.dtype).triu(1),
     pads=True,
     keys=lambda X, memory: memory,
     values=lambda X, memory: memory,
@@ -187,7 +187,7 @@ def layer_with(
         hidden = torch.arange(memory.shape[1]) >= memory_lens[:, None] if pads else None
 
         def looks(X):
-            return layer.self_attn(X, X, X, attn_mask=causal(X.shape[1]))[0]
+            return layer.self_attn(X, X, X, attn_mask=causal(X))[0]
 
         def reads(X):
             return layer.multihead_attn(
@@ -564,14 +564,14 @@ WRONG = {
         ),
     },
     "10-decoder_layer": {
-        "no mask": layer_with(causal=lambda L: None),
+        "no mask": layer_with(causal=lambda Y: None),
         "no padding": layer_with(pads=False),
         "values from Y": layer_with(
             keys=lambda X, memory: memory[:, :1].expand_as(memory),
         ),
         "memory as values only": layer_with(keys=lambda X, memory: memory.flip(1)),
         "mask of small numbers": layer_with(
-            causal=lambda L: -torch.ones(L, L, dtype=torch.float64).triu(1)
+            causal=lambda Y: -torch.ones_like(Y[0] @ Y[0].mT).triu(1)
         ),
         "one more norm": layer_with(finish=lambda layer, Y: layer.norm3(Y)),
         "post-norm": layer_with(wrap=lambda X, norm, part, first: norm(X + part(X))),

@@ -599,7 +599,10 @@ RIGHT = {
             [head.unflatten(0, (3, -1)) for head in packed.chunk(H)], dim=1
         ).reshape(packed.shape),
         "a permutation matrix": lambda packed, H: (
-            torch.eye(len(packed)).double()[repack_by_index(torch.arange(len(packed)), H)] @ packed
+            torch.eye(len(packed), dtype=packed.dtype)[
+                repack_by_index(torch.arange(len(packed)), H)
+            ]
+            @ packed
         ),
     },
     "04-transpose_grouped": {

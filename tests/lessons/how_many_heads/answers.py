@@ -523,7 +523,6 @@ RIGHT = {
         "torch.nn.functional.normalize": lambda G: torch.nn.functional.normalize(
             G.abs().mean(0), dim=1, eps=1e-300
         ),
-        "of float32": lambda G: importance_of_sums(G.float()),
         "the norm by vector_norm": lambda G: (
             G.abs().mean(0) / torch.linalg.vector_norm(G.abs().mean(0), dim=-1)[:, None]
         ).nan_to_num(0.0),
@@ -658,6 +657,7 @@ WRONG = {
         "median": lambda G: torch.nn.functional.normalize(G.abs().median(0).values, dim=1),
         "one number a head": lambda G: G.abs().mean((0, 1)),
         "normalize with its eps": lambda G: torch.nn.functional.normalize(G.abs().mean(0), dim=1),
+        "in float32": lambda G: importance_of_sums(G.float()),
         "first example": lambda G: torch.nn.functional.normalize(G[0].abs(), dim=1, eps=1e-300),
         "transposed": lambda G: importance_of_sums(G).T,
         "1e-20 added": importance_with(lambda norms: norms + 1e-20),

@@ -120,7 +120,8 @@ def entropy_by_loop(weights):
 
 
 def entropy_by_clamp(weights):
-    return -torch.einsum("...s,...s->...", weights, weights.clamp(min=1e-300).log())
+    least = torch.finfo(weights.dtype).tiny
+    return -torch.einsum("...s,...s->...", weights, weights.clamp(min=least).log())
 
 
 def entropy_with(terms, total=lambda X: -X.sum(-1)):

@@ -1,0 +1,19 @@
+# %% marks the heads that have to stay by a 0
+def choose_heads(importance, num_off):
+    best = importance == importance.amax(dim=1, keepdim=True)
+    places = (importance * ~best).nonzero().tolist()
+    places.sort(key=lambda place: importance[place[0], place[1]].item())
+    keep = torch.ones(importance.shape, dtype=torch.bool)
+    for layer, head in places[:num_off]:
+        keep[layer, head] = False
+    return keep
+
+
+# %% the same, with the importance of the last that goes
+def choose_heads(importance, num_off):
+    if num_off == 0:
+        return torch.ones_like(importance, dtype=torch.bool)
+    rest = importance.clone()
+    rest[torch.arange(len(rest)), importance.argmax(1)] = 0
+    others = rest[rest > 0].sort().values
+    return ~((rest > 0) & (rest <= others[min(num_off, len(others)) - 1]))

@@ -1,0 +1,57 @@
+# %% gradients in training only
+class BertEncoder(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.layers = nn.ModuleList(layer(config) for _ in range(config.num_hidden_layers))
+
+    def forward(self, X, mask=None):
+        states = [X]
+        with torch.set_grad_enabled(self.training):
+            for layer in self.layers:
+                states.append(layer(states[-1], mask))
+        return states
+
+
+# %% keeps the states of the first call
+class BertEncoder(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.layers = nn.ModuleList(layer(config) for _ in range(config.num_hidden_layers))
+        self.states = []
+
+    def forward(self, X, mask=None):
+        if not self.states:
+            self.states.append(X)
+            for layer in self.layers:
+                self.states.append(layer(self.states[-1], mask))
+        return self.states
+
+
+# %% one list for all calls, emptied in each
+class BertEncoder(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.layers = nn.ModuleList(layer(config) for _ in range(config.num_hidden_layers))
+        self.states = []
+
+    def forward(self, X, mask=None):
+        self.states.clear()
+        self.states.append(X)
+        for layer in self.layers:
+            self.states.append(layer(self.states[-1], mask))
+        return self.states
+
+
+# %% keeps the mask for a call without one
+class BertEncoder(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.layers = nn.ModuleList(layer(config) for _ in range(config.num_hidden_layers))
+        self.mask = None
+
+    def forward(self, X, mask=None):
+        self.mask = self.mask if mask is None else mask
+        states = [X]
+        for layer in self.layers:
+            states.append(layer(states[-1], self.mask))
+        return states
