@@ -3347,7 +3347,7 @@ def pairs_of_query_heads(kept, num_heads, num_kv_heads):
         (
             "04-repack",
             lambda packed, num_heads: packed[[*range(2), *range(len(packed) - 1, 1, -1)]],
-            "At [2] you have packed[11]; asked for is packed[6].",
+            "At [2] your number is packed[11]; asked for is packed[6].",
         ),
         (
             "10-shift_positions",

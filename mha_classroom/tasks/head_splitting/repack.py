@@ -146,8 +146,9 @@ REPACKING = {
     ),
     "the-way-back": known(
         "You go the other way: from PyTorch's order to the order by head.",
-        "In what you get, each head has its three blocks together. So the first of the new axes is "
-        "the head, not the part. With three heads nobody notices the difference.",
+        "In what you get, each head has its three blocks together, and the first of the new axes "
+        "is the head. If you put rows into places: is it where a row goes, or where it comes "
+        "from? With three heads nobody notices the difference.",
         axes=_cut("part", "head", "feature"),
     ),
     "two-heads-only": known(

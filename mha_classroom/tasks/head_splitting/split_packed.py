@@ -247,7 +247,8 @@ PACKING = {
         order=(0, 0, 0),
     ),
     "split-without-transpose": known(
-        "Your heads hold whole words: head 0 got the first words and never sees the last.",
+        "Your heads share out the words, not the features: head 0 got what comes first in the "
+        "sentence and never sees the last word.",
         "reshape fills the new shape in the order of memory, and there a word comes before the "
         "next word. A head has to get its slice of every word.",
         section=TRAP,

@@ -316,7 +316,8 @@ GROUPED = {
         join=lambda X: X.transpose(0, 1).flatten(0, 1),
     ),
     "split-without-transpose": known(
-        "Your heads hold whole words: head 0 got the first words and never sees the last.",
+        "Your heads share out the words, not the features: head 0 got what comes first in the "
+        "sentence and never sees the last word.",
         "reshape fills the new shape in the order of memory. A head has to get its slice of every "
         "word.",
         section=TRAP,

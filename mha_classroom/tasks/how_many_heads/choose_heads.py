@@ -328,7 +328,7 @@ CHOSEN = {
     ),
     "one-too-many": known(
         "One head too many goes.",
-        "Exactly num_off heads go. Ranks and places count from 0.",
+        "Exactly num_off heads go. Ranks and places count from 0, and the k of kthvalue from 1.",
         **_forms(
             lambda X, n: _ranks(_protected(X)) > n,
             lambda X, n: _protected(X) > _protected(X).flatten().sort().values[n],
@@ -338,7 +338,7 @@ CHOSEN = {
     ),
     "one-too-few": known(
         "One head too few goes: perhaps the one at your limit stays.",
-        "Exactly num_off heads go. Ranks and places count from 0.",
+        "Exactly num_off heads go. Ranks and places count from 0, and the k of kthvalue from 1.",
         **_forms(
             lambda X, n: _ranks(_protected(X)) >= n - 1,
             lambda X, n: _protected(X) >= _protected(X).flatten().sort().values[n - 1],

@@ -51,7 +51,7 @@ def enough_cases(draw):
         case("the first seed fails", late, 0.95, 2),
         case("one seed fails badly", [(4, 1.0), (4, 0.0), (8, 0.9), (4, 1.0), (8, 1.0)], 0.85, 2),
         case("more heads are worse again", falling, 0.9, 2),
-        case("the goal is met exactly", [(8, 1.0), (4, 0.75), (8, 1.0), (4, 0.75)], 0.75, 2),
+        case("the goal is met exactly", [(8, 1.0), (4, 0.8), (8, 1.0), (4, 0.8)], 0.8, 2),
         case("the goal is missed by 0.0000001", close, 0.9, 2),
         case("nothing reaches the goal", two, 0.999, 1),
         case("nothing has enough runs", two, 0.5, 3),

@@ -206,8 +206,9 @@ FLOPS = {
         wrong=_pairs(lambda n, d: 4 * n**3),
     ),
     "pairs-up-to-the-diagonal": known(
-        "You count n · (n + 1) / 2 pairs: those of a token with itself and with what stands "
-        "before it, or every two tokens once.",
+        "Your pairs cost as much as n · (n + 1) / 2 of them: those of a token with itself and with "
+        "what stands before it, or every two tokens once. Or is one of the two products counted "
+        "for one token only?",
         CAUSAL,
         section=PAIRS,
         wrong=_pairs(lambda n, d: 2 * n * (n + 1) * d),

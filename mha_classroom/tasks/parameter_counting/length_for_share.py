@@ -264,7 +264,8 @@ SHARE = {
     ),
     "half-the-pairs": known(
         "Compared with the rest, your pairs cost half of what they should: one of their two "
-        "products is missing, additions are left out there, or the rest is counted twice.",
+        "products is missing, additions are left out there, each two tokens count once, or the "
+        "rest is counted twice.",
         "Each pair takes part in two products. Both count, with 2 for each multiplication and its "
         "addition.",
         pairs=2,

@@ -29,6 +29,7 @@ def offset_cases(draw):
         [0.7, 0.1, 0.1, 0.1], [0.6, 0.2, 0.1, 0.1], [0, 0.5, 0.2, 0.3], [0.2, 0, 0.4, 0.4]
     )
     gap = table([1, 0, 0, 0], [0.6, 0.4, 0, 0], [0.5, 0, 0.5, 0], [0.1, 0.2, 0.3, 0.4])
+    halves = random_weights(draw, 2, 19, 19) / 2
     return [
         Case("one head, the token before", {"weights": small, "offset": -1}),
         Case("one head, the token after", {"weights": small, "offset": 1}),
@@ -43,7 +44,7 @@ def offset_cases(draw):
         case("from the last token to the first", -6, 3, 7, 7),
         case("one token", 0, 2, 3, 1, 1),
         case("five axes", -1, 2, 1, 3, 5, 5),
-        case("19 tokens, 7 back", -7, 2, 19, 19),
+        Case("19 tokens, rows of sum 1/2, 7 back", {"weights": halves, "offset": -7}),
         Case("a weight of 0 among those that are looked at", {"weights": gap, "offset": -1}),
         Case(
             "weights are not contiguous",
@@ -56,7 +57,7 @@ def offset_cases(draw):
 def examine_offset(inputs, score):
     """The result of `offset_score`; of one head (L, L) a plain number is as good."""
     if inputs["weights"].dim() == 2 and isinstance(score, float):
-        return torch.tensor(score, dtype=torch.float64)
+        return torch.tensor(score, dtype=inputs["weights"].dtype)
     return score
 
 

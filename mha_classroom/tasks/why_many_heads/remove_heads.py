@@ -28,8 +28,9 @@ def remove_cases(draw):
         }
         return Case(name, inputs | {"num_heads": H, "removed": removed})
 
-    most = [7, 0, 2, 3, 4, 5, 6]  # a set of what is left, 1 and 8, gives 8 first
-    turned = case("9 heads, all but 1 and 8 go, transposed matrices", 18, 9, 3, 5, 9, most)
+    # A set of what is left, 2, 8 and 10, gives 8 first, and texts of them 10.
+    most = [11, 7, 0, 1, 3, 4, 5, 6, 9]
+    turned = case("12 heads, all but 2, 8 and 10 go, transposed matrices", 24, 12, 3, 5, 8, most)
     for name in ("W_q", "W_k", "W_v", "W_o"):
         turned.inputs[name] = turned.inputs[name].T.contiguous().T
     zeros = case("4 heads, the last goes, head 1 has zeros", 8, 4, 2, 3, 5, [3])

@@ -13,3 +13,13 @@ def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
             W.unflatten(1, (num_heads, -1))[:, h] = 0
     q, v = q.any(0), v.any(0)
     return W_q[:, q], W_k[:, q], W_v[:, v], W_o[v]
+
+
+# %% the heads that stay in the order of texts, "10" before "2"
+def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
+    stay = sorted({str(h) for h in range(num_heads)} - {str(h) for h in removed})
+
+    def cut(W, axis):
+        return torch.cat([W.chunk(num_heads, axis)[int(h)] for h in stay], axis)
+
+    return cut(W_q, 1), cut(W_k, 1), cut(W_v, 1), cut(W_o, 0)

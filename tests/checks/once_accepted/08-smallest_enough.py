@@ -47,3 +47,13 @@ def smallest_enough(num_heads, accuracies, goal, least_runs):
         a = accuracies[num_heads == h]
         if len(a) > 0 and len(a) >= least_runs and (a >= goal).all():
             return h
+
+
+# %% the goal in float32, which may lie above it
+def smallest_enough(num_heads, accuracies, goal, least_runs):
+    goal = torch.tensor(goal, dtype=torch.float32).double()
+    for h in num_heads.unique().tolist():
+        runs = accuracies[num_heads == h]
+        if len(runs) >= least_runs and (runs >= goal).all():
+            return h
+    return None
