@@ -124,6 +124,7 @@ ONLY_BY_ITS_OWN_CASE = {
     "05-count_bert: float32",
     "05-count_block: float32",
     "05-count_grouped_attention: float32",
+    "05-count_grouped_attention: heads-share-the-width-without-groups",
     "05-length_for_share: near-misses-let-through",
     "05-length_for_share: starts-at-two",
     "05-longest_text: at-least-one-if-the-parameters-fit",

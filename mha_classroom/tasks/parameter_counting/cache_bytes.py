@@ -1,11 +1,11 @@
 """Task 5.5, cache_bytes: bytes of a KV cache."""
 
-import inspect
 from operator import floordiv, truediv
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 from mha_classroom.tasks.parameter_counting.number_types import small_numbers
+from mha_classroom.tasks.parameter_counting.runs import run_cache
 from mha_course import counting
 
 
@@ -24,16 +24,6 @@ def cache_cases(draw):
         Case("a long text", dict(zip(names, (32_769, 33, 9, 129), strict=True))),
         Case("drawn at random", {name: random_size(draw, 2, 30) for name in (*names, *more)}),
     ]
-
-
-def run_cache(answer, inputs):
-    """By place. If the bytes are left out, batch_size by its name, if the answer has this name."""
-    if "bytes_per_number" in inputs or "batch_size" not in inputs:
-        return answer(*inputs.values())
-    *sizes, batch_size = inputs.values()
-    if "batch_size" in inspect.signature(answer).parameters:
-        return answer(*sizes, batch_size=batch_size)
-    return answer(*sizes, 2, batch_size)
 
 
 def build_cache(
