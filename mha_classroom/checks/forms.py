@@ -6,14 +6,14 @@ import torch
 
 from mha_classroom.checks.showing import plain_number
 
-__all__ = ["CUT_OFF", "FILLS", "alike", "any_of", "like", "near"]
+__all__ = ["CUT_OFF_AT", "FILLS", "alike", "any_of", "like", "near"]
 
 NEAR, NEAR_FLOAT32 = 1e-9, 1e-4
 FAILED = object()
 # In place of -inf: low among scores around 0, and not below all that scores can be.
 FILLS = (-1.0, -5.0, -9.0, -10.0, -20.0, -50.0, -99.0, -100.0, -500.0, -999.0, -1e3, -9999.0, -1e4)
 # Between which scores are cut off, so that exp does not overflow.
-CUT_OFF = [
+CUT_OFF_AT = [
     ends
     for most in (10.0, 20.0, 30.0, 50.0, 80.0, 88.0, 100.0, 500.0, 700.0, 1e3, 1e4, 65504.0)
     for ends in ((-most, most), (None, most), (-most, None))

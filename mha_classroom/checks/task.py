@@ -53,17 +53,17 @@ def and_in_float32(cases):
     def with_float32(draw):
         drawn = cases(draw)
         case = drawn[min(1, len(drawn) - 1)]
-        return [*drawn, Case(f"{case.name}, in float32", in_float32(case.inputs))]
+        return [*drawn, replace(in_float32(case), name=f"{case.name}, in float32")]
 
     return with_float32
 
 
-def in_float32(inputs):
-    """The same with every tensor of floating-point numbers in float32."""
-    return {
-        name: X.float() if torch.is_tensor(X) and X.is_floating_point() else X
-        for name, X in inputs.items()
-    }
+def in_float32(case):
+    """The same in PyTorch's default dtype, as in a notebook. Where numbers are compared, these
+    should come out without rounding, or nearly so."""
+    inputs = case.inputs.items()
+    floats = {n: X.float() for n, X in inputs if torch.is_tensor(X) and X.is_floating_point()}
+    return Case(case.name, case.inputs | floats)
 
 
 def call(answer, inputs):

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_classroom.checks.forms import CUT_OFF, FILLS, any_of, like
+from mha_classroom.checks.forms import CUT_OFF_AT, FILLS, any_of, like
 from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 
 ONE_VECTOR = "One vector for the whole sentence"
@@ -337,7 +337,7 @@ ALONE = {
     ),
     "scores-cut-off": known(
         *SCORES_CUT_OFF,
-        **any_of(build_step, weigh=[_cut_off(*ends) for ends in CUT_OFF]),
+        **any_of(build_step, weigh=[_cut_off(*ends) for ends in CUT_OFF_AT]),
     ),
     "another-function": known(
         "You take a sigmoid or a ReLU where the score has a tanh.",

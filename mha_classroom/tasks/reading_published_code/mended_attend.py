@@ -2,13 +2,12 @@
 
 import math
 
-from mha_classroom.checks.forms import CUT_OFF, any_of
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.forms import CUT_OFF_AT, any_of
+from mha_classroom.checks.task import Case, Task, in_float32, known, read_again
 from mha_classroom.tasks.cross_attention.bahdanau_step import SCORES_CUT_OFF
 from mha_classroom.tasks.reading_published_code.mended_step import (
     LARGE_EXPS,
     TOO_LARGE,
-    in_float32,
 )
 from mha_classroom.tasks.reading_published_code.runs import run_attend
 
@@ -247,7 +246,9 @@ ALONE = {
         section=TESTS,
         **any_of(
             build_attend,
-            weigh=[lambda scores, ends=ends: scores.clamp(*ends).softmax(-1) for ends in CUT_OFF],
+            weigh=[
+                lambda scores, ends=ends: scores.clamp(*ends).softmax(-1) for ends in CUT_OFF_AT
+            ],
             run=run_attend,
         ),
     ),

@@ -7,11 +7,10 @@ from torch import nn
 
 from mha_classroom.checks.examining import is_floats, total
 from mha_classroom.checks.forms import any_of
-from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again
+from mha_classroom.checks.task import AnswerError, Case, Task, in_float32, known, read_again
 from mha_classroom.tasks.reading_published_code.mended_step import (
     LARGE_EXPS,
     TOO_LARGE,
-    in_float32,
 )
 from mha_classroom.tasks.reading_published_code.runs import run_learning
 

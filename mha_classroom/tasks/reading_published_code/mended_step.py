@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from mha_classroom.checks.forms import CUT_OFF, FILLS, any_of
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.forms import CUT_OFF_AT, FILLS, any_of
+from mha_classroom.checks.task import Case, Task, in_float32, known, read_again
 from mha_classroom.tasks.cross_attention.bahdanau_step import SCORES_CUT_OFF
 
 
@@ -50,14 +50,6 @@ def default_case(draw):
         "values": draw.integers(-9, 9, 2, 3, 2, 5).double(),
     }
     return in_float32(Case("all scores 0, in float32", inputs))
-
-
-def in_float32(case):
-    """The same in PyTorch's default dtype, as in a notebook. Where numbers are compared, these
-    should come out without rounding: else a right answer is said to have lost digits."""
-    inputs = case.inputs.items()
-    floats = {n: X.float() for n, X in inputs if torch.is_tensor(X) and X.is_floating_point()}
-    return Case(case.name, case.inputs | floats)
 
 
 def low_case(draw):
@@ -399,7 +391,7 @@ ALONE = {
     "scores-cut-off": known(
         *SCORES_CUT_OFF,
         section=TESTS,
-        **any_of(build_step, hide=[cut_off(*ends) for ends in CUT_OFF]),
+        **any_of(build_step, hide=[cut_off(*ends) for ends in CUT_OFF_AT]),
     ),
     "just-below-the-lowest": known(
         "You hide with a number that is a little below the lowest score.",

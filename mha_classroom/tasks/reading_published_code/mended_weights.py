@@ -5,15 +5,14 @@ import math
 import torch
 
 from mha_classroom.checks.examining import is_floats
-from mha_classroom.checks.forms import CUT_OFF, any_of
-from mha_classroom.checks.task import Case, Task, known, read_again
+from mha_classroom.checks.forms import CUT_OFF_AT, any_of
+from mha_classroom.checks.task import Case, Task, in_float32, known, read_again
 from mha_classroom.tasks.cross_attention.bahdanau_step import SCORES_CUT_OFF
 from mha_classroom.tasks.reading_published_code.mended_step import (
     FLOAT64_ONLY,
     LOWER,
     NOT_LOW_ENOUGH,
     cut_off,
-    in_float32,
 )
 
 
@@ -276,7 +275,7 @@ ALONE = {
     "scores-cut-off": known(
         *SCORES_CUT_OFF,
         section=TESTS,
-        **any_of(build_weights, hide=[cut_off(*ends) for ends in CUT_OFF]),
+        **any_of(build_weights, hide=[cut_off(*ends) for ends in CUT_OFF_AT]),
     ),
     "queries-masked": known(
         "Your mask hides rows, the queries, in place of columns.",

@@ -6,7 +6,15 @@ from torch import nn
 from mha_classroom.checks.examining import equal, is_floats, total
 from mha_classroom.checks.modules import judged, plan_of
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again
+from mha_classroom.checks.task import (
+    AnswerError,
+    Case,
+    Task,
+    all_but,
+    in_float32,
+    known,
+    read_again,
+)
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     EVAL,
     STILL,
@@ -15,7 +23,6 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     drop,
     output_and_learning,
 )
-from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 from mha_classroom.tasks.your_bert.runs import TABLES, run_embeddings
 from mha_course import bert
 

@@ -5,9 +5,17 @@ from torch import nn
 
 from mha_classroom.checks.examining import is_floats, total
 from mha_classroom.checks.modules import Call, judged, refuse_unreached
-from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again, unchanged
+from mha_classroom.checks.task import (
+    AnswerError,
+    Case,
+    Task,
+    all_but,
+    in_float32,
+    known,
+    read_again,
+    unchanged,
+)
 from mha_classroom.tasks.bert_attention.bert_self_attention import padding_mask
-from mha_classroom.tasks.reading_published_code.mended_step import in_float32
 from mha_classroom.tasks.your_bert.runs import run_encoder, unlike
 
 

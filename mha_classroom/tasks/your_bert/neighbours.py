@@ -6,8 +6,16 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.task import AnswerError, Case, Task, all_but, known, read_again, unchanged
-from mha_classroom.tasks.reading_published_code.mended_step import in_float32
+from mha_classroom.checks.task import (
+    AnswerError,
+    Case,
+    Task,
+    all_but,
+    in_float32,
+    known,
+    read_again,
+    unchanged,
+)
 from mha_classroom.tasks.your_bert.search import softened, unit
 
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)

@@ -6,8 +6,15 @@ import torch
 
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, plain_number
-from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
-from mha_classroom.tasks.reading_published_code.mended_step import in_float32
+from mha_classroom.checks.task import (
+    AnswerError,
+    Case,
+    Task,
+    in_float32,
+    known,
+    read_again,
+    unchanged,
+)
 from mha_classroom.tasks.seeing_attention.most_attended import floats_of
 from mha_course import sentences
 

@@ -1,13 +1,3 @@
-# %% learns the matrix from a table of positions, which a large width does not bear
-def shift_positions(P, shift):
-    def table(places):
-        angles = places[:, None] * 10000 ** (-torch.arange(0, P.shape[1], 2).double() / P.shape[1])
-        return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
-
-    places = torch.arange(1000).double()
-    return P @ torch.linalg.lstsq(table(places), table(places + shift)).solution
-
-
 # %% solves for the matrix with as many positions as features
 def shift_positions(P, shift):
     def table(places):
