@@ -21,6 +21,7 @@ KEPT = "white-space: pre; overflow-x: auto"  # a line stays a line
 BROKEN = "white-space: pre-wrap"  # only at spaces
 MARK = f"background: none; color: inherit; font-weight: bold; border-bottom: 3px solid {BAD}"
 WIDE, HIGH = 45, 8  # letters and lines: what has more stands below the comparison
+BY_RESULTS = "(Recognised by your results. Other code can give the same ones.)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,7 +62,8 @@ class Feedback:
             lines.append(f"  {heading}:\n{body}")
         if self.sections:
             listed = " and ".join(f"“{section}”" for section in self.sections)
-            lines.append(f"Read again: lesson {self.task_id[:2]}, {listed}.")
+            again = f"Read again: lesson {self.task_id[:2]}, {listed}. {self._how_known()}"
+            lines.append(again.strip())
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -72,8 +74,12 @@ class Feedback:
         parts = [f"<p>{line}</p>" for line in (first, *map(_escape, self.remarks))]
         parts += self._shown_details()
         if self.sections:
-            parts.append(f"<p>Read again: {self._links()}</p>")
+            parts.append(f"<p>Read again: {self._links()}. {self._how_known()}".strip() + "</p>")
         return f'<div role="status" style="{BOX.format(colour)}">{"".join(parts)}</div>'
+
+    def _how_known(self):
+        """What the name of a mistake rests on: nobody has read the learner's code."""
+        return BY_RESULTS if self.mistake else ""
 
     def _shown_details(self):
         """Yours beside what was expected; what is small stands in the same row, the rest below."""

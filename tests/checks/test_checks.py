@@ -263,7 +263,7 @@ def test_check_raises_an_assertion_error_that_carries_the_feedback(capsys):
     def transpose_qkv(X, num_heads):
         return X.reshape(X.shape[0] * num_heads, X.shape[1], -1)
 
-    with pytest.raises(AssertionError, match="Your heads hold whole words") as caught:
+    with pytest.raises(AssertionError, match="You cut along the words") as caught:
         check("04-transpose_qkv", transpose_qkv)
     assert isinstance(caught.value, CheckFailed)
     assert caught.value.feedback.mistake == "split-without-transpose"

@@ -588,6 +588,15 @@ def test_where_nothing_is_computed_or_nothing_agrees_nothing_is_said():
     assert staged(lambda x: {"the input": x}, lambda x: 3 * x, [3.0, 1], *LARGE) is None
 
 
+def test_a_mistake_is_said_to_be_recognised_by_results_for_nobody_has_read_the_code():
+    task = find("04-transpose_qkv")
+    known = diagnose(task.id, wrong_answer(task, task.mistakes[0]))
+    for shown in (str(known), known._repr_html_()):
+        assert "(Recognised by your results. Other code can give the same ones.)" in shown
+    unknown = diagnose(task.id, lambda X, num_heads: X.reshape(-1, *X.shape[1:]) + 1)
+    assert unknown.mistake is None and "Recognised" not in str(unknown) + unknown._repr_html_()
+
+
 def test_heads_that_are_right_and_joined_wrongly_are_told_so():
     def join(heads, num_heads):
         return heads.flip(0).reshape(-1, heads.shape[1], num_heads * heads.shape[2])
@@ -596,7 +605,7 @@ def test_heads_that_are_right_and_joined_wrongly_are_told_so():
         merge = staticmethod(join)
 
     remark = diagnose("04-MultiHeadAttention", Joined).remarks[0]
-    assert remark.startswith("Your numbers are right up to here: the weighted sums of each head. ")
+    assert remark.startswith("Right so far, in a variable or on the way to one: the weighted sums ")
     assert "holds by itself: the joined heads (their numbers are all there, in anoth" in remark
 
 

@@ -2839,16 +2839,18 @@ def test_after_an_error_nothing_is_said_of_the_steps_that_it_prevented():
 
     feedback = told("03-loop_of_heads", too_many_heads)
     assert "IndexError" in feedback.message
-    assert feedback.remarks[0].startswith("Your numbers are right up to here: the weighted sums")
+    assert feedback.remarks[0].startswith(
+        "Right so far, in a variable or on the way to one: the weighted sums"
+    )
     assert feedback.remarks[0].endswith("Then comes the error.")
 
 
 def test_the_step_of_a_module_that_differs_is_named():
     feedback = told("11-MendedAttention", WRONG["11-MendedAttention"]["half the scale"])
     assert feedback.remarks[0] == (
-        "Your numbers are right up to here: the product of X with each head's matrix. The next "
-        "step that none of your tensors holds by itself: the divided scores. Look between the two, "
-        "unless you go another way."
+        "Right so far, in a variable or on the way to one: the product of X with each head's "
+        "matrix. The next step that none of your tensors holds by itself: the divided scores. "
+        "Look between the two, unless you go another way."
     )
 
 
@@ -2869,8 +2871,8 @@ def test_where_other_ways_are_as_good_a_step_that_is_missing_is_not_named():
         return [(tokens.pop(), number) for number in weights.mean(dim=0).tolist()[:k]]
 
     right = (
-        "Your numbers are right up to here: the mean of what each place gets. Look at what you "
-        "make of it."
+        "Right so far, in a variable or on the way to one: the mean of what each place gets. "
+        "Look at what you make of it."
     )
     assert right not in told("07-most_attended", changed).remarks
     assert right in told("07-most_attended", by_torch).remarks
@@ -2886,8 +2888,9 @@ def test_the_steps_inside_the_fused_function_are_seen():
     feedback = told("11-mended_step", with_the_values_turned_round)
     assert feedback.remarks == (
         "What you return would be right if `values` were in reverse order along the third axis.",
-        "Your numbers are right up to here: the weights. The next step that none of your tensors "
-        "holds by itself: the output. Look between the two, unless you go another way.",
+        "Right so far, in a variable or on the way to one: the weights. The next step that none "
+        "of your tensors holds by itself: the output. Look between the two, unless you go "
+        "another way.",
     )
 
 

@@ -512,7 +512,7 @@ ROUNDED = (
 
 MODULE = {
     "split-without-transpose": known(
-        "Your heads hold whole words: the split misses the swap of words and heads.",
+        "You cut along the words: the split misses the swap of words and heads.",
         "reshape deals numbers out word after word, so a head sees some words only.",
         section=TRAP,
         split=cut_words,

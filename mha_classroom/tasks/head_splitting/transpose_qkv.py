@@ -152,7 +152,7 @@ SPLIT = {
         ),
     ),
     "split-without-transpose": known(
-        "Your heads hold whole words: head 0 got the first words and never sees the last.",
+        "You cut along the words: head 0 got the first words and never sees the last.",
         "reshape deals the numbers out as they lie in memory, and there a word comes before the "
         "next word. A head has to get its slice of every word.",
         wrong=cut_words,
