@@ -360,6 +360,15 @@ KERNEL = {
         "The formula of the statement divides by 2 · width².",
         scale=lambda width: -1 / width**2,
     ),
+    "divided-by-the-root-of-the-features": known(
+        "You divide the scores by the root of the number of features, too.",
+        "That belongs to dot products, which grow with it. Here the width says how fast a score "
+        "falls with the distance.",
+        section="Scores",
+        wrong=lambda places, known_places, known_results, width: kernel_regression(
+            places, known_places, known_results, width * places.shape[1] ** 0.25
+        ),
+    ),
     "width-ignored": known(
         "You do not use the width.",
         "It says how far a known place makes itself felt.",

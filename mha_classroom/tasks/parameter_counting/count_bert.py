@@ -196,6 +196,12 @@ BLOCKS = {
         "A bias is as long as what comes out of its layer. What comes out of the first?",
         block=build_block(ffn_biases=lambda d, f: (d, d)),
     ),
+    "ffn-biases-of-five-times-the-width": known(
+        "In every block the two biases of the feed-forward network have 5 numbers a feature.",
+        "So many they have where the inner width is 4 · d. A bias is as long as what comes out of "
+        "its layer.",
+        block=build_block(ffn_biases=lambda d, f: (4 * d, d)),
+    ),
     "three-biases-forgotten": known(
         "In every block three numbers a feature are missing, as if attention had one bias for all "
         "of its four matrices.",

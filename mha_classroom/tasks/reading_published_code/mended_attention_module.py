@@ -171,6 +171,15 @@ def _any_of(*choices):
     return any_of(build_module, *choices, run=_learned)
 
 
+def _sum_cut_off(maximum_too):
+    def weigh(scores):
+        largest = scores.amax(-1, keepdim=True)
+        powers = (scores - (largest.detach() if maximum_too else largest)).exp()
+        return powers / powers.sum(-1, keepdim=True).detach()
+
+    return weigh
+
+
 def _heads_in_front(outputs):
     stacked = torch.stack(outputs, 1)  # (B, H, L, d)
     B, H, L, d = stacked.shape
@@ -194,6 +203,13 @@ MODULE = {
         "The output is right to the last digit. But .data, detach and no_grad give the numbers "
         "without how they came about, so training cannot change where a head looks.",
         use=torch.detach,
+    ),
+    "sum-cut-off": known(
+        "In a softmax of your own the sum that you divide by is cut off, by detach, .data or "
+        "no_grad.",
+        "The output is right. But the sum hangs on the scores as well: the gradient has to go "
+        "through both parts of the fraction.",
+        **_any_of({"weigh": _sum_cut_off(False)}, {"weigh": _sum_cut_off(True)}),
     ),
     "one-cut-off": known(
         "The gradient stops at the values, the keys or the queries, or at two of them: the rows "
