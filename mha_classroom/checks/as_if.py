@@ -123,19 +123,19 @@ def _of_tensor(X):
         yield "{} were all True", torch.ones_like
         yield "{} were all False", torch.zeros_like
     else:
+        yield "{} were all 0", torch.zeros_like
         if ((X == 0) | (X == 1)).all():
             yield "the 0s and 1s of {} were exchanged", lambda X: 1 - X
+        yield "{} had the other sign", torch.neg
         if X.is_floating_point():
             yield "the numbers of {} were rounded", torch.round
             yield "the numbers of {} were cut to whole ones", torch.trunc
             yield "{} were a softmax of itself", lambda X: X.softmax(-1)
             yield "{} were subtracted from 1", lambda X: 1 - X
-        yield "{} had the other sign", torch.neg
         yield "{} had no signs", torch.abs
         yield "{} were squared", torch.square
         yield "what is below 0 in {} were 0", lambda X: X.clamp(min=0)
         yield "what is above 1 in {} were 1", lambda X: X.clamp(max=1)
-        yield "{} were all 0", torch.zeros_like
         yield "{} were all 1", torch.ones_like
         yield "all of {} were 1 less", lambda X: X - 1
         yield "all of {} were 1 more", lambda X: X + 1

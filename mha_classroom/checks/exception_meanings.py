@@ -48,7 +48,7 @@ MEANINGS = [
     ),
     (
         r"(?:expected (?:m1 and m2|scalar type|mat1 and mat2) to have the same dtype|"
-        r"expected scalar type|must have the same dtype)",
+        r"expected scalar type|must have the same dtype|Input dtypes must be the same)",
         "Two dtypes meet in one product. A tensor that you make yourself needs the dtype of the "
         "inputs, `dtype=X.dtype`, and a mask for `where` is boolean.",
     ),

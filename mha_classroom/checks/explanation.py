@@ -160,8 +160,8 @@ def of_shortage(task):
 def of_memory(task, failed):
     """The feedback on an answer that is wrong for the numbers of a case in reverse order."""
     message = (
-        f"{task.name} is right here, and wrong for the same numbers in reverse order. Either it "
-        "holds for some numbers only, or it keeps something from an earlier call. "
+        f"{task.name} is right here, and wrong for the same numbers in reverse order. It holds for "
+        "some numbers only, or loses digits, or keeps something from an earlier call. "
         f"{failed.message}"
     )
     return dataclasses.replace(failed, kind="not repeatable", message=message)

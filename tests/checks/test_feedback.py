@@ -171,6 +171,13 @@ def test_none_in_a_sum_and_a_tuple_in_a_product_are_explained_too():
         assert meaning in explain(caught.value), str(caught.value)
 
 
+def test_a_mask_of_another_dtype_is_explained_too():
+    attention = nn.MultiheadAttention(2, 1, batch_first=True).double()
+    with pytest.raises(RuntimeError) as caught:
+        attention(*[torch.eye(2).double()[None]] * 3, attn_mask=torch.zeros(2, 2))
+    assert "dtype=X.dtype" in explain(caught.value), str(caught.value)
+
+
 def test_a_method_of_a_class_lacks_its_object():
     with pytest.raises(TypeError) as caught:
         nn.Linear.load_state_dict({})

@@ -15,6 +15,7 @@ from mha_classroom.checks.task import Case
 from mha_classroom.tasks.attention_math.predictions import predictions
 from mha_classroom.tasks.reading_published_code.first_test import build_test
 from mha_classroom.tasks.reading_published_code.my_test import build_my_test
+from mha_classroom.tasks.your_bert.bert_embeddings import build_embeddings
 from mha_course.attention import scaled_dot_product_attention
 from mha_course.implementations import build
 from mha_course.interop import BERT_NAMES
@@ -3515,3 +3516,12 @@ def pairs_of_query_heads(kept, num_heads, num_kv_heads):
 )
 def test_of_what_is_not_known_it_is_said_what_a_right_one_is_made_of(task_id, answer, words):
     assert words in str(told(task_id, answer))
+
+
+def test_cases_that_look_at_promises_alone_do_not_count_as_right_where_numbers_are_wrong():
+    def normalise(self, Y):
+        X = self.norm(Y)
+        return X + F.layer_norm(X, X.shape[-1:])
+
+    feedback = told("12-BertEmbeddings", build_embeddings(normalise=normalise))
+    assert not [remark for remark in feedback.remarks if "hidden_dropout_prob=0.25" in remark]
