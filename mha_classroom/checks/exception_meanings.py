@@ -77,7 +77,8 @@ MEANINGS = [
     (
         r"(\w+)\(\) received an invalid combination of arguments|"
         r"takes from \d+ to 0 positional arguments",
-        "PyTorch's function does not take these arguments, or not in this order. Give them by "
+        "PyTorch's function does not take these arguments, or not in this order, or one of them is "
+        "something else than you think: `max(1)` gives a pair of tensors. Give them by "
         "their names: `dim=1`.",
     ),
     (
@@ -123,7 +124,8 @@ MEANINGS = [
     ),
     (
         r"cannot reshape|unflatten: Provided sizes",
-        "The sizes that you ask for do not multiply to the size that is there.",
+        "The sizes that you ask for do not multiply to the size that is there, or the tensor has no "
+        "numbers at all: did a slice take none?",
     ),
     (
         r"value cannot be converted to type \S+ without overflow",
@@ -216,8 +218,9 @@ MEANINGS = [
     ),
     (
         r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted",
-        "A single number is asked for, and the tensor holds several. Which one is meant? `float` "
-        "and the functions of `math` take one; those of `torch`, like `torch.log`, take them all.",
+        "A single number is asked for, and the tensor holds several. `float` and the functions of "
+        "`math` take one; those of `torch`, like `torch.log`, take them all. Of a list of tensors "
+        "`torch.stack` makes one, and `torch.tensor` does not.",
     ),
     (
         r"negative dimension (-\d+)",
