@@ -160,10 +160,9 @@ ADDITIVE = {
         finish=torch.tanh,
     ),
     "tanh-of-each": known(
-        "You apply tanh to query and key separately and add afterwards.",
-        "Then the score is a part from the query plus a part from the key. All keys share the "
-        "query's part, and only differences count: the query would have no say. tanh has to see "
-        "both.",
+        "You apply tanh to query and key separately, before they come together.",
+        "Added afterwards, a score is a part from the query plus a part from the key: all keys "
+        "share the query's part, and the query would have no say. tanh has to see both.",
         each=torch.tanh,
         activation=unchanged,
     ),

@@ -38,6 +38,7 @@ def names_cases(draw):
     heads = ("cls.predictions.bias", "cls.predictions.transform.LayerNorm.bias", "qa_outputs.bias")
     # not everything with bert. in it is one
     heads += ("albert.classifier.bias", "albert.pooler.dense.bias")
+    heads += ("bert_head.bias", "value_head.bias")
     bert = case("", some | embeddings, "bert.").inputs
     return [
         case("a few entries", some),

@@ -48,7 +48,7 @@ def cross_cases(draw):
         case("2 sequences of unequal length, 3 heads", 2, 3, 5, 2, 2, 6, 6, [5, 2]),
         case("all widths differ", 3, 2, 7, 5, 3, 4, 9, [1, 6, 4]),
         case("as many heads as sequences, tokens and features", 3, 3, 3, 3, 3, 9, 9, [2, 3, 1]),
-        case("a source of length 0", 3, 2, 4, 3, 5, 6, 7, [0, 4, 2]),
+        case("a source of length 0, one head", 3, 1, 4, 3, 5, 6, 7, [0, 4, 2]),
         large,
         case("heads of width 1, and an output of width 1", 2, 4, 3, 1, 1, 4, 1, [3, 2]),
         low,

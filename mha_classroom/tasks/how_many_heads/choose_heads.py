@@ -36,6 +36,7 @@ def choice_cases(draw):
         case("two weak layers", two_weak, 7),
         case("two weak layers, 5 off", two_weak, 5),
         case("none off", small, 0),
+        case("none off, not even one of importance 0", small - small.min(), 0),
         case("as many as can be", draw.normal(3, 4).abs(), 9),
         case("all but one of them", draw.normal(4, 3).abs(), 7),
         case("as many layers as heads", draw.normal(4, 4).abs(), 6),

@@ -17,3 +17,11 @@ def choose_heads(importance, num_off):
     rest[torch.arange(len(rest)), importance.argmax(1)] = 0
     others = rest[rest > 0].sort().values
     return ~((rest > 0) & (rest <= others[min(num_off, len(others)) - 1]))
+
+
+# %% compares with 0 where none goes
+def choose_heads(importance, num_off):
+    best = importance == importance.amax(1, keepdim=True)
+    rest = importance[~best].sort().values
+    limit = rest[num_off - 1] if num_off > 0 else 0
+    return (importance > limit) | best
