@@ -146,14 +146,15 @@ def _explained(task, does, tried, index, failed, seed):
         return explanation.of_mistakes(task, failed, known, other, sure, off_by)
     if failed.kind == "changed inputs":  # in whatever case: its numbers say nothing more
         return failed
-    as_if = say_as_if(task, cases, outcomes, index)
+    as_if, exchanged = say_as_if(task, cases, outcomes, index), ""
     differences = _differences(task, does, outcomes, cases, index)
     if as_if:
         failed = explanation.with_remark(failed, as_if)
     else:
         wrong = Parts.of(task, cases, lambda i: does.expected(WAYS[0], i), outcomes, differences)
         failed = explanation.with_remark(failed, right_parts(wrong))
-        pattern = instead(wrong) or common_pattern(differences, index)
+        exchanged = instead(wrong)
+        pattern = exchanged or common_pattern(differences, index)
         failed = explanation.with_remark(failed, pattern)
         if pattern in ("", MOVED):
             taken = taken_from(task, differences.get(index), cases[index].inputs)
@@ -164,7 +165,7 @@ def _explained(task, does, tried, index, failed, seed):
     ):
         if task.quantities:
             failed = explanation.with_remark(failed, say_off_by(task, does, outcomes, cases))
-        else:
+        elif not exchanged:
             stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
             name = getattr(differences.get(index), "name", "")
             failed = explanation.of_stage(failed, stage, name, task.skippable)

@@ -124,8 +124,8 @@ MEANINGS = [
     ),
     (
         r"cannot reshape|unflatten: Provided sizes",
-        "The sizes that you ask for do not multiply to the size that is there, or the tensor has no "
-        "numbers at all: did a slice take none?",
+        "The sizes that you ask for do not multiply to the size that is there, or the tensor has "
+        "no numbers at all: did a slice take none?",
     ),
     (
         r"value cannot be converted to type \S+ without overflow",
@@ -262,8 +262,8 @@ MEANINGS = [
         r"tensors used as indices must be long|Expected dtype int(?:32/int|32 or int)64 for index|"
         r"argument #1 'indices' to have one of the following scalar types",
         "Places are whole numbers, and the dtype of your tensor is a float: `.long()` makes them "
-        "so. An empty list becomes a tensor of floats, too, unless it is made with "
-        "`dtype=torch.long`.",
+        "so. Or are they scores, where `argmax` gives places? An empty list becomes a tensor of "
+        "floats, too, unless it is made with `dtype=torch.long`.",
     ),
     (
         r"list indices must be integers or slices, not (list|tuple|Tensor|set|dict|str|NoneType)",
