@@ -28,8 +28,8 @@ def looking_cases(draw):
     ring = torch.eye(5, dtype=torch.float64).roll(1, 1)
     some = table([0, 1, 1, 0], [0, 0, 0, 0], [1, 0, 0, 1], [1, 1, 1, 0])
     own = table([1, 0], [1, 0])
-    wide = torch.eye(24, dtype=torch.float64)
-    wide[0] = torch.tensor([0.0] + 22 * [1.0] + [0.0])
+    wide = torch.eye(90, dtype=torch.float64)
+    wide[0] = torch.tensor([0.0] + 88 * [1.0] + [0.0])
     drawn = (draw.normal(7, 7) > 0.3).double()
     drawn[0, :5] = torch.tensor([0.0, 1, 1, 1, 1])
     drawn[1, 0], drawn[1, 6] = 0, 1
@@ -41,7 +41,7 @@ def looking_cases(draw):
         case("a kind that looks at nothing", some, [3, 2, 1, 0, 0, 2]),
         case("7 kinds", drawn, [0, 1, 2, 3, 4, 5, 6, 6, 0, 1, 1]),
         case("100 words, 1 noun among them", grammar, [0, 1] + 30 * [0, 2] + 38 * [0]),
-        case("24 kinds, 100 words, 1 right one among them", wide, [0, 1] + 98 * [23]),
+        case("90 kinds, 100 words, 1 right one among them", wide, [0, 1] + 98 * [89]),
         case("what a word looks at is missing", grammar, [1, 0, 0, 1, 1]),
     ]
 

@@ -5,7 +5,15 @@ import torch
 from mha_classroom.checks.examining import total
 from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.showing import describe, numbers_text
-from mha_classroom.checks.task import AnswerError, Case, Task, known, read_again, unchanged
+from mha_classroom.checks.task import (
+    AnswerError,
+    Case,
+    Task,
+    and_in_float32,
+    known,
+    read_again,
+    unchanged,
+)
 from mha_classroom.tasks.attention_math.runs import run_query
 
 
@@ -14,6 +22,7 @@ def query_for(keys, weights):
     return torch.linalg.pinv(keys[1:] - keys[0]) @ torch.log(weights[1:] / weights[0])
 
 
+@and_in_float32
 def query_cases(draw):
     """Fewer keys than features, as many, and one more, where few scores can be had."""
 
@@ -35,7 +44,7 @@ def query_cases(draw):
         case("weights that are far apart", 4, 3, spread=5.0),
         _case("keys far from 0", [[101.0, 40], [100, 41], [102, 41]], [0.5, 0.3, 0.2]),
         _case("keys are a transposed tensor", transposed, draw.normal(3).softmax(-1)),
-        _case("2 keys on one line through 0", [[1.0, 0], [2, 0]], [0.3, 0.7]),
+        _case("2 keys on one line through 0", [[0.0, 1], [0, 2]], [0.3, 0.7]),
         _case("3 keys on one line", [[0.0, 0], [1, 1], [2, 2]], [1 / 7, 2 / 7, 4 / 7]),
         _case("one key twice", [[1.0, 0], [0, 1], [0, 1]], [0.2, 0.4, 0.4]),
         _case("2 equal keys", [[1.0, 2], [1, 2]], [0.5, 0.5]),
@@ -70,7 +79,8 @@ def examine_query(inputs, seen):
         )
     if not query.isfinite().all():
         raise AnswerError("The query holds inf or NaN.")
-    return torch.softmax(inputs["keys"] @ query.double(), dim=-1)
+    keys = inputs["keys"]
+    return torch.softmax(keys.double() @ query.double(), dim=-1).to(keys.dtype)
 
 
 def _with_pinv(A, b):
@@ -140,6 +150,14 @@ def _with_ridge(A, b):
     return torch.linalg.solve(A.T @ A + 0.01 * torch.eye(A.shape[1], dtype=A.dtype), A.T @ b)
 
 
+def _added_up(keys, scores):
+    return keys.T @ scores
+
+
+def _centred(keys, scores):
+    return keys - keys.mean(0), scores - scores.mean()
+
+
 def _with_tolerance(rtol):
     return lambda A, b: torch.linalg.pinv(A, rtol=rtol) @ b
 
@@ -195,6 +213,7 @@ def _nearly(inputs, weights):
         return False
     # Steps that are small enough elsewhere, or numbers that are, are not here.
     hard = right.max() > 100 * right.min() or (keys - keys[0]).abs().amax(0).min() < 0.01
+    hard = hard or torch.linalg.matrix_rank(keys[1:] - keys[0]) < min(len(keys) - 1, keys.shape[1])
     twins = len(keys.unique(dim=0)) < len(keys)  # who merges them is not far off
     return bool(hard or ((weights - right).abs() < NEAR / (1 + twins)).all())
 
@@ -402,7 +421,12 @@ QUERY = {
         "Keys times query is scores. To get from scores to the query is not a product with the "
         "keys, but the solution of equations, one for each key.",
         section="Scores",
-        solve=lambda keys, scores: keys.T @ scores,
+        **any_of(
+            build_query,
+            {"solve": _added_up},
+            {"solve": _added_up, "shift": _centred},
+            run=_weights_of,
+        ),
     ),
     "average-of-the-keys": known(
         "You return the average of the keys with these weights.",
@@ -435,8 +459,8 @@ QUERY = {
         wrong=lambda keys, weights: weights.log(),
     ),
     "only-nearly": known(
-        "Your query is right, or nearly so, in the easy cases. Where keys are alike or weights far "
-        "apart, it may be far off.",
+        "Your query is right, or nearly so, in the easy cases. Where keys are alike or on one "
+        "line, or weights far apart, it may be far off.",
         "That comes of steps that stop too early, of a small number added to the equations or the "
         "weights, of weights that are cut off, of directions that are left out, of rounding, or "
         'of torch.linalg.lstsq without driver="gelsd". The equations have an exact solution.',

@@ -82,8 +82,10 @@ def a_little_less(right, result, sums=None):
     sums = 1 / right.amax(-1, keepdim=True) if sums is None else sums[rows]
     factors = result.sum(-1, keepdim=True) / right.sum(-1, keepdim=True)
     added = sums * (1 / factors - 1)
-    less = (factors < 1 - 1e-12).all() and torch.allclose(added, added[:1], rtol=1e-3, atol=0)
-    return bool(there and less and torch.allclose(result, factors * right, rtol=1e-6, atol=1e-15))
+    less = ((factors > 0) & (factors < 1 - 1e-12)).all()
+    alike = torch.allclose(added, added[:1], rtol=1e-3, atol=0)
+    scaled = torch.allclose(result, factors * right, rtol=1e-6, atol=1e-15)
+    return bool(there and less and alike and scaled)
 
 
 # Where scores are cut off: exp(89) is too large for a float32, exp(710) for a float64.

@@ -12,6 +12,7 @@ from mha_classroom.checks.task import Task, all_but, known, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     BY_HAND,
     EVAL,
+    OR_ALPHA,
     STILL,
     TRAINED,
     WHO_IS_TRAINING,
@@ -396,8 +397,8 @@ FEED_FORWARD = {
         drop=lambda self, Y: drop(self, drop(self, Y)),
     ),
     "dropout-inside-too": known(
-        "You drop numbers before W_2 as well as after it.",
-        "Some models drop there too. BERT drops only numbers of W_2's result, once.",
+        f"You drop numbers before W_2 as well as after it, {OR_ALPHA}",
+        "Some models drop there too. BERT drops only numbers of W_2's result, once, to 0.",
         widen=lambda self, X: drop(self, self.activation(self.W_1(X))),
     ),
     "dropout-after-the-sum": known(

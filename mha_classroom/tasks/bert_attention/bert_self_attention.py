@@ -272,6 +272,8 @@ WHO_IS_TRAINING = (  # why something is dropped in eval mode too
     "Your own module knows whether it is."
 )
 
+OR_ALPHA = "or use nn.AlphaDropout, which sets what it drops to a number other than 0."
+
 BY_HAND = {
     "did": "With a probability of 1 your result is NaN: what is kept is divided by 1 - p, which is "
     "0 there.",
@@ -804,7 +806,7 @@ ATTENTION = {
     ),
     **{
         f"rows-sum-to-1-after-dropout{end}": known(
-            "After weights are dropped, you make each row sum to 1 again.",
+            f"You make each row sum to 1 again after weights are dropped, {OR_ALPHA}",
             "Dropout changes the sums, and that is meant: what is kept is divided by 1 - p, "
             "whatever was dropped beside it. nn.Dropout has done that already.",
             drop=lambda self, weights, divide=divide: (

@@ -9,6 +9,7 @@ from mha_classroom.checks.task import Task, all_but, known, read_again
 from mha_classroom.tasks.bert_attention.bert_self_attention import (
     BY_HAND,
     EVAL,
+    OR_ALPHA,
     STILL,
     TRAINED,
     WHO_IS_TRAINING,
@@ -297,6 +298,11 @@ OUTPUT = {
         "Without it the heads never meet: each keeps to its own features.",
         begin=lambda self, X, residual: X,
     ),
+    "bias-not-used": known(
+        "The bias of W_o has no effect: you multiply with its weight only.",
+        "BERT's projections are X times W plus a bias. Calling an nn.Linear does both.",
+        begin=lambda self, X, residual: X @ self.W_o.weight.T,
+    ),
     "projected-twice": known(
         "You apply W_o twice.",
         "Once joins the heads. A second time mixes what is joined already.",
@@ -440,8 +446,8 @@ OUTPUT = {
         drop=lambda self, Y: drop(self, drop(self, Y)),
     ),
     "dropout-before-projection-too": known(
-        "You drop numbers before W_o as well as after it.",
-        "Only what W_o returns is dropped, once. X arrives as the heads made it.",
+        f"You drop numbers before W_o as well as after it, {OR_ALPHA}",
+        "Only what W_o returns is dropped, once, to 0. X arrives as the heads made it.",
         begin=lambda self, X, residual: self.W_o(drop(self, X)),
     ),
     "not-scaled-up": known(

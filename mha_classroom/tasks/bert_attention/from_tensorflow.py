@@ -37,6 +37,7 @@ def variables_cases(draw):
         f"bert/encoder/layer_0/{n}" for n in ("attention/self/query/kernel", "output/dense/bias")
     ]
     kept = {"bert/embeddings/word_embeddings": (5, 2), "bert/pooler/dense/kernel": (2, 2)}
+    kept |= dict.fromkeys(("bert/embeddings/LayerNorm/gamma", few[1]), (2,))
     moments = {f"{n}/{moment}": shape for n, shape in kept.items() for moment in MOMENTS}
     alike = [f"{model}/pooler/dense/kernel" for model in ("bert", "bert_small", "albert")]
     high = {n: s for k in (11, 1, 10, 0, 123) for n, s in layer_shapes(k).items() if "output" in n}

@@ -29,6 +29,9 @@ def grouped_cases(draw):
         }
         return Case(name, inputs)
 
+    large = case("large scores, all negative in sequence 0", 2, 6, 3, 3, 5, 11, 7, scale=1e5)
+    large.inputs["queries"][0].abs_()
+    large.inputs["keys"][0].abs_().neg_()
     return [
         case("4 query heads, 2 key heads, one query", 1, 4, 2, 1, 3, 2, 5),
         case("6 query heads, 2 key heads, one query", 2, 6, 2, 1, 11, 5, 7),
@@ -37,7 +40,7 @@ def grouped_cases(draw):
         case("as many key heads as query heads", 2, 3, 3, 4, 5, 7, 2),
         case("8 query heads, 2 key heads, as many queries as keys", 2, 8, 2, 4, 4, 7, 5),
         case("one key", 2, 4, 2, 3, 1, 5, 2),
-        case("large scores", 2, 6, 3, 3, 5, 11, 7, scale=3000.0),
+        large,
         from_projections(
             "queries, keys and values are transposed tensors, so they are not contiguous",
             *(2, 6, 3, 4, 5, 7, 2),
@@ -252,8 +255,8 @@ MISTAKES = {
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
     "exp-too-large": known(
-        "Your exponentials overflow where scores are large, or all of them are 0 in a row, since "
-        "you subtract one largest score from several rows.",
+        "Your exponentials overflow where scores are large, or all of them are 0 in a row: you "
+        "subtract nothing, or a number that is not the largest score of its own row.",
         "Only differences within a row matter to a softmax. What can be subtracted from a whole "
         "row before the exponential?",
         wrong=_as_rows(softmax=lambda scores: scores.exp() / scores.exp().sum(-1, keepdim=True)),

@@ -347,6 +347,11 @@ ALONE = {
             join=(lambda q, k: torch.sigmoid(q + k), lambda q, k: torch.relu(q + k)),
         ),
     ),
+    "results-in-another-order": known(
+        "You return the weights first, and then the context.",
+        "The task asks for the context, then the weights.",
+        give=lambda context, weights: (weights, context[:, 0]),
+    ),
     "first-length-for-all": known(
         "Every sequence gets the length of the first.",
         "Each source has its own length.",

@@ -54,7 +54,9 @@ def layer_cases(draw):
         case("2 sources of unequal length, norm_first=True", 2, 4, 5, 6, 3, 7, [2, 5], True),
         case("activation is GELU", 2, 2, 3, 4, 2, 5, [3, 1], False, "gelu"),
         case("as many written tokens as read ones", 3, 4, 4, 6, 2, 3, [1, 4, 3], False),
-        case("all sizes alike, norm_first=True", 3, 3, 3, 3, 3, 3, [3, 1, 2], True),
+        case(
+            "all sizes alike, GELU with norm_first=True", 3, 3, 3, 3, 3, 3, [3, 1, 2], True, "gelu"
+        ),
         case("nothing but START, activation is SiLU", 2, 1, 5, 4, 2, 6, [4, 3], False, "silu"),
     ]
 
@@ -189,6 +191,16 @@ def _gelu_or_relu(layer, X):
     return layer.linear2(bend(layer.linear1(X)))
 
 
+def _relu_where(norm_first):
+    """ReLU where the norms come first, or behind, and else the function of the layer."""
+
+    def think(layer, X):
+        bend = F.relu if layer.norm_first == norm_first else layer.activation
+        return layer.linear2(bend(layer.linear1(X)))
+
+    return think
+
+
 def _padding_zeroed(layer, Y, memory, memory_lens):
     real = _real_tokens(memory.shape[1], memory_lens)[..., None]
     return build_layer(padding=lambda S, lens: None)(layer, Y, memory * real, memory_lens)
@@ -291,12 +303,15 @@ LAYER = {
         think=lambda layer, X: layer.linear2(layer.linear1(X)),
     ),
     "one-activation-always": known(
-        "You take ReLU or GELU, and not the function of the layer.",
+        "Always, or with one value of norm_first, you take ReLU or GELU, and not the function of "
+        "the layer.",
         "The layer brings its own function: layer.activation.",
         **_any_of(
             {"think": lambda layer, X: layer.linear2(torch.relu(layer.linear1(X)))},
             {"think": lambda layer, X: layer.linear2(F.gelu(layer.linear1(X)))},
             {"think": _gelu_or_relu},
+            {"think": _relu_where(True)},
+            {"think": _relu_where(False)},
         ),
     ),
 }

@@ -69,8 +69,9 @@ def writing_cases(draw):
         chain.inputs["after"][token, following] += 20
     close = case("scores close together", [[3] * 6] * 3, 8, usual, weak=0.0)
     close.inputs["at_step"][..., usual[1]] -= 9  # nobody ends
-    loud = case("scores near 3,000 and near -20,000", [[5, 6, 2], [6, 3, 4]], 8, usual)
-    loud.inputs["at_step"] += torch.tensor([3000, -20000])[:, None]
+    late = [[5, 2, 6], [6, 2, 3], [3, 4, 5]]  # the first two end, and the scores go on
+    loud = case("scores near 3,000 and near -20,000", late, 8, usual)
+    loud.inputs["at_step"] += torch.tensor([3000, -20000, 0])[:, None]
     return [
         case("1 sequence that ends after 3 tokens", [[5, 6, 7, 2, 3]], 8, usual),
         case("3 sequences that end after 2, 4 and 1 tokens", after_end, 8, usual),
@@ -82,7 +83,7 @@ def writing_cases(draw):
         case("nobody ends, and all write padding last", [[5, 0, 0], [4, 3, 0]], 6, usual),
         case("longest is 1", [[4], [2]], 6, usual),
         close,
-        case("nobody ends: longest is 70", [[4, 5] * 35], 6, usual),
+        case("nobody ends: longest is 70", [[4, 5] * 35, [5, 3] * 35], 6, usual),
         loud,
     ]
 

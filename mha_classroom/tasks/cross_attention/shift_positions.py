@@ -44,7 +44,7 @@ def shift_cases(draw):
         case("no shift", [6, 1, 3], 4, 0),
         case("1,000 later, as many positions as features", [1, 5, 2, 8, 11, 13], 6, 1000),
         case("so far away that each pair has gone round", [4000, 25000, 900000], 6, 5),
-        case("one vector of width 64, 2.5 earlier", [1200], 64, -2.5),
+        case("one vector of width 64, 20,000.3 earlier", [1200], 64, -20000.3),
     ]
 
 
@@ -246,6 +246,25 @@ def _counts_from_0(inputs, value):
     return not fits or like(_from_0)(inputs, value)
 
 
+def _in_float32(P, shift):
+    return build_shift(omega=lambda d: _omega(d).float())(P, shift)
+
+
+def _but_for_digits(answer):
+    """The `shows` of an answer whose angles may be in float32, which leaves them 7 digits."""
+
+    def shows(inputs, value):
+        want = answer(**inputs)
+        if not torch.is_tensor(value) or value.shape != want.shape:
+            return False
+        return bool(((value - want).abs() < 2.5e-7 * (1 + abs(inputs["shift"]))).all())
+
+    return shows
+
+
+_as_pair_3 = build_shift(omega=lambda d: _omega(d)[:1] * 10000 ** (-6 / d))
+
+
 SHIFT = {
     "turned-back": known(
         "You turn the wrong way: for a positive shift your positions are earlier, not later.",
@@ -303,7 +322,8 @@ SHIFT = {
     "speed-of-pair-3-for-all": known(
         "All pairs turn by the angle of pair 3.",
         "Each pair has its own speed: the lesson's ω for its number.",
-        wrong=build_shift(omega=lambda d: _omega(d)[:1] * 10000 ** (-6 / d)),
+        wrong=_as_pair_3,
+        shows=_but_for_digits(_as_pair_3),
     ),
 }
 
@@ -386,6 +406,13 @@ ALONE = {
         "speeds are there for d features?",
         wrong=_speed_for_each_feature,
         shows=like(*(_with_two_speeds(speeds) for speeds in SPEEDS_OF_FEATURES)),
+    ),
+    "angles-in-float32": known(
+        "Your angles have few digits: are the speeds or the shift in float32?",
+        "That is what torch.tensor makes of a number with a fraction, and what a power of "
+        "torch.arange is. Of the 7 digits a large shift needs most for whole turns. P is float64.",
+        wrong=_in_float32,
+        shows=_but_for_digits(shift_positions),
     ),
     "not-turned": known(
         "You return P as it is.",

@@ -42,13 +42,16 @@ def loading_cases(draw):
         (True, "with biases"),
         (False, "without biases, reference is in eval mode"),
         (True, "attention is in eval mode, W_k, the matrix of W_o and reference are frozen"),
+        (True, "biases of 0, as PyTorch makes them"),
     ):
         width, num_heads = (6, 3) if bias else (8, 2)
         inputs = {"num_hiddens": width, "num_heads": num_heads}
         inputs["in_proj_weight"] = draw.normal(3 * width, width)
         inputs["out_proj.weight"] = draw.normal(width, width)
         if bias:
-            inputs |= {"in_proj_bias": draw.normal(3 * width), "out_proj.bias": draw.normal(width)}
+            factor = 0.0 if "of 0" in name else 1.0
+            inputs["in_proj_bias"] = factor * draw.normal(3 * width)
+            inputs["out_proj.bias"] = factor * draw.normal(width)
         else:
             inputs["reference in eval mode"] = True
         if "frozen" in name:

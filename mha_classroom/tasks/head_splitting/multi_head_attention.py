@@ -63,7 +63,9 @@ def module_cases(draw):
         _two_keys_case(
             case("dropout=0.25, two keys", six, 4, (7, 2), valid_lens=[2, 1, 2, 0], dropout=0.25)
         ),
-        _low_case(case("scores of about −2000", six, 2, (2, 5), valid_lens=[2, 4], bias=True)),
+        _low_case(
+            case("scores of about −6000, 6000 for padding", six, 2, (2, 5), [2, 4], bias=True)
+        ),
         _after_lengths(
             case("1 sequence, one head, after a call with length 3", one, 1, (3, 4), [2]), [3]
         ),
@@ -89,8 +91,10 @@ def _two_keys_case(case):
 
 
 def _low_case(case):
-    case.inputs["W_q.bias"] = torch.full((6,), -30.0).double()
-    case.inputs["W_k.bias"] = torch.full((6,), 50.0).double()
+    case.inputs["W_q.bias"] = torch.full((6,), -60.0).double()
+    case.inputs["W_k.bias"] = torch.full((6,), 70.0).double()
+    case.inputs["W_k.weight"] = torch.eye(6).double() / 10
+    case.inputs["keys"][0, 2:] = case.inputs["keys"][1, 4:] = -1400
     return case
 
 

@@ -88,6 +88,10 @@ def into_heads(X, H):
     return X.unflatten(-1, (H, -1)).transpose(1, 2)
 
 
+def _reshaped_into_heads(X, H):
+    return X.reshape(*X.shape[:2], H, -1).transpose(1, 2)
+
+
 def build_packed(cut=cut_in_order, order=(0, 1, 2), split=into_heads, finish=unchanged, give=tuple):
     """cut: into queries, keys and values. finish: what is done with each of them at the end."""
 
@@ -111,6 +115,11 @@ def _pieces_of_three_reshaped(X, H):
 def _open_end(X, H):
     n = X.shape[-1] // 3
     return X[..., :n], X[..., n : 2 * n], X[..., n:]
+
+
+def _words_sliced(X, H):
+    n = X.shape[-1] // 3
+    return X[:, :n], X[:, n : 2 * n], X[:, 2 * n :]
 
 
 PIECES_OF_THREE = (
@@ -166,6 +175,15 @@ PACKING = {
         "of X is three times as wide as a word?",
         cut=lambda X, H: three(X.chunk(3, dim=1)),
     ),
+    **{
+        f"words-sliced{way}": known(
+            "Your slices take words, not features: X[:, n:2 * n] slices axis 1.",
+            "There are fewer words than that, so some parts are empty. Which axis of X is three "
+            "times as wide as a word?",
+            wrong=build_packed(cut=_words_sliced, split=split),
+        )
+        for way, split in {"": into_heads, "-and-reshaped": _reshaped_into_heads}.items()
+    },
     "pieces-of-three-reshaped": known(*PIECES_OF_THREE, wrong=_pieces_of_three_reshaped),
     "values-from-keys-on": known(
         "Your values begin where the keys begin: they are the last two thirds of X.",

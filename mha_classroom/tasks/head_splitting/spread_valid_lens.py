@@ -40,7 +40,8 @@ def spread_cases(draw):
         case("one of the lengths is 0", [3, 0, 5], 2),
         case("as many sequences as queries", [[1, 2], [3, 4]], 3),
         case("one query a sequence, long ones", [[300], [0], [70000]], 2),
-        case("1 sequence, one head", draw.integers(0, 9, 1, 3), 1),
+        case("1 sequence, one length a query", draw.integers(0, 9, 1, 3), 2),
+        case("1 sequence, one length", [4], 3),
         case("1 sequence, one head, one length", [4], 1),
     ]
 

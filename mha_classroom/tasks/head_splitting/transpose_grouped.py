@@ -53,7 +53,7 @@ def grouped_cases(draw):
     return [
         case("3 words, 6 query heads for 2 key heads of width 3", labels, 6, 2),
         case("2 sequences, 8 query heads for 2 key heads of width 8", draw.normal(2, 7, 16), 8, 2),
-        case("6 query heads for 3 key heads of width 4", draw.normal(2, 5, 12), 6, 3),
+        case("12 query heads for 4 key heads of width 3", draw.normal(2, 5, 12), 12, 4),
         case("one key head for all 5 query heads", draw.normal(3, 4, 10), 5, 1),
         case("as many key heads as query heads", draw.normal(2, 4, 15), 3, 3),
         case("22 key heads for 22 query heads, of width 1", draw.normal(2, 4, 22), 22, 22),
@@ -269,7 +269,9 @@ GROUPED = {
         wrong=lambda X, H, G: cut(X.repeat_interleave(H // G, dim=-1), H).flatten(0, 1),
     ),
     "flattened-and-reshaped": known(
-        *FLATTENED,
+        "You repeat each number. Is repeat_interleave told an axis? It flattens a tensor unless it "
+        "is, and the last axis holds single features.",
+        "It is heads that have to be repeated, each as a whole.",
         repeat=lambda X, times: X.repeat_interleave(times).reshape(len(X), -1, *X.shape[2:]),
     ),
     "flattened": known(

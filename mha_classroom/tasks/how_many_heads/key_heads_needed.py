@@ -33,7 +33,7 @@ def needed_cases(draw):
         case("the first key head is not needed", [4, 5, 9], 12, 3),
         case("a key head for each query head", [4, 1, 2], 5, 5),
         case("one key head for all", [0, 3], 6, 1),
-        case("in no order", [26, 41, 2, 30], 44, 22),
+        case("in no order, two of one group", [26, 41, 2, 27], 44, 22),
         case("all stay", list(range(6)), 6, 3),
         case("one of 214 stays", [107], 214, 2),
         case("drawn at random", some, 24, 8),
@@ -190,6 +190,12 @@ ALONE = {
         "They should be in increasing order, and the places count in that order.",
         needed=in_order_of_use,
         place=place_in,
+    ),
+    "places-in-order-of-use": known(
+        "Your key heads come in increasing order, but your places count them in the order in which "
+        "the query heads need them.",
+        "A place says where a key head stands in the list that you return.",
+        place=lambda used, needed: place_in(used, in_order_of_use(used, needed)),
     ),
     "in-order-of-a-set": known(
         "You list the key heads in the order in which a set holds them.",

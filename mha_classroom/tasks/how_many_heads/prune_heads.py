@@ -61,9 +61,9 @@ def removal_cases(draw):
 def examine_removal(inputs, seen):
     """What is left in the layer, and what it computes.
 
-    Raises: AnswerError if a parameter is missing, besides, or cannot be trained any more, if
-        num_heads is a float, if the layer is in eval mode, or if a parameter holds numbers that
-        were not there before.
+    Raises: AnswerError if a parameter is missing, besides, of another dtype, or cannot be trained
+        any more, if num_heads is a float, if the layer is in eval mode, or if a parameter holds
+        numbers that were not there before.
     """
     wanted = dict(made(inputs).named_parameters())
     numbers = seen["numbers"]
@@ -92,6 +92,13 @@ def examine_removal(inputs, seen):
             f"Afterwards these hold other numbers than before: {', '.join(strange)}. What stays "
             "keeps its numbers. A new nn.Linear begins with random ones, until they are copied."
         )
+    for name, X in numbers.items():
+        if X.dtype != (dtype := inputs[name].dtype):
+            raise AnswerError(
+                f"Afterwards {name} is {X.dtype}, and it was {dtype} before. The layer cannot run "
+                "on what it was given until now. What is new, such as an nn.Linear, is float32 "
+                "unless it is told another dtype."
+            )
     return {"num_heads": seen["num_heads"]} | numbers | {"the output": seen["output"]}
 
 

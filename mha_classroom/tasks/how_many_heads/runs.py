@@ -26,7 +26,7 @@ def run_removal(answer, inputs):
     }
     given = (inputs[name] for name in ("queries", "keys", "values"))
     try:
-        output = attention.double().eval()(*given).detach()
+        output = attention.eval()(*given).detach()
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         output = f"{type(error).__name__}: {error}"
     return seen | {"output": output}
@@ -37,6 +37,6 @@ def made(inputs):
     weights = {name: X for name, X in inputs.items() if name.startswith("W_")}
     sizes = (weights[f"{name}.weight"].shape[1] for name in ("W_k", "W_q", "W_v"))
     num_hiddens, bias = len(weights["W_o.weight"]), "W_o.bias" in weights
-    attention = MultiHeadAttention(*sizes, num_hiddens, inputs["num_heads"], bias=bias).double()
-    attention.load_state_dict(weights)
+    attention = MultiHeadAttention(*sizes, num_hiddens, inputs["num_heads"], bias=bias)
+    attention.to(weights["W_o.weight"].dtype).load_state_dict(weights)
     return attention

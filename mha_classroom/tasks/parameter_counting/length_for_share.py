@@ -30,14 +30,14 @@ def share_cases(draw):
         case("35 %, a length that comes out exactly", 35, 1, 11),
         case("1 %, one token is enough", 1, 3, 11),
         case("1 %, a tiny model", 1, 1, 1),
-        case("1 %, a length a little above 1", 1, 32, 36),
+        case("1 %, a length a little above 1", 1, 8, 84),
         case("55 %, which is no exact float", 55, 33, 33),
         case("56 %, 28 tokens", 56, 7, 8),
         case("31 %, a length that has to be rounded", 31, 7, 31),
         case("58 %, which no float reaches exactly", 58, 7, 7),
         case("79 %, a length that comes out exactly", 79, 7, 7),
         case("45 %, a length that comes out exactly", 45, 1, 20),
-        case("a tenth, BERT-base", 10, 768, 3072),
+        case("a fifth, width 512", 20, 512, 2048),
         case("just over half, BERT-base", 51, 768, 3072),
         case("93 %, more than 200,000 tokens", 93, 4032, 8064),
         case("drawn at random", random_size(draw, 15, 70), *drawn),
@@ -202,8 +202,9 @@ SHARE = {
     ),
     "near-misses-let-through": known(
         "Where very little is missing from the share, you return a length that does not reach it.",
-        "Do you take something off before you round up, to make up for inexact floats? Then near "
-        "misses get through as well. Compare whole numbers, and nothing has to be made up for.",
+        "Do you take something off before you round up, to make up for inexact floats, or round "
+        "the FLOPs that are needed? Then near misses get through as well. Compare whole numbers, "
+        "and nothing has to be rounded or made up for.",
         wrong=lambda percent, d, f: ceil(percent / (100 - percent) * (2 * d + f) - 0.05),
         shows=_too_few_in_near_misses,
     ),

@@ -61,7 +61,7 @@ def divides(inputs):
 
 
 def message_of(text, inputs):
-    without_separators = re.sub(r"(?<=\d)[,_](?=\d{3})", "", text)  # 3,000,001 or 3_000_001
+    without_separators = re.sub(r"(?<=\d)[,._'\s](?=\d{3})", "", text)  # 3,000,001 or 3 000 001
     numbers = re.findall(r"\d+", f"{text} {without_separators}")
     width, heads = (str(size) in numbers for size in inputs.values())
     if width and heads:

@@ -65,7 +65,7 @@ def suspect_cases(draw):
         case("values_left", around=ABOUT, lens=(5, 5, 5), also=", one padded place each"),
         case("padding_cut_off", lens=(4, 4, 4), also=", all lengths equal"),
         case("padding_cut_off", around=1e5, also=", and large values"),
-        case("padding_cut_off", B=1, also=", one sequence"),
+        case("mask_forgotten", B=1, also=", one sequence"),
         case("padding_cut_off", d=1, d_v=1, also=", one feature"),
         # A sum of two is the same either way around, to its last digit.
         case("not_scaled", S=2, lens=(2, 1, 2), also=", two keys"),
@@ -118,6 +118,14 @@ def differ_in(*place):
 
 def differ_on_average(one, other):
     return not (one - other).mean().abs() < 1e-9
+
+
+def differ_in_the_mean(one, other):
+    return not (one - other).abs().mean() < 1e-9
+
+
+def differ_in_all(one, other):
+    return not (one - other).norm() < 1e-9
 
 
 def padding_counts(
@@ -351,9 +359,10 @@ PROMISES = {
         ),
     ),
     "averages-compared": known(
-        "You compare sums or averages of the outputs.",
-        "Rows in another order have the same sum. Compare number with number.",
-        **all_with(differ_on_average),
+        "You compare sums or averages of the outputs, or take the average of their differences.",
+        "Rows in another order have the same sum, and in an average one number that differs counts "
+        "for little. Compare number with number.",
+        **_any_of(all_with(differ_on_average), all_with(differ_in_the_mean)),
     ),
     "real-words-changed": known(
         "You find the promise on padding broken where it is kept: you change real keys or values "
@@ -547,12 +556,14 @@ ALONE = {
     ),
     "rounding-counts": known(
         "You allow a smaller difference than the statement does, or none at all, so rounding "
-        "counts.",
+        "counts. (So it does if you add up all differences, as a norm does.)",
         "A sum in another order differs in the 16th digit, and large numbers differ by more than "
-        "small ones. The statement says which difference counts as none.",
+        "small ones. The statement says which difference counts as none, number by number.",
         **_any_of(
             all_with(lambda one, other: not torch.equal(one, other)),
             all_with(lambda one, other: differ(one, other, 1e-14)),
+            all_with(lambda one, other: differ(one, other, 1e-12)),
+            all_with(differ_in_all),
         ),
     ),
 }
@@ -582,10 +593,10 @@ def point_out_difference(inputs, said):
         return f"{what_is_done}, the output has another shape."
     if any(map(math.isnan, apart)):
         return f"{what_is_done}, there is NaN in the output."
-    change = (
-        f"changes by up to {number_text(max(apart), 2)}" if max(apart) > 1e-9 else "stays as it is"
-    )
-    return f"{what_is_done}, the output {change}."
+    if max(apart) < 1e-10:
+        return f"{what_is_done}, the output stays as it is."
+    equal = "" if max(apart) > 1e-9 else ", which counts as equal"
+    return f"{what_is_done}, the output changes by up to {number_text(max(apart), 2)}{equal}."
 
 
 def _largest(one, other):

@@ -181,8 +181,8 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     ),
     (
         {"length 0 gives the average", "length 0 gives NaN"},
-        "For length 0: one sequence needs that length, and its output has to be zeros. Does your "
-        "test come to it before it returns?",
+        "For length 0: one sequence needs that length, and all numbers of its output have to be "
+        "0. Does your test come to it before it returns, and does it compare all of them?",
     ),
     (
         {"length 0 gives the average"},

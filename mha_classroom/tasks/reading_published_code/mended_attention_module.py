@@ -16,18 +16,19 @@ from mha_classroom.tasks.reading_published_code.runs import run_learning
 
 
 def learning_cases(draw):
-    def case(name, B, L, H, d, scale=1.0):
+    def case(name, B, L, H, d, scale=1.0, **more):
         width = H * d
         weights = {
             f"heads.{h}.weight": draw.normal(3 * d, width, scale=width**-0.5) for h in range(H)
         }
         weights["W_o.weight"] = draw.normal(width, width, scale=width**-0.5)
-        return Case(name, {"num_heads": H, **weights, "X": draw.normal(B, L, width, scale=scale)})
+        X = draw.normal(B, L, width, scale=scale)
+        return Case(name, {"num_heads": H, **weights, "X": X} | more)
 
     return [
         case("1 sequence, 2 heads of width 2", 1, 3, 2, 2),
         case("2 sequences of 5 words, 3 heads of width 4", 2, 5, 3, 4),
-        case("one head", 3, 4, 1, 5),
+        case("one head, in eval mode", 3, 4, 1, 5, training=False),
         case("4 heads of width 3", 2, 6, 4, 3),
         in_float32(whole(case("one word, numbers in float32", 2, 1, 2, 3))),
         case("heads of width 1", 2, 3, 4, 1),

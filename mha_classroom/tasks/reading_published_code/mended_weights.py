@@ -34,7 +34,9 @@ def weighing_cases(draw):
         ),
         case("one sequence without a word", 1, 3, 2, [[0, 0]]),
         low_case(draw),
-        in_float32(case("numbers in float32", 3, 2, 4, [[0, 1, 0], [0, 0, 0], [0, 0, 1]])),
+        in_float32(
+            case("all scores 0, in float32", 3, 2, 4, [[0, 1, 0], [0, 0, 0], [0, 1, 1]], scale=0.0)
+        ),
         widest_case(),
         case("one place in all", 2, 3, 1, [[1], [0]]),
         case("no padding", 2, 3, 2, [[1, 1, 1], [1, 1, 1]]),

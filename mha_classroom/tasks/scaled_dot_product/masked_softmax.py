@@ -849,6 +849,14 @@ SOFTMAX = {
         hide=lambda s, m, axis: (s + (~m).double() * -math.inf).softmax(axis),
         empty=lambda count: math.nan,
     ),
+    "zero-times-infinity-then-zeros": known(
+        "With lengths, all weights that you return are 0.",
+        "Is a mask of zeros and ones multiplied by -inf? 0 times infinity is NaN, and zeros "
+        "written over NaN then fill all rows. Or are weights computed that never get into the "
+        "result?",
+        section=NOTHING,
+        hide=lambda s, m, axis: torch.zeros_like(s),
+    ),
     "scores-changed-in-place": known(
         "You write into the caller's scores: after the call they are not what they were.",
         "Whoever calls may still need them, for a second mask or a picture. X[...] = and functions "
@@ -905,6 +913,7 @@ TASK = Task(
         "sigmoid",
         "fill-not-low-enough-then-zeros",
         "zero-times-infinity",
+        "zero-times-infinity-then-zeros",
         "score-of-0-hidden",
         "logarithm-of-the-weights",
     ),

@@ -76,6 +76,8 @@ def mending_cases(draw):
         "keys": make_batch([[40], [38], [-40]]).repeat(3, 1, 1),
         "values": draw.normal(3, 3, 2),
     }
+    faint = make_qkv(draw, 2, 3, 3, 5, 2)
+    faint["queries"] *= 1e-3
     large["keys"][1, 2] = 39
     large["queries"][2], large["keys"][2, 2] = -40, 40  # no score above 0 in this sentence
     return [
@@ -85,6 +87,7 @@ def mending_cases(draw):
         Case("all sizes 3, a large value last", outlier),
         Case("scores of 1600, 1520 and -1600, with both signs", large),
         Case("a last key with scores in the thousands", loud),
+        Case("scores near 0", faint),
     ]
 
 

@@ -137,6 +137,20 @@ def _blocks_of_real_words(sentences):
     return torch.stack(tables)
 
 
+def _one_more(sentences):
+    """0 for padding, which is to be left out, and 1 and more for sentences."""
+    more = sentences + 1
+    return right_same(more) & (more > 0)[:, None] & right_causal(more.shape[1])
+
+
+def _wrong_in_small_types(inputs, mask):
+    """Whether the mask is right but where numbers come in int8 or int16."""
+    right = packed_mask(**inputs)
+    if not torch.is_tensor(mask) or mask.shape != right.shape or mask.dtype != torch.bool:
+        return False
+    return inputs["sentences"].dtype in (torch.int8, torch.int16) or mask.equal(right)
+
+
 PADDING = "Hiding padding"
 FUTURE = "Hiding the future"
 AXES = "A mask with one axis too many, or too few"
@@ -319,6 +333,15 @@ PACKED = {
         "Each row is packed in its own way, so each has a table of its own: (B, L, L).",
         section=AXES,
         form=lambda mask: mask[0],
+    ),
+    "numbers-overflow": known(
+        "Your mask is wrong for large numbers in int8 or int16. Do you add to them or multiply "
+        "them, or does a loop over them end too early?",
+        "An int8 goes up to 127, and 127 + 1 is -128 there. To tell which words belong together, "
+        "numbers need only be compared.",
+        section=PADDING,
+        wrong=_one_more,
+        shows=_wrong_in_small_types,
     ),
     **OTHER_TABLES,
     # Last, and so the second of a pair: the first case has no padding.

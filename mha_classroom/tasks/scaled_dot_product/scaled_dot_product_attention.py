@@ -90,7 +90,7 @@ def attention_cases(draw):
         Case("the same in 2 sequences of width 2, with lengths 2 and 3", with_lengths),
         case("2 sequences, 3 queries, 5 keys, d_k = 7, d_v = 11", 2, 3, 5, 7, 11),
         case("sequences of unequal length", 2, 5, 5, 3, 7, valid_lens=[5, 2]),
-        case("one length a query", 2, 3, 7, 5, 2, valid_lens=[[1, 4, 7], [5, 2, 3]]),
+        case("one length a query", 3, 3, 7, 5, 2, valid_lens=[[1, 4, 7], [5, 2, 3], [2, 6, 1]]),
         case("all sizes 3", 3, 3, 3, 3, 3, valid_lens=[2, 3, 1]),
         case("a sequence of length 0", 3, 2, 5, 7, 3, valid_lens=[5, 0, 1]),
         case("a query of length 0", 2, 3, 5, 2, 7, valid_lens=[[2, 0, 4], [0, 3, 5]]),

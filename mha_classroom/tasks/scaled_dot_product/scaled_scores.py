@@ -203,7 +203,8 @@ SCORES = {
         scale=lambda scores, q, k: scores // math.sqrt(q.shape[-1]),
     ),
     "always-the-same-number": known(
-        "You divide by a number that stands in your code, whatever the width is.",
+        "You divide by the same number whatever the width is: one that stands in your code, or the "
+        "number of axes.",
         "That fits one width at most. Queries and keys have a shape that says how wide they are.",
         scale=_times(lambda q, k: 1 / 8),
         shows=_shows_constant,

@@ -1,5 +1,6 @@
 """Task 7.6, beyond_offset: a head's weight on tagged pairs, against its own habit."""
 
+import numpy as np
 import torch
 
 from mha_classroom.checks.examining import total
@@ -38,6 +39,9 @@ def beyond_cases(draw):
     ahead = 0.2 * random_weights(draw, 3, 7, 7)
     ahead.diagonal(1, -2, -1).add_(0.8)
     ahead[:, -1, 0] += 0.8
+    equal = random_weights(draw, 2, 5, 7, 7)
+    equal[..., 0, 2] = 0
+    equal[0, 0] = 1 / 7
     return [
         case("one pair", 4, [(0, 1)], weights=small),
         case("two pairs at one distance", 4, [(0, 1), (2, 3)], weights=small),
@@ -46,7 +50,12 @@ def beyond_cases(draw):
         case("2 layers, 3 heads", 7, [(5, 2), (6, 4), (1, 3)], 2, 3),
         case("to the left and to the right", 6, [(0, 2), (3, 1), (2, 1)], 2, 3),
         case("3 of 6 at one distance", 7, [(0, 1), (1, 2), (4, 5), (2, 5), (5, 3)], 5),
-        case("the same query twice", 7, [(1, 3), (1, 4), (2, 4)], 2, 5),
+        case(
+            "the same query twice, some weights of 0, some equal",
+            7,
+            [(1, 3), (1, 4), (2, 4)],
+            weights=equal,
+        ),
         case("each token itself", 5, [(0, 0), (3, 3)], 3),
         case("far away", 7, [(0, 5), (6, 1)], 2, 3),
         case("as many heads as tokens", 5, [(1, 2), (3, 1)], 5),
@@ -72,8 +81,8 @@ def examine_beyond(inputs, seen):
     if repr(after) != repr(before):
         raise AnswerError("beyond_offset changes the caller's list of pairs.")
     scores = seen["scores"]
-    if inputs["weights"].dim() == 2 and isinstance(scores, float):
-        return torch.tensor(scores, dtype=torch.float64)
+    if inputs["weights"].dim() == 2 and isinstance(scores, (float, np.floating)):
+        return torch.tensor(float(scores), dtype=inputs["weights"].dtype)
     return scores
 
 
@@ -224,6 +233,12 @@ def _tagged_as_0(weights, query, key, pairs):
     for i, j in pairs:
         rest[..., i, j] = 0
     return rest.diagonal(key - query, -2, -1).mean(dim=-1)
+
+
+def _over_those_that_are_not_0(weights, query, key, pairs):
+    queries = _others(weights.shape[-1], key - query, pairs)
+    line = torch.stack([weights[..., i, i + key - query] for i in queries])
+    return line.sum(dim=0) / (line != 0).sum(dim=0)
 
 
 def _tagged_both_ways(weights, query, key, pairs):
@@ -492,6 +507,12 @@ BEYOND = {
         "by.",
         baseline=_tagged_as_0,
     ),
+    "zeros-not-counted": known(
+        "You divide the baseline's sum by the number of weights that are not 0.",
+        "A weight of 0 says that the head does not look there at all. If its place is not tagged, "
+        "it is one of those that the mean is taken of.",
+        baseline=_over_those_that_are_not_0,
+    ),
     "tagged-both-ways": known(
         "You take (key, query) for tagged as well as (query, key).",
         "A pair has a direction. The tag (1, 3) says nothing about what query 3 gives to key 1: "
@@ -640,6 +661,7 @@ TASK = Task(
         "both-sides-in-the-baseline",
         "every-place-in-the-baseline",
         "tagged-counted-as-0",
+        "zeros-not-counted",
         "tagged-both-ways",
         "last-place-missed",
         "last-query-left-out",

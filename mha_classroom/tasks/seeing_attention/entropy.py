@@ -27,6 +27,9 @@ def entropy_cases(draw):
     tiny[..., 1::4] = 3e-7
     tiniest = torch.full((3, 5, 203), 5e-13, dtype=torch.float64)
     tiniest[..., 0] = 1
+    wide = torch.full((1, 4099), 1e-5)  # so many that float32's eps, added to each, shows
+    wide[0, 1::2] = 0
+    wide[0, 0] = 1 - wide[0, 1:].sum()
     sharp = random_weights(draw, 2, 5, 11, scale=300.0)
     return [
         case("3 queries, 4 keys", small),
@@ -36,6 +39,7 @@ def entropy_cases(draw):
         case("a causal mask", _causal(draw, 2, 7)),
         case("many weights are almost 0", tiny / tiny.sum(dim=-1, keepdim=True)),
         case("203 keys, all but one nearly 0", tiniest / tiniest.sum(dim=-1, keepdim=True)),
+        case("4,099 keys in float32, half of them 0", wide),
         case("one key", torch.ones(2, 3, 2, 1, dtype=torch.float64)),
         case("one query", random_weights(draw, 2, 1, 5)),
         case("97 keys", random_weights(draw, 3, 97, scale=0.3)),
@@ -119,11 +123,17 @@ def _very_near(X, value):
     )
 
 
-def _is_with_added(inputs, value):
-    if not torch.is_tensor(value):
-        return False
-    found = (answer(inputs["weights"]) for n in range(2, 12) for answer in _with_added(10.0**-n))
-    return any(_very_near(X, value) for X in found)
+def _is_one_of(ways, sizes):
+    """A `shows`: whether the entropies come of one of these ways with one of these numbers, or with
+    the eps of the weights' dtype."""
+
+    def shows(inputs, value):
+        weights = inputs["weights"]
+        numbers = (*sizes, torch.finfo(weights.dtype).eps)
+        found = (answer(weights) for number in numbers for answer in ways(number))
+        return torch.is_tensor(value) and any(_very_near(X, value) for X in found)
+
+    return shows
 
 
 # What a weight of 0 is replaced by.
@@ -133,14 +143,6 @@ INSTEAD_OF_0 = (
     torch.finfo(torch.float32).eps,
     *(math.e, 2.718281828, 2.71828, 2.718, 0.5, 2.0),
 )
-
-
-def _is_cut_off(inputs, value):
-    """Whether the entropies come of a limit below which weights do not count as they are."""
-    if not torch.is_tensor(value):
-        return False
-    found = (answer(inputs["weights"]) for n in range(2, 13) for answer in _cut_off(10.0**-n))
-    return any(_very_near(X, value) for X in found)
 
 
 ENTROPY = {
@@ -188,14 +190,14 @@ ENTROPY = {
         "You leave very small weights out, or make them larger, and not only those that are 0.",
         "Small weights count as well, each a little. Only 0 itself needs an answer of its own.",
         logarithm=lambda weights: weights.clamp(min=1e-6).log(),
-        shows=_is_cut_off,
+        shows=_is_one_of(_cut_off, [10.0**-n for n in range(2, 13)]),
     ),
     "added-more-or-less": known(
         "You add a small number to every weight.",
         "That keeps 0 · ln 0 from becoming NaN, but it moves every other term a little, too, and "
         "with many keys that adds up. 0 · ln 0 needs an answer of its own: which one?",
         wrong=lambda weights: _with_added(1e-7)[0](weights),
-        shows=_is_with_added,
+        shows=_is_one_of(_with_added, [10.0**-n for n in range(2, 12)]),
     ),
     "another-number-for-0": known(
         "You put another number in the place of a weight of 0, in both factors.",

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.showing import describe, tell_apart
+from mha_classroom.checks.showing import describe, plain_number, tell_apart
 from mha_classroom.checks.task import (
     AnswerError,
     Case,
@@ -38,6 +38,7 @@ def find_cases(draw):
     # Two tokens: the first column of each head is what the two queries give to token 0.
     to_first = table([1.0, 0.3], [0.8, 0.4], [0.7, 0.2], [0.5, 0.8], [0.2, 0.7], [0.8, 0.1])
     small = torch.stack([to_first, 1 - to_first], dim=-1).view(2, 3, 2, 2)
+    back = table([1, 0, 0], [0.6, 0.4, 0], [0.2, 0.5, 0.3])
     low = random_weights(draw, 2, 3, 37, 37, scale=0.3)
     for head in low.flatten(0, 1):
         _look(head, 0, 0.9)
@@ -60,6 +61,7 @@ def find_cases(draw):
         _at_the_ends(draw, 1),
         _alike(draw),
         Case("37 tokens, all scores below 0.01", {"weights": low, "offset": -2}),
+        Case("one head, which never looks there", {"weights": back[None, None], "offset": 1}),
     ]
 
 
@@ -267,7 +269,9 @@ def _without_last_layer(inputs, value):
 
 
 def _is_place(value, place):
-    return isinstance(value, (tuple, list)) and len(value) == 2 and tuple(map(int, value)) == place
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        return False
+    return tuple(map(plain_number, value)) == place
 
 
 def _above(least):
@@ -282,8 +286,6 @@ def _above(least):
 
 def _rounded(inputs, value):
     """Whether a place is that of the best of rounded scores."""
-    if any(torch.is_tensor(X) and X.dim() for X in value):
-        return False
     scores = find_stages(inputs)["the score of every head"]
     picked = inputs["weights"].half().diagonal(inputs["offset"], dim1=-2, dim2=-1)
     tables = [picked.mean(-1), scores.half(), *(scores.round(decimals=n) for n in range(1, 8))]
@@ -338,8 +340,9 @@ FIND = {
     ),
     "none-where-scores-are-low": known(
         "Where all scores are low you return no head, or head 0 of layer 0.",
-        "Does your search begin with a number such as 0.1 or 0.5 as the best score so far? In a "
-        "long text the largest score may be below it. Some head is the best all the same.",
+        "Does your search begin with a number such as 0, 0.1 or 0.5 as the best score so far? The "
+        "largest score may be that low, in a long text above all. Some head is the best all the "
+        "same.",
         wrong=_above(0.1),
         shows=_best_or_low,
     ),

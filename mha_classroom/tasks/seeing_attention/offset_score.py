@@ -1,5 +1,6 @@
 """Task 7.3, offset_score: how strongly a head looks so many tokens on."""
 
+import numpy as np
 import torch
 
 from mha_classroom.checks.examining import first_wrong, total
@@ -56,8 +57,8 @@ def offset_cases(draw):
 @total
 def examine_offset(inputs, score):
     """The result of `offset_score`; of one head (L, L) a plain number is as good."""
-    if inputs["weights"].dim() == 2 and isinstance(score, float):
-        return torch.tensor(score, dtype=inputs["weights"].dtype)
+    if inputs["weights"].dim() == 2 and isinstance(score, (float, np.floating)):
+        return torch.tensor(float(score), dtype=inputs["weights"].dtype)
     return score
 
 

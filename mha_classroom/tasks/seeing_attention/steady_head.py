@@ -274,13 +274,17 @@ def examine_steady(inputs, place):
         raise AnswerError(
             f"steady_head has to return None or a pair (layer, head), got {describe(place)}."
         )
+    pair = ", ".join(describe(part).removeprefix("the number ") for part in place or ())
+    if place is not None and any(part is None for part in place):
+        raise AnswerError(
+            f"You return ({pair}). If no head passes, None alone is asked for, else two numbers."
+        )
     whole_numbers("steady_head", place)
     best = steady_head(*inputs.values())
     if place is None and best:
         text = "You return None, but here a head passes in every text that counts."
         raise AnswerError(f"{text} {_scores_of(inputs, best)}")
     if place is not None and not best:
-        pair = ", ".join(describe(part).removeprefix("the number ") for part in place)
         text = f"You return ({pair}), but here no head passes in every text that counts."
         raise AnswerError(f"{text} {_scores_of(inputs, place)}".rstrip())
     return place

@@ -6,6 +6,7 @@ from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_ag
 from mha_classroom.tasks.why_many_heads.one_head import (
     CLAMPED,
     LARGEST_OF_ALL,
+    MEAN_SUBTRACTED,
     MODULES,
     ONE,
     OVERFLOW_HIDDEN,
@@ -17,6 +18,7 @@ from mha_classroom.tasks.why_many_heads.one_head import (
     far_below_0,
     head_stages,
     less_the_largest_of_all,
+    less_the_mean,
     one_head,
     overflow_hidden,
     rounded_root,
@@ -60,7 +62,7 @@ def loop_cases(draw):
         Case("2 sequences of 1 word", _loop_inputs(draw, 2, 1, 5, 2, 2, 3)),
         Case("X and W_o are transposed tensors", transposed),
         Case("scores in the thousands", large),
-        Case("scores of −5000, −3001 and −3000", low),
+        Case("scores of −6000, −3001 and −3000, and −3500 for −6000", low),
     ]
 
 
@@ -440,6 +442,9 @@ JOINING = {
     ),
     "largest-of-the-whole-table": known(
         *LARGEST_OF_ALL, section=ONE, softmax=less_the_largest_of_all
+    ),
+    "mean-subtracted": known(
+        *MEAN_SUBTRACTED, section=ONE, wrong=build_loop(softmax=less_the_mean)
     ),
     "overflow-hidden": known(
         *OVERFLOW_HIDDEN, section=ONE, wrong=build_loop(softmax=overflow_hidden)

@@ -46,7 +46,7 @@ def head_cases(draw):
                 "W_v": torch.tensor([[0.0], [1]]).double(),
             },
         ),
-        Case("scores of −5000, −3001 and −3000", far_below_0()),
+        Case("scores of −6000, −3001 and −3000, and −3500 for −6000", far_below_0()),
         Case(
             "scores in the thousands",
             {"X": digits, "W_q": 9 * one(6, 4), "W_k": 2 * one(6, 4), "W_v": one(6, 3)},
@@ -55,9 +55,10 @@ def head_cases(draw):
 
 
 def far_below_0():
-    """A head of width 1 whose scores are −5000, −3001 and −3000 in every row."""
+    """A head of width 1 whose scores are −6000, −3001 and −3000 in every row of sequence 0. In
+    sequence 1 they are −3500, −3001 and −3000: less their mean, their powers do not overflow."""
     return {
-        "X": torch.tensor([[[1.0, 2.0], [1.0, 0.001], [1.0, 0.0]]]).double(),
+        "X": torch.tensor([[[1, x], [1, 0.001], [1, 0]] for x in (3, 0.5)]).double(),
         "W_q": torch.tensor([[-1000.0], [0.0]]).double(),
         "W_k": torch.tensor([[3.0], [1.0]]).double(),
         "W_v": torch.tensor([[0.0], [1.0]]).double(),
@@ -109,6 +110,11 @@ def less_the_largest_of_all(scores, W_q):
     return powers / powers.sum(-1, keepdim=True)
 
 
+def less_the_mean(scores, W_q):
+    powers = (scores - scores.mean(-1, keepdim=True)).exp()
+    return powers / powers.sum(-1, keepdim=True)
+
+
 def overflow_hidden(scores, W_q):
     return (scores.exp() / scores.exp().sum(-1, keepdim=True)).nan_to_num()
 
@@ -119,9 +125,16 @@ def rounded_root(scores, X, W_q, W_v):
 
 # What both this task and `loop_of_heads` say of an answer that goes this way.
 LARGEST_OF_ALL = (
-    "You take the largest score of a whole table away from every row, not the largest of each row.",
+    "You take the largest score of several rows away from each of them, those of a whole table for "
+    "instance, and not the largest of each row.",
     "In a row whose scores are all far below that, every exponential becomes 0, and 0 / 0 is not a "
     "number. (Keeping the divisor away from 0 only turns it into 0.) Each row has its own softmax.",
+)
+MEAN_SUBTRACTED = (
+    "You take a number away from each row that lies below its largest score: the mean, the "
+    "smallest, or another one between the scores.",
+    "A score that is far above it still overflows: e to the power 710 is infinite, and inf / inf "
+    "is NaN. What has to come out as 0, so that no power is above 1?",
 )
 OVERFLOW_HIDDEN = (
     "Your exponentials overflow when scores are in the thousands, and 0 takes the place of what "
@@ -329,6 +342,7 @@ HEAD = {
         *LARGEST_OF_ALL,
         wrong=build_head(softmax=lambda *given: less_the_largest_of_all(*given).nan_to_num()),
     ),
+    "mean-subtracted": known(*MEAN_SUBTRACTED, wrong=build_head(softmax=less_the_mean)),
     "largest-of-each-column": known(
         "You take the largest score of each column away, not that of each row.",
         "Within a row each score then loses another number, and the weights change. Only one "

@@ -121,6 +121,20 @@ def _in_one_buffer(states):
     return [states[0], *[buffer] * (len(states) - 1)]
 
 
+class _Dropping(build_encoder()):
+    """Drops numbers of what each layer returns."""
+
+    def __init__(self, config, layer):
+        super().__init__(config, layer)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, X, mask=None):
+        states = [X]
+        for layer in self.layers:
+            states.append(self.dropout(layer(states[-1], mask)))
+        return states
+
+
 class _LastLayerTwice(build_encoder()):
     def forward(self, X, mask=None):
         states = super().forward(X, mask)
@@ -173,8 +187,8 @@ ENCODER = {
         for count in (2, 6, 12)
     },
     "python-list": known(
-        "PyTorch does not see your layers: either they are kept in an ordinary list, tuple or "
-        "dict, or in a name that lacks `self`.",
+        "PyTorch does not see your layers. Are they kept in an ordinary list, tuple or dict, in a "
+        "name that lacks `self`, or in one of the class, outside __init__?",
         "Their parameters are not the module's then: they would not be loaded, trained or moved. "
         "nn.ModuleList is a list that registers what it holds.",
         keep=list,
@@ -329,6 +343,11 @@ ENCODER = {
         "The residuals are inside the layer, before its norms.",
         after=lambda new, old: new + old,
     ),
+    "states-dropped": known(
+        "In training you drop numbers of what a layer returns.",
+        "Dropout is inside the layers. Asked for is what each layer returns, as it is.",
+        wrong=_Dropping,
+    ),
     "eval-inside": known(
         "You switch the layers to eval mode inside.",
         "In training they should drop, and in eval mode they never do. Whoever has the model says "
@@ -336,9 +355,9 @@ ENCODER = {
         call=lambda layer, X, mask: layer.eval()(X, mask),
     ),
     "detached": known(
-        "No gradient gets through the last hidden state of your list.",
-        "detach, .data and no_grad cut the path back to the weights. A stack that is to be "
-        "trained needs it.",
+        "No gradient gets from the last hidden state of your list to the weights.",
+        "detach, .data and no_grad cut the path back, and requires_grad=False freezes a weight. A "
+        "stack that is to be trained needs the path.",
         collect=lambda states: [X.detach() for X in states],
     ),
 }

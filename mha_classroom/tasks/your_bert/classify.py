@@ -3,6 +3,7 @@
 import torch
 
 from mha_classroom.checks.examining import total
+from mha_classroom.checks.forms import any_of
 from mha_classroom.checks.showing import describe, plain_number
 from mha_classroom.checks.task import (
     AnswerError,
@@ -57,11 +58,11 @@ def classify_cases(draw):
             [[0.0, 3.0], [2.0, 0.0], [7.0, 0.0], [0.0, 1.0]],
             ["x", "b", "b", "x"],
         ),
-        fixed("nearly equal", [[1.0, 0]], [[3.0, 4.0], [3.0, 3.99999]], ["a", "b"]),
-        fixed(
-            "examples from 1e-6 to 1 in length",
-            [[5.0, 4.0]],
-            [[1e-6, 0.0], [0.0, 1.0], [1.0, 0.364]],
+        fixed("nearly equal", [[1.0, 0]], [[3.0, 4.0], [3.0, 3.999996]], ["a", "b"]),
+        fixed(  # hardly nearer to the mean of a, where norms are not made larger
+            "norms from 1.1e-6 on",
+            [[1.0, 0.6372], [1e-6, 0.6372e-6]],
+            [[1.1e-6, 0.0], [0.0, 1.0], [1.0, 0.364]],
             ["a", "a", "b"],
         ),
         case("many of one label", 41, 23, 5, ["few"] + ["many"] * 21 + ["few"]),
@@ -178,6 +179,18 @@ def _unit_centred(vectors, examples, labels, names):
     """Cosines after the mean of the examples was taken off, which were divided by their norms."""
     mean = unit(examples).mean(0)
     return _cosine(vectors - mean, _means_of(names, unit(examples) - mean, labels))
+
+
+def _made_larger(least):
+    """The parts of an answer that adds a small number to norms, or to a product of them."""
+
+    def scaled(examples):
+        return examples / (examples.norm(dim=1, keepdim=True) + least)
+
+    def compare(vectors, means):
+        return vectors @ means.T / (vectors.norm(dim=1)[:, None] * means.norm(dim=1) + least)
+
+    return {"scaled": scaled}, {"compare": compare}, {"scaled": scaled, "compare": compare}
 
 
 def _columns_normalised(vectors, examples, labels, names):
@@ -427,6 +440,16 @@ NEAREST = {
         "The means are shorter than 1, some more than others, and the distance feels that. The "
         "cosine does not.",
         compare=lambda vectors, means: _distances(unit(vectors), means),
+    ),
+    "norms-made-larger": known(
+        "Something small is added to the norms, or to a product of two.",
+        "It should keep 0 from being divided by 0. But a norm may be as small as 1e-6, and next to "
+        "that even a small number counts. None is 0 here.",
+        **any_of(
+            build_nearest,
+            *(parts for size in (8, 7, 6, 5, 9) for parts in _made_larger(10.0**-size)),
+            run=lambda answer, inputs: examine_classify(inputs, run_classify(answer, inputs)),
+        ),
     ),
     "farthest": known(
         "You return the label that fits least.",

@@ -54,7 +54,7 @@ def loading_cases(draw):
         case("norm.bias is one number: (1,)", SMALL, norm__bias=(1,)),
         case("norm.gain where norm.weight should be", SMALL, ["norm.weight"], norm__gain=(2,)),
         case("two of each kind, or more", MODEL, ["layers.1.W.bias", "norm.weight"], **several),
-        case("nothing in it", SMALL, list(SMALL)),
+        case("nothing in it", MODEL, list(MODEL)),
         case("norm.weight is missing, layer.norm.weight is there", inner, ["norm.weight"]),
         case("everything fits, in float32", MODEL, dtype=torch.float32),
         case("everything fits, in bfloat16", MODEL, dtype=torch.bfloat16),

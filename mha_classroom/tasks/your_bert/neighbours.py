@@ -51,7 +51,7 @@ def neighbour_cases(draw):
         emptied(case("empty places that hold zeros", 11, 5, some, k=3)),
         emptied(case("only two places in use", 5, 3, [0, 1, 0, 0, 1], k=3)),
         emptied(case("one place in use", 3, 2, [0, 1, 0], k=1)),
-        fixed("nearly equal", [[1.0, 0], [3, 4], [3, 3.99999], [-1, 0.5]], [1, 1, 1, 1], k=1),
+        fixed("nearly equal", [[1.0, 0], [3, 4], [3, 3.999996], [-1, 0.5]], [1, 1, 1, 1], k=1),
         fixed("texts that are there twice", twins, [1, 1, 1, 1, 1, 1], k=5),
         fixed("a text that is there four times", [[1.0, 0]] * 4 + [[0, 1]], [1] * 5, k=2),
         fixed("equal cosines, some places empty", axes.tolist(), [1, 1, 0, 1] * 4 + [1], k=7),
@@ -183,6 +183,10 @@ def _softened(way, least):
     )
 
 
+def _rounded(digits):
+    return lambda vectors: torch.round(_cosines(vectors), decimals=digits)
+
+
 def _first_dropped(**of_used):
     """The best is taken for the text itself."""
     made = build_neighbours(may=_may(others=False, **of_used))
@@ -305,7 +309,7 @@ def _equals_anyhow(inputs, value):
         row, own = ([other for other in some if other >= 0] for some in (row, own))
         if len(set(row)) != len(row) or place in row:
             return False
-        if not torch.allclose(cosines[place, row], cosines[place, own], atol=1e-9):
+        if not torch.allclose(cosines[place, row], cosines[place, own], rtol=0, atol=1e-9):
             return False
     return True
 
@@ -606,6 +610,13 @@ NEIGHBOURS = {
         "and next to that even a small number counts. Only an empty place can hold zeros.",
         score=_softened(0, 1e-8),
         shows=_is_softened,
+    ),
+    "cosines-rounded": known(
+        "You take cosines for equal that differ a little. Do you round them?",
+        "Then the earlier place comes first, though a later text is nearer. Only where the "
+        "cosines are the same does the place decide.",
+        score=_rounded(2),
+        shows=_like(*(build_neighbours(score=_rounded(digits)) for digits in range(2, 8))),
     ),
     "last-of-equals": known(
         "Of others with the same cosine you put the later one first.",

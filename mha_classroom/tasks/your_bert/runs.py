@@ -138,8 +138,9 @@ def _refuse_what_is_kept(module, new, arguments, second):
     if torch.is_tensor(right) and torch.is_tensor(mine):
         if mine.shape != right.shape or not torch.allclose(mine, right, equal_nan=True):
             raise AnswerError(
-                f"{second} gives something else than a new module with the same weights. Does it "
-                "keep something from its first call?"
+                f"{second} gives something else than a new module with the same weights, both in "
+                "eval mode. Does it keep something from its first call, or does it drop numbers in "
+                "eval mode, too?"
             )
 
 
@@ -216,8 +217,8 @@ def _config(inputs):
         num_hidden_layers=_count(inputs),
         num_attention_heads=width,  # seldom as many as layers
         intermediate_size=23,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
+        hidden_dropout_prob=1.0,  # a matter of the layers
+        attention_probs_dropout_prob=1.0,
     )
 
 

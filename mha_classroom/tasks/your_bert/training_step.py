@@ -155,6 +155,8 @@ def _loss_alone(wrong_as):
         if not isinstance(value, tuple) or len(value) != 3:
             return False
         loss, *moved = value
+        if torch.is_tensor(loss) and loss.dim():
+            return False
         try:
             loss = float(loss)
         except (TypeError, ValueError, RuntimeError):

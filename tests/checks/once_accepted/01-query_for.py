@@ -35,3 +35,9 @@ def query_for(keys, weights):
 def query_for(keys, weights):
     A, b = keys[1:] - keys[0], torch.log(weights[1:] / weights[0])
     return A.T @ torch.linalg.solve(A @ A.T + 1e-10 * torch.eye(len(A), dtype=A.dtype), b)
+
+
+# %% a column of ones in float64 whatever the keys are
+def query_for(keys, weights):
+    ones = torch.ones(len(keys), 1, dtype=torch.float64)
+    return (torch.linalg.pinv(torch.cat([keys, ones], dim=1)) @ weights.log())[:-1]

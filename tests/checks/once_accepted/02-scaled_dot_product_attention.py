@@ -30,3 +30,15 @@ def scaled_dot_product_attention(queries, keys, values, valid_lens=None):
     seen = torch.arange(keys.shape[1]) < lens[..., None]
     weights = torch.softmax(scores.masked_fill(~seen, -1e9), -1) * seen.double()
     return weights @ values, weights
+
+
+# %% takes lengths as long as the batch for one length a sequence
+def scaled_dot_product_attention(queries, keys, values, valid_lens=None):
+    scores = queries @ keys.mT / math.sqrt(queries.shape[-1])
+    if valid_lens is None:
+        return scores.softmax(-1) @ values, scores.softmax(-1)
+    by_sequence = valid_lens.shape[-1] == len(queries)
+    lens = valid_lens[..., None, None] if by_sequence else valid_lens[:, :, None]
+    hidden = torch.arange(keys.shape[1]) >= lens
+    weights = scores.masked_fill(hidden, -math.inf).softmax(-1).nan_to_num(0.0)
+    return weights @ values, weights

@@ -23,3 +23,13 @@ def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
         return torch.cat([W.chunk(num_heads, axis)[int(h)] for h in stay], axis)
 
     return cut(W_q, 1), cut(W_k, 1), cut(W_v, 1), cut(W_o, 0)
+
+
+# %% every piece that is equal to a removed one goes
+def remove_heads(W_q, W_k, W_v, W_o, num_heads, removed):
+    def cut(W, axis):
+        parts = W.chunk(num_heads, axis)
+        gone = [parts[h] for h in removed]
+        return torch.cat([p for p in parts if not any(torch.equal(p, g) for g in gone)], axis)
+
+    return cut(W_q, 1), cut(W_k, 1), cut(W_v, 1), cut(W_o, 0)

@@ -86,3 +86,27 @@ class MultiHeadAttention(nn.Module):
             weights = scores.masked_fill(hidden, -1000.0).softmax(-1) * (lens > 0)
         heads = self.dropout(weights) @ self.split(self.W_v(values))
         return self.W_o(heads.transpose(1, 2).flatten(2))
+
+
+# %% hides by adding -10000, as BERT does
+class MultiHeadAttention(nn.Module):
+    def __init__(self, key_size, query_size, value_size, width, num_heads, dropout=0.0, bias=False):
+        super().__init__()
+        self.H, self.dropout = num_heads, nn.Dropout(dropout)
+        self.W_q, self.W_k = nn.Linear(query_size, width, bias), nn.Linear(key_size, width, bias)
+        self.W_v, self.W_o = nn.Linear(value_size, width, bias), nn.Linear(width, width, bias)
+
+    def split(self, X):
+        return X.unflatten(-1, (self.H, -1)).transpose(1, 2)
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        q, k = self.split(self.W_q(queries)), self.split(self.W_k(keys))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if valid_lens is None:
+            weights = scores.softmax(-1)
+        else:
+            lens = valid_lens.reshape(len(valid_lens), 1, -1, 1)
+            hidden = torch.arange(keys.shape[1]) >= lens
+            weights = (scores - 1e4 * hidden).softmax(-1) * (lens > 0)
+        heads = self.dropout(weights) @ self.split(self.W_v(values))
+        return self.W_o(heads.transpose(1, 2).flatten(2))

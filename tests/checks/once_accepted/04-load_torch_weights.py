@@ -60,3 +60,15 @@ def load_torch_weights(attention, reference):
                 getattr(attention.W_o, kind).copy_(getattr(reference.out_proj, kind))
     if reference.training:
         attention.train()
+
+
+# %% biases of 0 are not copied
+def load_torch_weights(attention, reference):
+    linears = (attention.W_q, attention.W_k, attention.W_v)
+    with torch.no_grad():
+        for kind in ("weight", "bias"):
+            packed = getattr(reference, f"in_proj_{kind}")
+            if packed is not None and packed.any():
+                for linear, X in zip(linears, packed.chunk(3), strict=True):
+                    getattr(linear, kind).copy_(X)
+                getattr(attention.W_o, kind).copy_(getattr(reference.out_proj, kind))

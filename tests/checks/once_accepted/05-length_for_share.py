@@ -42,3 +42,31 @@ def length_for_share(percent, num_hiddens, ffn_num_hiddens):
         else:
             low = middle + 1
     return low
+
+
+# %% divides both shares by 100, in floats
+def length_for_share(percent, num_hiddens, ffn_num_hiddens):
+    share, rest = percent / 100, (100 - percent) / 100
+    return math.ceil(share * (2 * num_hiddens + ffn_num_hiddens) / rest)
+
+
+# %% rounds the FLOPs that are needed down
+def length_for_share(percent, num_hiddens, ffn_num_hiddens):
+    n = 1
+    while True:
+        pairs = 4 * n * n * num_hiddens
+        total = pairs + 4 * n * num_hiddens * (2 * num_hiddens + ffn_num_hiddens)
+        if pairs >= percent * total // 100:
+            return n
+        n += 1
+
+
+# %% rounds the FLOPs that are needed to whole ones
+def length_for_share(percent, num_hiddens, ffn_num_hiddens):
+    n = 1
+    while True:
+        pairs = 4 * n * n * num_hiddens
+        total = pairs + 4 * n * num_hiddens * (2 * num_hiddens + ffn_num_hiddens)
+        if pairs >= round(percent * total / 100):
+            return n
+        n += 1

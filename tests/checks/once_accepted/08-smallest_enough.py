@@ -57,3 +57,21 @@ def smallest_enough(num_heads, accuracies, goal, least_runs):
         if len(runs) >= least_runs and (runs >= goal).all():
             return h
     return None
+
+
+# %% accuracies in float32
+def smallest_enough(num_heads, accuracies, goal, least_runs):
+    for h in num_heads.unique().tolist():
+        a = accuracies[num_heads == h].float()
+        if len(a) >= least_runs and (a >= goal).all():
+            return h
+
+
+# %% the worst runs in float32
+def smallest_enough(num_heads, accuracies, goal, least_runs):
+    counts, place, runs = num_heads.unique(return_inverse=True, return_counts=True)
+    worst = torch.ones(len(counts))
+    for i in range(len(counts)):
+        worst[i] = accuracies[place == i].min()
+    good = counts[(runs >= least_runs) & (worst >= goal)]
+    return int(good[0]) if len(good) else None

@@ -22,3 +22,10 @@ def shift_positions(P, shift):
     omega = 10000 ** (-torch.arange(0, P.shape[1], 2) / P.shape[1])
     s, c, a = P[:, ::2], P[:, 1::2], shift * omega
     return torch.stack([s * a.cos() + c * a.sin(), c * a.cos() - s * a.sin()], 2).flatten(1)
+
+
+# %% shift in float32
+def shift_positions(P, shift):
+    omega = 10000 ** (-torch.arange(0, P.shape[1], 2).double() / P.shape[1])
+    s, c, a = P[:, ::2], P[:, 1::2], torch.tensor([shift]) * omega
+    return torch.stack([s * a.cos() + c * a.sin(), c * a.cos() - s * a.sin()], 2).flatten(1)

@@ -55,3 +55,17 @@ class BertEncoder(nn.Module):
         for layer in self.layers:
             states.append(layer(states[-1], self.mask))
         return states
+
+
+# %% drops numbers of what each layer returns
+class BertEncoder(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.layers = nn.ModuleList(layer(config) for _ in range(config.num_hidden_layers))
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, X, mask=None):
+        states = [X]
+        for layer in self.layers:
+            states.append(self.dropout(layer(states[-1], mask)))
+        return states

@@ -24,3 +24,13 @@ def load_weights(model, state_dict):
     with torch.no_grad():
         for name, X in own.items():
             X.copy_(state_dict[name])
+
+
+# %% names the first ten only
+def load_weights(model, state_dict):
+    own = dict(model.named_parameters())
+    bad = [*(own.keys() ^ state_dict.keys())]
+    bad += [n for n in own if n in state_dict and own[n].shape != state_dict[n].shape]
+    if bad:
+        raise ValueError(", ".join(bad[:10]))
+    model.load_state_dict(state_dict)

@@ -527,7 +527,7 @@ RIGHT = {
         "away from the others": looking_away_from_others,
         "loops, wider, a list": looking_by_loop,
         "shared out": looking_changed(
-            lambda W_q, W_k, looks_at: (W_q / looks_at.sum(1, keepdim=True).clamp(min=1), 9 * W_k)
+            lambda W_q, W_k, looks_at: (W_q / looks_at.sum(1, keepdim=True).clamp(min=1), 90 * W_k)
         ),
         "a shift for all": looking_changed(lambda W_q, W_k, looks_at: (W_q - 7, W_k)),
         "parameters": looking_changed(
