@@ -43,6 +43,9 @@ def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
     )
     if not here:  # nothing was computed with tensors
         return None
+    for place, index in enumerate(chosen[1:]):
+        if outcomes[index].error is not None:  # what would come after the error says nothing
+            elsewhere[place] = {n: there for n, there in elsewhere[place].items() if there}
     right = wrong = None
     for group in task.stages(cases[failing].inputs).items():
         names = [name for name in _flat(dict([group])) if name in here]

@@ -301,6 +301,14 @@ BERT = {
         "It stands above the last block, so there is one, however many blocks there are.",
         poolers=lambda n: n,
     ),
+    "positions-for-each-segment": known(
+        "You multiply the rows of positions with those of segments.",
+        "Each table has its own rows: a token gets one row of each, and the three are added.",
+        section=A_BERT,
+        wrong=lambda V, d, n, f, max_len=512, num_segments=2: build_bert(
+            positions=lambda m: m * num_segments, segments=lambda s: 0
+        )(V, d, n, f, max_len, num_segments),
+    ),
     "rows-without-width": known(
         "Only the table of segments is multiplied by the width: the others are counted as one "
         "number a row.",

@@ -110,7 +110,8 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     (
         SCALES,
         "For the scales: where all words or all values are alike, or are nearly 0, or where there "
-        "is one key only, no scale makes a difference. Nor does it with a large tolerance.",
+        "is one key only, or scores are so large that each query picks one key, no scale makes a "
+        "difference. Nor does it with a large tolerance.",
     ),
     (
         {"scaled by the root of d_model", "scaled by the root of H", "scaled by the root of S"},

@@ -111,7 +111,8 @@ def lowered_and_no_more(by):
 def weights_stages(inputs):
     scores, allowed = inputs["scores"], inputs["real"][:, None, None]
     hidden = scores.masked_fill(~allowed, -math.inf)
-    return {"the softmax over the words": hidden.softmax(-1).nan_to_num(0.0)}
+    weights = hidden.softmax(-1).nan_to_num(0.0)
+    return {"the softmax over the words, with zeros where there is none": weights}
 
 
 def by_exp(shift):

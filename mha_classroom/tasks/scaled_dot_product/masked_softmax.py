@@ -425,9 +425,9 @@ FILLS = {
         hide=filled(-100.0),
     ),
     "fill-not-low-enough-then-zeros": known(
-        "Next to scores far below 0 hidden keys get all the weight, and once you write zeros over "
-        "them the row is empty. Your fill is not low enough, or the largest score that you "
-        "subtract is that of a hidden key.",
+        "Some rows are left without weight: next to scores far below others hidden keys get all of "
+        "it, or all powers are 0. Your fill is not low enough, or the largest score that you "
+        "subtract is that of a hidden key or of another row.",
         "What is low among scores around 0 is high among scores far below it. Is there a number "
         "that is below every score there can be?",
         hide=filled(-100.0, zeros_last=True),
