@@ -16,9 +16,11 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     STILL,
     TRAINED,
     WHO_IS_TRAINING,
+    WHOLE,
     apply_linear,
     drop,
     dropped_by_hand,
+    dropped_whole,
     kept_with_p,
     linear_shapes,
     module_case,
@@ -365,6 +367,11 @@ FEED_FORWARD = {
         rate=lambda config: config.attention_probs_dropout_prob,
     ),
     **kept_with_p("hidden_dropout_prob"),
+    "whole-words-dropped": known(
+        **WHOLE,
+        section=JOINED,
+        drop=dropped_whole,
+    ),
     "dropped-by-hand": known(
         **BY_HAND,
         section=JOINED,

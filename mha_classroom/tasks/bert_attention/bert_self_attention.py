@@ -274,12 +274,22 @@ WHO_IS_TRAINING = (  # why something is dropped in eval mode too
 
 OR_ALPHA = "or use nn.AlphaDropout, which sets what it drops to a number other than 0."
 
+WHOLE = {
+    "did": "In training you do not drop single numbers: all numbers along an axis go together, "
+    "those of a word for instance.",
+    "why": "nn.Dropout draws for each number by itself. nn.Dropout1d drops whole rows, and so does "
+    "a mask that has an axis of length 1.",
+}
 BY_HAND = {
     "did": "With a probability of 1 your result is NaN: what is kept is divided by 1 - p, which is "
     "0 there.",
     "why": "Nothing is kept then, so 0 is divided by 0. F.dropout and nn.Dropout know that, and "
     "return zeros.",
 }
+
+
+def dropped_whole(self, X):
+    return nn.functional.dropout1d(X, self.rate, self.training)
 
 
 def dropped_by_hand(self, X):

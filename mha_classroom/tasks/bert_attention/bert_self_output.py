@@ -13,10 +13,12 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     STILL,
     TRAINED,
     WHO_IS_TRAINING,
+    WHOLE,
     apply_linear,
     drop,
     dropped_by_hand,
     dropped_or_scaled,
+    dropped_whole,
     kept_with_p,
     linear_shapes,
     module_case,
@@ -411,6 +413,10 @@ OUTPUT = {
         rate=lambda config: config.attention_probs_dropout_prob,
     ),
     **kept_with_p("hidden_dropout_prob"),
+    "whole-words-dropped": known(
+        **WHOLE,
+        drop=dropped_whole,
+    ),
     "dropped-by-hand": known(
         **BY_HAND,
         drop=dropped_by_hand,

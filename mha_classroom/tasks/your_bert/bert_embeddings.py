@@ -20,7 +20,9 @@ from mha_classroom.tasks.bert_attention.bert_self_attention import (
     STILL,
     TRAINED,
     WHO_IS_TRAINING,
+    WHOLE,
     drop,
+    dropped_whole,
     output_and_learning,
 )
 from mha_classroom.tasks.your_bert.runs import TABLES, run_embeddings
@@ -438,6 +440,10 @@ EMBEDDINGS = {
         "The norm would then hide how much was dropped. In BERT's embeddings dropout comes last.",
         normalise=lambda self, Y: self.norm(drop(self, Y)),
         drop=lambda self, Y: Y,
+    ),
+    "whole-words-dropped": known(
+        **WHOLE,
+        drop=dropped_whole,
     ),
     "not-scaled-up": known(
         "In training numbers are dropped, and the others are not scaled as they should be.",
