@@ -103,8 +103,7 @@ def of_stage(failed, stage, name="", skippable=False):
         get = f"how you get {name}" if name else "what you make of it and return"
         if name and failed.kind == "shape" and right.endswith(name):
             get = "the shape in which you return it"
-        text = f"Every step up to this one is there and right: {right}. Look at {get}."
-        return with_remark(failed, text)
+        return with_remark(failed, f"{reached}Look at {get}.")
     between = " Look between the two, unless you go another way." if right else ""
     which = "The next" if right else "A"
     text = f"{reached}{which} step that none of your tensors holds by itself: {wrong}.{between}"

@@ -45,7 +45,8 @@ def say_off_by(task, does, outcomes, cases):
     found = found or _products(task, [case for case, _, _ in pairs], off)
     if not found:
         found = list(filter(None, [_always(off), None if None in ratios else _fold(ratios)]))[:1]
-    return f"In every case it is {', or '.join(found)}." if found else _one_way(off)
+    where = "In every case" if all(off) else "In every case where it is wrong,"
+    return f"{where} it is {', or '.join(found)}." if found else _one_way(off)
 
 
 def _one_way(off):

@@ -63,8 +63,10 @@ def pattern_of(want, have):
     if not want.isfinite().all() or not have.isfinite().all():
         return _where(~_close(want, have))
     telling = (want != want.flatten()[0]).any()
+    various = want.unique().numel() > 2  # zeros and ones are in another order by chance
     return (
-        (telling and (_reordered(want, have) or _scaled(want, have) or _shifted(want, have)))
+        (various and _reordered(want, have))
+        or (telling and (_scaled(want, have) or _shifted(want, have)))
         or _constant(want, have)
         or _where(~_close(want, have))
     )

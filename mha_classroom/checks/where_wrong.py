@@ -35,7 +35,8 @@ def _by_argument(right, wrong):
                 for group in (right, wrong)
             )
             if len(good) == len(bad) == 1 and good != bad and "" not in good | bad:
-                return f"It is right where {name} {good.pop()}, and wrong where it {bad.pop()}."
+                words = f"right where {name} {good.pop()}, and wrong where it {bad.pop()}"
+                return f"In the cases tried it is {words}."
     return ""
 
 

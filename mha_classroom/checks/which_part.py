@@ -123,7 +123,7 @@ def taken_from(task, difference, inputs):
         once = len(numbers) == X.numel() > 1
         if once and all(set(Y.flatten().tolist()) <= numbers for Y in (want, have)):
             mine, right = ((X == Y[tuple(wrong[0])]).nonzero()[0].tolist() for Y in (have, want))
-            return f"At {wrong[0]} your number is {name}{mine}; asked for is {name}{right}."
+            return f"At {wrong[0]} you have the number of {name}{mine}; asked for is {name}{right}."
     return ""
 
 

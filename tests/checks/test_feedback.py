@@ -436,7 +436,10 @@ def test_the_first_stage_that_differs_is_named():
     late, early = (diagnose("04-MultiHeadAttention", answer) for answer in (Odd, Shifted))
     assert "by itself: the projected queries." in early.remarks[0]
     assert late.remarks[0] == "Every number is 1.01 times the right one."
-    assert "Every step up to this one is there and right: the output." in late.remarks[1]
+    assert late.remarks[1] == (
+        "Right so far, in a variable or on the way to one: the output. Look at what you make of it "
+        "and return."
+    )
     assert late.details
 
 
@@ -533,7 +536,7 @@ def test_one_of_several_equal_pieces_does_not_show_that_all_were_computed():
 )
 def test_where_all_steps_are_right_it_is_said_where_to_look(kind, name, look):
     failed = explanation.of_stage(Feedback("00-made", kind, ""), ("the sum", None), name)
-    assert failed.remarks[0].endswith(f"right: the sum. Look at {look}")
+    assert failed.remarks[0].endswith(f"on the way to one: the sum. Look at {look}")
 
 
 @pytest.mark.parametrize(

@@ -2990,7 +2990,8 @@ def test_a_product_is_off_by_a_factor():
         return find("05-cache_bytes").build()(num_tokens, num_layers, *more, **others) * num_layers
 
     remark = told("05-cache_bytes", cache_bytes).remarks[0]
-    assert remark == "In every case it is the right number times the number of layers."
+    number = "the right number times the number of layers"
+    assert remark == f"In every case where it is wrong, it is {number}."
 
 
 def test_a_product_is_off_by_a_quotient():
@@ -3022,8 +3023,8 @@ def test_a_number_is_off_by_products_of_arguments():
     remarks = told("05-cache_bytes", with_the_weights).remarks
     assert remarks == (f"In every case it is too large by {said}.",)
     assert told("05-attention_flops", twice_the_width).remarks[0] == (
-        "In every case it is too large by 16 · num_tokens · num_hiddens, and too small by "
-        "8 · num_tokens · num_hiddens²."
+        "In every case where it is wrong, it is too large by 16 · num_tokens · num_hiddens, and "
+        "too small by 8 · num_tokens · num_hiddens²."
     )
 
 
@@ -3053,10 +3054,8 @@ def test_of_what_is_counted_for_each_where_it_is_there_once_this_is_said():
         return count + bias * d * (num_heads - 1)
 
     remark = told("05-count_grouped_attention", bias_of_W_o_in_each_head).remarks[0]
-    assert (
-        remark
-        == "In every case it is too large by the bias of W_o times (the number of heads - 1)."
-    )
+    said = "it is too large by the bias of W_o times (the number of heads - 1)."
+    assert remark == f"In every case where it is wrong, {said}"
 
 
 def test_a_mistake_of_several_forms_is_named_only_if_one_of_them_explains_all_cases():
@@ -3084,7 +3083,7 @@ def test_zeros_are_no_step_where_the_steps_before_are_missing():
         return mask[:, None] if lens.dim() == 1 else mask
 
     said = " ".join(told("02-scaled_dot_product_attention", cut_to_the_longest).remarks)
-    assert "is there and right" not in said
+    assert "on the way to one" not in said
 
 
 def test_small_numbers_of_a_case_are_shown():
@@ -3351,7 +3350,7 @@ def pairs_of_query_heads(kept, num_heads, num_kv_heads):
         (
             "04-repack",
             lambda packed, num_heads: packed[[*range(2), *range(len(packed) - 1, 1, -1)]],
-            "At [2] your number is packed[11]; asked for is packed[6].",
+            "At [2] you have the number of packed[11]; asked for is packed[6].",
         ),
         (
             "10-shift_positions",

@@ -66,7 +66,9 @@ def test_an_answer_that_is_wrong_for_lengths_alone_is_told_so():
         return (output if valid_lens is None else output * 1.5 + 0.25), weights
 
     remarks = diagnose("02-scaled_dot_product_attention", attend).remarks
-    assert remarks[-1] == "It is right where valid_lens is left out, and wrong where it is given."
+    assert remarks[-1] == (
+        "In the cases tried it is right where valid_lens is left out, and wrong where it is given."
+    )
 
 
 def test_entries_of_a_dict_are_no_arguments():

@@ -86,7 +86,7 @@ def swapped(X):
 
 
 def test_of_numbers_of_an_input_it_is_said_which_one_stands_where_another_should():
-    assert "At [0] your number is X[1]; asked for is X[4]." in taken(swapped)
+    assert "At [0] you have the number of X[1]; asked for is X[4]." in taken(swapped)
 
 
 def test_it_is_not_said_where_a_number_occurs_twice_or_the_result_is_another_or_secret():
@@ -105,7 +105,7 @@ def test_it_is_said_of_transposed_tensors_too():
 
     task = Task("02-order", lambda X: X[[1, 0, *range(2, len(X))]].mT, transposed)
     feedback = said(lambda X: X.flatten()[torch.arange(X.numel()).roll(2)].view_as(X).mT, task)
-    assert "At [0, 0] your number is X[1, 1]; asked for is X[1, 0]." in feedback
+    assert "At [0, 0] you have the number of X[1, 1]; asked for is X[1, 0]." in feedback
 
 
 def test_it_is_said_which_input_a_wrong_tensor_is():

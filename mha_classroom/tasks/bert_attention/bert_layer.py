@@ -562,7 +562,8 @@ LAYER = {
         show=lambda output, weights: output,
     ),
     "weights-always-returned": known(
-        "You return two values whether the weights were asked for or not.",
+        "You return two values where nobody asked for the weights: always, or because need_weights "
+        "is True by default.",
         "With need_weights=False, the default, the next layer expects one tensor.",
         plain=lambda output, weights: (output, weights),
     ),

@@ -4,8 +4,16 @@ from dataclasses import replace
 
 import torch
 
+from mha_classroom.checks.examining import is_floats, total
 from mha_classroom.checks.forms import any_of, like, near
-from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again
+from mha_classroom.checks.task import (
+    AnswerError,
+    Case,
+    Task,
+    and_in_float32,
+    known,
+    read_again,
+)
 from mha_classroom.tasks.cost_of_attention.log_sum_exp import ONE_PASS
 
 TILES = "Attention in tiles"
@@ -551,10 +559,27 @@ for _known in (MISTAKES, ALONE):
             _answer = _mistake.wrong or build_merge(**_mistake.parts)
             _known[_id] = replace(_mistake, shows=seen_by(_answer))
 
+
+@total
+def examine_merge(inputs, merged):
+    """The three results. Raises: AnswerError where next to nothing stands in the place of 0."""
+    unseen = (inputs["totals"] == 0).all(0)
+    given = merged[2] if isinstance(merged, tuple) and len(merged) == 3 else None
+    if is_floats(given, unseen.shape) and bool(unseen.any()):
+        largest = given[unseen].abs().max().item()
+        if 0 < largest < 1e-3:
+            raise AnswerError(
+                f"A query without keys in any part gets the total {largest:.3g}, and 0 is asked "
+                "for. Is something small added, or a lower bound set?"
+            )
+    return merged
+
+
 TASK = Task(
     "09-merge_parts",
     build_merge(),
     merge_cases,
+    examine=examine_merge,
     returns=("the output", "the largest score", "the total"),
     mistakes=read_again(TILES, ALONE | MISTAKES),
     build=build_merge,

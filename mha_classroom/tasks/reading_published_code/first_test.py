@@ -233,7 +233,8 @@ NAMED = (  # what known mistakes let through, so that they say why
 MANY = (
     "Most get through. Do you compare numbers, all of them, with those of build() and not of the "
     "class itself, and allow small differences only? Does what you find reach the end, or is it "
-    "thrown away, or does an except or an if accept before?"
+    "thrown away, or does an except or an if accept before? And has a query several keys to choose "
+    "from?"
 )
 MOST_REASONS = 5
 

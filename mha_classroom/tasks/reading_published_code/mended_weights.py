@@ -176,9 +176,9 @@ TESTS = "Tests that people write"
 
 WEIGHTS = {
     "mask-beside-the-heads": known(
-        "The mask (B, 1, S) still meets scores (B, H, L, S).",
-        "Broadcasting compares sizes from the right, so B stands where H is. How many axes of size "
-        "1 are needed between B and S?",
+        "The mask meets the scores (B, H, L, S) with its B in the place of H.",
+        "Broadcasting compares sizes from the right, as with (B, 1, S) in the found function. How "
+        "many axes of size 1 are needed between B and S?",
         fit=beside_heads,
     ),
     "equal-weights-without-a-word": known(

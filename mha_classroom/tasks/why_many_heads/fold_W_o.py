@@ -288,6 +288,11 @@ FOLD = {
     ),
     "d_out-for-d_model": known(*D_OUT_FOR_D_MODEL, wrong=_square),
     "d_out-for-d_model-in-a-new-tensor": known(*D_OUT_FOR_D_MODEL, wrong=_put_into_square),
+    "result-reversed": known(
+        "Your heads stand in reverse order: the matrix of the last head comes first.",
+        "Do you put each in front of those before, with insert(0, …)? Head 0 comes first.",
+        wrong=build_fold(finish=lambda result: result.flip(0)),
+    ),
     "rows-reversed": known(
         "The last head gets the first rows of W_o.",
         "The first d_v rows belong to head 0.",
@@ -381,6 +386,7 @@ TASK = Task(
     returns=("the result",),
     mistakes=read_again(SUM_OF_HEADS, FOLD),
     build=build_fold,
+    alone=("rows-reversed",),  # with pieces-reversed it is result-reversed
     point_out=point_out_head,
     number=5,
     since=2,
