@@ -334,7 +334,7 @@ ALONE = {
         **_but_for_nan(later=_up_to_itself, padding=_real_tokens),
     ),
     "itself-hidden": known(
-        "No token sees itself, so the first sees nothing.",
+        "Tokens do not see themselves, or only the first does, which would see nothing else.",
         "Token t may see tokens 0 to t. Which diagonal is the first that is hidden?",
         **_but_for_nan(later=lambda L: torch.ones(L, L, dtype=torch.bool).triu(0)),
     ),

@@ -354,9 +354,10 @@ TEXT_B = "Text B: the shape is right"
 NOT_A_TEST = {
     "accepts-everything": known(
         "Your test accepts whatever it is given.",
-        "Does it look at more than the shape, and does it return what it finds? The shape is right "
-        "in all of them, and names are of no use: it is given copies. With which numbers could you "
-        "compare theirs? (And assert (this, text) in brackets never fails.)",
+        "Does it look at more than the shape or a mean, and does it return what it finds? Are the "
+        "differences that you allow far smaller than the outputs? The shape is right in all of "
+        "them, and names are of no use: it is given copies. With which numbers could you compare "
+        "theirs? (And assert (this, text) in brackets never fails.)",
         section=TEXT_B,
         wrong=lambda Attention: True,
     ),

@@ -565,8 +565,8 @@ STRICT = {
     ),
     "memory-and-dtype-shared": known(
         "You make the model use the very tensors of state_dict: one memory, and the file's dtype.",
-        "With `.data = X` two owners write into one tensor, and a file in float32 turns a float64 "
-        "model into one of two dtypes. `copy_` copies the numbers and converts them.",
+        "With `.data = X` two owners write into one tensor, and a file in float32 would change the "
+        "dtype of a float64 model. `copy_` copies the numbers and converts them.",
         put=lambda parameter, X: setattr(parameter, "data", X),
     ),
     "memory-shared": known(
@@ -577,7 +577,7 @@ STRICT = {
     ),
     "dtype-of-the-file": known(
         "Your parameters take the dtype of state_dict.",
-        "A file in float32 would turn a float64 model into one of two dtypes. `copy_` converts.",
+        "A file in float32 would change the dtype of a float64 model. `copy_` converts.",
         put=lambda parameter, X: setattr(parameter, "data", X.clone()),
     ),
     "state-dict-emptied": known(
