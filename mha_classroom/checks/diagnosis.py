@@ -172,16 +172,18 @@ def _explained(task, does, tried, index, failed, seed):
     failed = explanation.with_remark(failed, _pointed_out(task, cases[index], outcomes[index]))
     if as_if or len(differences) < len(cases):
         return failed
-    told = [_is_promise(does.expected(WAYS[0], i)) for i in range(len(cases))]
-    # Where numbers are wrong, a case that looks at promises alone does not say that others are.
-    counted = [i for i in range(len(cases)) if told[index] or not told[i]]
+    promises = [_is_promise(does.expected(WAYS[0], i)) for i in range(len(cases))]
+    # Where numbers are wrong, a promise that is kept does not make a case a right one.
+    counted = [i for i in range(len(cases)) if promises[index] or not promises[i]]
     is_right = [differences[i] is None for i in counted]
     return explanation.with_remark(failed, say_where([cases[i] for i in counted], is_right))
 
 
 def _is_promise(expected):
     """Whether what is compared is only whether sentences hold: "heads are dropped as a whole"."""
-    return isinstance(expected, dict) and all(isinstance(held, bool) for held in expected.values())
+    if not isinstance(expected, dict) or not expected:
+        return False
+    return all(isinstance(held, bool) for held in expected.values())
 
 
 def _pointed_out(task, case, outcome):

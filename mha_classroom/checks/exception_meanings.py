@@ -78,7 +78,7 @@ MEANINGS = [
         r"(\w+)\(\) received an invalid combination of arguments|"
         r"takes from \d+ to 0 positional arguments",
         "PyTorch's function does not take these arguments, or not in this order, or one of them is "
-        "something else than you think: `max(1)` gives a pair of tensors. Give them by "
+        "not what you think it is: `max(1)` gives a pair of tensors. Give them by "
         "their names: `dim=1`.",
     ),
     (
@@ -219,8 +219,8 @@ MEANINGS = [
     (
         r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted",
         "A single number is asked for, and the tensor holds several. `float` and the functions of "
-        "`math` take one; those of `torch`, like `torch.log`, take them all. Of a list of tensors "
-        "`torch.stack` makes one, and `torch.tensor` does not.",
+        "`math` take one; those of `torch`, like `torch.log`, take them all. To join a list of "
+        "tensors into one, use `torch.stack`: `torch.tensor` cannot do it.",
     ),
     (
         r"negative dimension (-\d+)",

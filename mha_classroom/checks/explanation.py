@@ -94,7 +94,7 @@ def of_stage(failed, stage, name="", skippable=False):
     if stage is None:
         return failed
     right, wrong = stage
-    reached = f"Right so far, in a variable or on the way to one: {right}. " if right else ""
+    reached = f"Right so far, with a name in your code or without: {right}. " if right else ""
     if failed.kind == "raises":  # what comes later is not there because of the error
         return with_remark(failed, f"{reached}Then comes the error." if right else "")
     if skippable:

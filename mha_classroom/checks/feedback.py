@@ -21,7 +21,7 @@ KEPT = "white-space: pre; overflow-x: auto"  # a line stays a line
 BROKEN = "white-space: pre-wrap"  # only at spaces
 MARK = f"background: none; color: inherit; font-weight: bold; border-bottom: 3px solid {BAD}"
 WIDE, HIGH = 45, 8  # letters and lines: what has more stands below the comparison
-BY_RESULTS = "(Recognised by your results. Other code can give the same ones.)"
+BY_RESULTS = "(Recognised by your results. Other code can give the same results.)"
 
 
 @dataclass(frozen=True, repr=False)

@@ -45,7 +45,7 @@ def pattern_of(want, have):
     """How the numbers of `have` come from those of `want`, "" if nothing is seen.
 
     Shapes: any. What holds of a single number, or of numbers that are all the same, says nothing
-    and is not said.
+    and is not said. Nor is another order of only two different numbers.
     """
     if want.numel() < 2 or max(want.dim(), have.dim()) > MOST_AXES:
         return ""
@@ -63,7 +63,7 @@ def pattern_of(want, have):
     if not want.isfinite().all() or not have.isfinite().all():
         return _where(~_close(want, have))
     telling = (want != want.flatten()[0]).any()
-    various = want.unique().numel() > 2  # zeros and ones are in another order by chance
+    various = want.unique().numel() > 2  # of two, another order may be chance
     return (
         (various and _reordered(want, have))
         or (telling and (_scaled(want, have) or _shifted(want, have)))

@@ -26,7 +26,8 @@ def first_wrong_stage(task, answer, cases, outcomes, failing, computed=None):
     A stage counts as reached if the answer computes a tensor of the same numbers, whatever the
     order of its axes (heads in front, transposed), or pieces that make it up (a loop over heads or
     words), in the failing case and in others. What happens to equal an input or an earlier stage
-    is left out of account. Of a stage that is there in the failing case it is said where it is not.
+    is left out of account. Of another case that an error cut off, only what is there counts, not
+    what is missing. Of a stage that is there in the failing case it is said where it is not.
     Of a task whose stages are skippable, what is missing is never named.
     computed: gives the tensors that the answer computes on a case, by index and case, or None if
     they are not known. Unless told the answer is run for them.

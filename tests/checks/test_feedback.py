@@ -437,8 +437,8 @@ def test_the_first_stage_that_differs_is_named():
     assert "by itself: the projected queries." in early.remarks[0]
     assert late.remarks[0] == "Every number is 1.01 times the right one."
     assert late.remarks[1] == (
-        "Right so far, in a variable or on the way to one: the output. Look at what you make of it "
-        "and return."
+        "Right so far, with a name in your code or without: the output. Look at what you make of "
+        "it and return."
     )
     assert late.details
 
@@ -536,7 +536,7 @@ def test_one_of_several_equal_pieces_does_not_show_that_all_were_computed():
 )
 def test_where_all_steps_are_right_it_is_said_where_to_look(kind, name, look):
     failed = explanation.of_stage(Feedback("00-made", kind, ""), ("the sum", None), name)
-    assert failed.remarks[0].endswith(f"on the way to one: the sum. Look at {look}")
+    assert failed.remarks[0].endswith(f"in your code or without: the sum. Look at {look}")
 
 
 @pytest.mark.parametrize(
@@ -602,7 +602,7 @@ def test_a_mistake_is_said_to_be_recognised_by_results_for_nobody_has_read_the_c
     task = find("04-transpose_qkv")
     known = diagnose(task.id, wrong_answer(task, task.mistakes[0]))
     for shown in (str(known), known._repr_html_()):
-        assert "(Recognised by your results. Other code can give the same ones.)" in shown
+        assert "(Recognised by your results. Other code can give the same results.)" in shown
     unknown = diagnose(task.id, lambda X, num_heads: X.reshape(-1, *X.shape[1:]) + 1)
     assert unknown.mistake is None and "Recognised" not in str(unknown) + unknown._repr_html_()
 
@@ -615,7 +615,9 @@ def test_heads_that_are_right_and_joined_wrongly_are_told_so():
         merge = staticmethod(join)
 
     remark = diagnose("04-MultiHeadAttention", Joined).remarks[0]
-    assert remark.startswith("Right so far, in a variable or on the way to one: the weighted sums ")
+    assert remark.startswith(
+        "Right so far, with a name in your code or without: the weighted sums "
+    )
     assert "holds by itself: the joined heads (their numbers are all there, in anoth" in remark
 
 

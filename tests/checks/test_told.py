@@ -2841,7 +2841,7 @@ def test_after_an_error_nothing_is_said_of_the_steps_that_it_prevented():
     feedback = told("03-loop_of_heads", too_many_heads)
     assert "IndexError" in feedback.message
     assert feedback.remarks[0].startswith(
-        "Right so far, in a variable or on the way to one: the weighted sums"
+        "Right so far, with a name in your code or without: the weighted sums"
     )
     assert feedback.remarks[0].endswith("Then comes the error.")
 
@@ -2849,7 +2849,7 @@ def test_after_an_error_nothing_is_said_of_the_steps_that_it_prevented():
 def test_the_step_of_a_module_that_differs_is_named():
     feedback = told("11-MendedAttention", WRONG["11-MendedAttention"]["half the scale"])
     assert feedback.remarks[0] == (
-        "Right so far, in a variable or on the way to one: the product of X with each head's "
+        "Right so far, with a name in your code or without: the product of X with each head's "
         "matrix. The next step that none of your tensors holds by itself: the divided scores. "
         "Look between the two, unless you go another way."
     )
@@ -2872,7 +2872,7 @@ def test_where_other_ways_are_as_good_a_step_that_is_missing_is_not_named():
         return [(tokens.pop(), number) for number in weights.mean(dim=0).tolist()[:k]]
 
     right = (
-        "Right so far, in a variable or on the way to one: the mean of what each place gets. "
+        "Right so far, with a name in your code or without: the mean of what each place gets. "
         "Look at what you make of it."
     )
     assert right not in told("07-most_attended", changed).remarks
@@ -2889,7 +2889,7 @@ def test_the_steps_inside_the_fused_function_are_seen():
     feedback = told("11-mended_step", with_the_values_turned_round)
     assert feedback.remarks == (
         "What you return would be right if `values` were in reverse order along the third axis.",
-        "Right so far, in a variable or on the way to one: the weights. The next step that none "
+        "Right so far, with a name in your code or without: the weights. The next step that none "
         "of your tensors holds by itself: the output. Look between the two, unless you go "
         "another way.",
     )
@@ -3083,7 +3083,7 @@ def test_zeros_are_no_step_where_the_steps_before_are_missing():
         return mask[:, None] if lens.dim() == 1 else mask
 
     said = " ".join(told("02-scaled_dot_product_attention", cut_to_the_longest).remarks)
-    assert "on the way to one" not in said
+    assert "with a name in your code" not in said
 
 
 def test_small_numbers_of_a_case_are_shown():

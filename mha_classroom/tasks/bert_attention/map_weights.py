@@ -376,7 +376,7 @@ NAMES = {
     "layers-above-9-missed": known(
         "Names in layers 10 and above stay as they were.",
         "BERT-base has 12 layers, 0 to 11: a number can have two digits. Or do you count the "
-        "layers, and go up to that number? Some may not be there.",
+        "layers that are there, and loop over a range of that count? Some may be missing.",
         digits=r"\d",
     ),
     "layers-above-11-missed": known(

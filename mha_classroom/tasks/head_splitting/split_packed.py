@@ -178,8 +178,8 @@ PACKING = {
     **{
         f"words-sliced{way}": known(
             "Your slices take words, not features: X[:, n:2 * n] slices axis 1.",
-            "There are fewer words than that, so some parts are empty. Which axis of X is three "
-            "times as wide as a word?",
+            "Axis 1 has no more than n words here, so the later parts are empty. Which axis of X "
+            "is three times as wide as a word?",
             wrong=build_packed(cut=_words_sliced, split=split),
         )
         for way, split in {"": into_heads, "-and-reshaped": _reshaped_into_heads}.items()

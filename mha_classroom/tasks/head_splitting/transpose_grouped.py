@@ -269,8 +269,8 @@ GROUPED = {
         wrong=lambda X, H, G: cut(X.repeat_interleave(H // G, dim=-1), H).flatten(0, 1),
     ),
     "flattened-and-reshaped": known(
-        "You repeat each number. Is repeat_interleave told an axis? It flattens a tensor unless it "
-        "is, and the last axis holds single features.",
+        "You repeat each number. Is repeat_interleave told an axis? Without one it flattens the "
+        "tensor, and with dim=-1 it repeats single features.",
         "It is heads that have to be repeated, each as a whole.",
         repeat=lambda X, times: X.repeat_interleave(times).reshape(len(X), -1, *X.shape[2:]),
     ),

@@ -174,7 +174,7 @@ CACHE = {
         "counts on its defaults. Compare your def line with the one in the task.",
         wrong=_swapped,
     ),
-    **small_numbers(RIGHT),
+    **small_numbers(RIGHT, run_cache),
     "power-for-product": known(
         "You raise to a power where you should multiply.",
         "** is a power, * a product: a number of the cache takes bytes_per_number bytes, so the "

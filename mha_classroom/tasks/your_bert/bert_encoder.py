@@ -188,7 +188,7 @@ ENCODER = {
     },
     "python-list": known(
         "PyTorch does not see your layers. Are they kept in an ordinary list, tuple or dict, in a "
-        "name that lacks `self`, or in one of the class, outside __init__?",
+        "name that lacks `self`, or in a variable of the class, made outside __init__?",
         "Their parameters are not the module's then: they would not be loaded, trained or moved. "
         "nn.ModuleList is a list that registers what it holds.",
         keep=list,

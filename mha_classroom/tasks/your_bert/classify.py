@@ -59,7 +59,7 @@ def classify_cases(draw):
             ["x", "b", "b", "x"],
         ),
         fixed("nearly equal", [[1.0, 0]], [[3.0, 4.0], [3.0, 3.999996]], ["a", "b"]),
-        fixed(  # hardly nearer to the mean of a, where norms are not made larger
+        fixed(  # vector 0 is only just nearer to the mean of a: larger norms turn that round
             "norms from 1.1e-6 on",
             [[1.0, 0.6372], [1e-6, 0.6372e-6]],
             [[1.1e-6, 0.0], [0.0, 1.0], [1.0, 0.364]],
@@ -442,7 +442,7 @@ NEAREST = {
         compare=lambda vectors, means: _distances(unit(vectors), means),
     ),
     "norms-made-larger": known(
-        "Something small is added to the norms, or to a product of two.",
+        "Something small is added to the norms, or to a product of two of them.",
         "It should keep 0 from being divided by 0. But a norm may be as small as 1e-6, and next to "
         "that even a small number counts. None is 0 here.",
         **any_of(

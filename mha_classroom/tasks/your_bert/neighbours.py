@@ -616,7 +616,7 @@ NEIGHBOURS = {
         "Then the earlier place comes first, though a later text is nearer. Only where the "
         "cosines are the same does the place decide.",
         score=_rounded(2),
-        shows=_like(*(build_neighbours(score=_rounded(digits)) for digits in range(2, 8))),
+        shows=_like(*(build_neighbours(score=_rounded(digits)) for digits in range(1, 7))),
     ),
     "last-of-equals": known(
         "Of others with the same cosine you put the later one first.",
