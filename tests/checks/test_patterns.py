@@ -79,6 +79,7 @@ def test_a_pattern_is_said(want, have, words):
         (X, X.to("meta")),
         (X, X[0].to_sparse()),
         (X, X.to(torch.complex128)[0]),
+        (torch.eye(2).double(), torch.eye(2).double().flip(0)),  # any order of two is some order
     ],
 )
 def test_where_nothing_is_seen_nothing_is_said(want, have):

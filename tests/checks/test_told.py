@@ -3524,3 +3524,34 @@ def test_cases_that_look_at_promises_alone_do_not_count_as_right_where_numbers_a
 
     feedback = told("12-BertEmbeddings", build_embeddings(normalise=normalise))
     assert not [remark for remark in feedback.remarks if "hidden_dropout_prob=0.25" in remark]
+
+
+def test_a_step_that_an_error_cut_off_in_another_case_is_not_named_as_missing():
+    def causal_tiles(queries, keys, values, tile):
+        S, L = keys.shape[2], queries.shape[2]
+        output = torch.zeros_like(queries)  # the width of values is another one
+        largest = torch.full_like(queries[..., :1], -math.inf)
+        total = torch.zeros_like(largest)
+        for start in range(0, S, tile):
+            k, v = keys[:, :, start : start + tile], values[:, :, start : start + tile]
+            scores = queries @ k.mT / queries.shape[-1] ** 0.5
+            later = start + torch.arange(k.shape[2]) > (torch.arange(L) + S - L)[:, None]
+            scores = scores.masked_fill(later, -math.inf)
+            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            old, powers = (largest - new).exp(), (scores - new).exp()
+            total = total * old + powers.sum(-1, keepdim=True)
+            output = output * old + powers @ v
+            largest = new
+        return output / total
+
+    said = " ".join(told("09-causal_tiles", causal_tiles).remarks)
+    assert "holds by itself: the output before it is divided." in said
+    assert "the total" not in said
+
+
+def test_a_count_with_defaults_that_changed_places_is_not_said_to_be_in_float32():
+    def cache_bytes(tokens, layers, heads, width, batch_size=2, bytes_per_number=1):
+        return 2 * tokens * layers * heads * width * bytes_per_number * batch_size
+
+    feedback = told("05-cache_bytes", cache_bytes)
+    assert feedback.mistake is None and "digits" not in str(feedback)

@@ -1,6 +1,5 @@
 """Task 7.6, beyond_offset: a head's weight on tagged pairs, against its own habit."""
 
-import numpy as np
 import torch
 
 from mha_classroom.checks.examining import total
@@ -15,6 +14,7 @@ from mha_classroom.checks.task import (
     unchanged,
 )
 from mha_classroom.tasks.seeing_attention.most_attended import random_weights, table
+from mha_classroom.tasks.seeing_attention.offset_score import of_one_head
 from mha_classroom.tasks.seeing_attention.runs import run_beyond
 
 
@@ -80,10 +80,7 @@ def examine_beyond(inputs, seen):
     before, after = ([tuple(pair) for pair in some["pairs"]] for some in (inputs, seen))
     if repr(after) != repr(before):
         raise AnswerError("beyond_offset changes the caller's list of pairs.")
-    scores = seen["scores"]
-    if inputs["weights"].dim() == 2 and isinstance(scores, (float, np.floating)):
-        return torch.tensor(float(scores), dtype=inputs["weights"].dtype)
-    return scores
+    return of_one_head(inputs["weights"], seen["scores"])
 
 
 def _at(weights, query, key):

@@ -57,8 +57,13 @@ def offset_cases(draw):
 @total
 def examine_offset(inputs, score):
     """The result of `offset_score`; of one head (L, L) a plain number is as good."""
-    if inputs["weights"].dim() == 2 and isinstance(score, (float, np.floating)):
-        return torch.tensor(float(score), dtype=inputs["weights"].dtype)
+    return of_one_head(inputs["weights"], score)
+
+
+def of_one_head(weights, score):
+    """The score as a tensor of the dtype of weights, if these are (L, L) and it is a number."""
+    if weights.dim() == 2 and isinstance(score, (float, np.floating)):
+        return torch.tensor(float(score), dtype=weights.dtype)
     return score
 
 
