@@ -53,13 +53,14 @@ def of_mistakes(task, failed, mistakes, other=(), sure=True, off_by=""):
     if len(words) > 1:
         words = [_without_praise(text) for text in words]
         count = ("Two", "Three")[len(words) - 2]
-        places = ("First", "Second", "Third")
-        words = [f"{place}: {text}" for place, text in zip(places, words, strict=False)]
-        if not sure:
-            said = "mistakes together would give your number, and so might others"
-            words[0] = " ".join([*filter(None, [off_by]), f"{count} {said}. {words[0]}"])
+        if sure:
+            said, places = f"{count} things at once.", ("First", "Second", "Third")
         else:
-            words[0] = f"{count} things at once. {words[0]}"
+            said = f"{count} mistakes together would give your number, and so might others."
+            said = f"{off_by} {said}" if off_by else said
+            places = ("One may be", "Another may be", "A third may be")
+        words = [f"{place}: {text}" for place, text in zip(places, words, strict=False)]
+        words[0] = f"{said} {words[0]}"
     if other:
         did = " ".join(mistake.did for mistake in other)
         words.append(f"Or two other things that together give the same numbers. {did}")

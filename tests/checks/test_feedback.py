@@ -550,8 +550,9 @@ def test_two_mistakes_in_one_number_are_what_gives_this_number(task_id, ids):
     task = find(task_id)
     first, second = (mistake for mistake in task.mistakes if mistake.id in ids)
     feedback = diagnose(task.id, wrong_answer(task, first, second))
-    said = "Two mistakes together would give your number, and so might others. First: "
+    said = "Two mistakes together would give your number, and so might others. One may be: "
     assert feedback.message.startswith(said)
+    assert feedback.remarks[0].startswith("Another may be: ")
 
 
 def test_a_stage_that_equals_an_input_is_not_taken_for_done():

@@ -27,13 +27,15 @@ def ring_cases(draw):
         return Case(name, inputs | {"t": t})
 
     def far_below_zero(name, *sizes):
-        """Each score is about three billion below 0, and exact in binary: here √d_k is 2."""
+        """Each score is about three billion below 0, and exact in binary: here √d_k is 2. Slots
+        that are not reached have scores so far above that exp of the others is 0 beside them."""
         low = case(name, *sizes)
         for vectors in ("query", "key", "kept_keys"):
             low.inputs[vectors].mul_(8).round_().div_(8)
         low.inputs["query"][..., 0] = 1000.0
         for keys in ("key", "kept_keys"):
             low.inputs[keys][..., 0] -= 6e6
+        low.inputs["kept_keys"][:, :, low.inputs["t"] + 1 :, 0] += 50
         return low
 
     return [

@@ -271,6 +271,14 @@ SHARE = {
         "addition.",
         pairs=2,
     ),
+    "each-two-tokens-once": known(
+        "You count each two tokens once, n·(n + 1) / 2 pairs: or the pairs cost half of what they "
+        "should, and you return one token too few.",
+        "Each of the n tokens has a score with each of the n, and with itself: n·n pairs. A mask "
+        "leaves the products as they are.",
+        pairs=2,
+        whole=_at_least_one_token(lambda length: ceil(length) - 1),
+    ),
     "one-product-of-the-pairs": known(
         "You ask when half of the pairs' work has the share: one of their two products, or the "
         "multiplications without the additions.",
