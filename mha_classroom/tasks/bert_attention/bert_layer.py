@@ -44,6 +44,8 @@ def layer_cases(draw):
     # All apart, and none so far above the others that nothing else counts.
     mask = torch.linspace(-3, 3, 10).double()[draw.normal(10).argsort()]
     added.inputs["mask"] = mask.reshape(2, 1, 1, 5)
+    above = case("1 head, a mask of numbers above 0", (5, 1), (1, 3))
+    above.inputs["mask"] = torch.tensor([1.5, 3.0, 0.5]).double().reshape(1, 1, 1, 3)
     return [
         case("1 sequence, 2 heads", (4, 2), (1, 3), intermediate_size=3),
         case("sequences of unequal length", (6, 3), (2, 5), [5, 2]),
@@ -58,6 +60,7 @@ def layer_cases(draw):
         ),
         case("hidden_dropout_prob=1", (6, 3), (2, 5), [5, 3], hidden_dropout_prob=1.0),
         added,
+        above,
     ]
 
 

@@ -25,8 +25,8 @@ def attention_cases(draw):
     )
     for name in ("W_q.weight", "W_q.bias"):
         even.inputs[name] *= 0.1  # no weight near 0, so that what is dropped can be told
-    alone = case("one head, one sequence, a mask of small numbers", (5, 1), (1, 3))
-    alone.inputs["mask"] = torch.tensor([1.5, -2.0, 0.5]).double().reshape(1, 1, 1, 3)
+    alone = case("one head, one sequence, a mask of numbers above 0", (5, 1), (1, 3))
+    alone.inputs["mask"] = torch.tensor([1.5, 3.0, 0.5]).double().reshape(1, 1, 1, 3)
     return [
         case("1 sequence, 2 heads", (4, 2), (1, 3)),
         case("sequences of unequal length", (6, 3), (2, 5), [5, 2]),

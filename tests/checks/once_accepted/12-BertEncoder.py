@@ -69,3 +69,17 @@ class BertEncoder(nn.Module):
         for layer in self.layers:
             states.append(self.dropout(layer(states[-1], mask)))
         return states
+
+
+# %% masks without a number below 0 are left out
+class BertEncoder(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.layers = nn.ModuleList(layer(config) for _ in range(config.num_hidden_layers))
+
+    def forward(self, X, mask=None):
+        mask = None if mask is not None and mask.min() >= 0 else mask
+        states = [X]
+        for layer in self.layers:
+            states.append(layer(states[-1], mask))
+        return states
