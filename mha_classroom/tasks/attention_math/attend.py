@@ -170,7 +170,8 @@ BOTH = {
     "nan-far-below-0": known(
         "Where all scores lie far below 0, all your powers round to 0, and 0 / 0 is NaN.",
         "e to the power -746 is 0 for a computer. Not only large scores have to be shifted. If you "
-        "look for the largest score in a loop: with which number does the search begin?",
+        "look for the largest score in a loop: with which number does the search begin? If not: is "
+        "what you subtract the largest score, or the largest in size?",
         section=SHIFT,
         **any_of(build_attention, shift=map(_largest_from, (0, -1, -100, -999, -1e3, -1e4, -1e5))),
     ),

@@ -89,11 +89,19 @@ def _with_pinv(A, b):
 
 def point_out_scores(inputs, weights):
     """Differences of scores, with the learner's query and as the weights want them."""
-    mine, right = ((X / X[0]).log()[1:] for X in (weights, inputs["weights"]))
-    return (
+    keys, wanted = inputs["keys"], inputs["weights"]
+    mine, right = ((X / X[0]).log()[1:] for X in (weights, wanted))
+    said = (
         f"Your query's scores differ from the first of them by {numbers_text(mine)}. For these "
         f"weights they have to differ by {numbers_text(right)}."
     )
+    many = torch.linalg.matrix_rank(keys[1:] - keys[0]) < keys.shape[1]
+    if many and ((weights - wanted).abs() < NEAR).all():
+        said += (
+            " Many queries have these weights. If you invert a table such as A.T @ A: then it has "
+            "no inverse, and what comes out is up to rounding."
+        )
+    return said
 
 
 def build_query(

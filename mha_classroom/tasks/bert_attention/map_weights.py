@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from mha_classroom.checks.examining import equal, total
+from mha_classroom.checks.examining import total
 from mha_classroom.checks.showing import describe, listed
 from mha_classroom.checks.task import (
     AnswerError,
@@ -95,7 +95,8 @@ def examine_names(inputs, seen):
     wanted = dict(zip(inputs, build_names()(inputs), strict=True))
     lost = [n for n in wanted if wanted[n] not in mapped]
     if lost:
-        yours = [str(n) for n, X in mapped.items() if equal(X, inputs[lost[0]])]
+        X = inputs[lost[0]]
+        yours = [str(n) for n, Y in mapped.items() if torch.is_tensor(Y) and torch.equal(X, Y)]
         raise AnswerError(
             f"{what_became_of(lost[0], wanted[lost[0]], yours)} Names that are "
             f"missing from your result: {len(lost)} of {len(wanted)}."

@@ -42,7 +42,7 @@ def loading_cases(draw):
         (True, "with biases"),
         (False, "without biases, reference is in eval mode"),
         (True, "attention is in eval mode, W_k, the matrix of W_o and reference are frozen"),
-        (True, "biases of 0, as PyTorch makes them"),
+        (True, "biases of 0, as PyTorch makes them, reference is in eval mode"),
     ):
         width, num_heads = (6, 3) if bias else (8, 2)
         inputs = {"num_hiddens": width, "num_heads": num_heads}
@@ -52,7 +52,7 @@ def loading_cases(draw):
             factor = 0.0 if "of 0" in name else 1.0
             inputs["in_proj_bias"] = factor * draw.normal(3 * width)
             inputs["out_proj.bias"] = factor * draw.normal(width)
-        else:
+        if "reference is in eval mode" in name:
             inputs["reference in eval mode"] = True
         if "frozen" in name:
             inputs["frozen"] = True

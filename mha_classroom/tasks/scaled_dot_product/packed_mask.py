@@ -335,8 +335,8 @@ PACKED = {
         form=lambda mask: mask[0],
     ),
     "numbers-overflow": known(
-        "Your mask is wrong for large numbers in int8 or int16. Do you add to them or multiply "
-        "them, or does a loop over them end too early?",
+        "Your mask is wrong for large numbers in int8 or int16. Do you cast them, add to them "
+        "or multiply them, or does a loop over them end too early?",
         "An int8 goes up to 127, and 127 + 1 is -128 there. To tell which words belong together, "
         "numbers need only be compared.",
         section=PADDING,
