@@ -55,7 +55,7 @@ def _one_way(off):
     if len(wrong) < 2 or len({by > 0 for by in wrong}) > 1:
         return ""
     by = f" by {abs(wrong[0])}" if len(set(wrong)) == 1 else ""
-    return f"Wherever it is wrong, it is {_too(wrong[0])}{by}."
+    return f"In each case tried in which it is wrong, it is {_too(wrong[0])}{by}."
 
 
 def _by_name(task, cases):

@@ -2968,7 +2968,11 @@ NUMBERS = [
         lambda d, n, right: right + d * d - 2 * n * d,
         "too large by the matrix of the pooler, and too small by one LayerNorm in each block.",
     ),
-    ("05-count_bert", lambda d, n, right: right + d**3, "Wherever it is wrong, it is too large."),
+    (
+        "05-count_bert",
+        lambda d, n, right: right + d**3,
+        "In each case tried in which it is wrong, it is too large.",
+    ),
 ]
 
 

@@ -296,6 +296,12 @@ QUERY = {
         "from each, so that it cancels?",
         shift=lambda keys, scores: (keys - keys.mean(1, keepdim=True), scores - scores.mean()),
     ),
+    "centred-on-one-number": known(
+        "You take one and the same number off all numbers of the keys: their mean over both axes.",
+        "The unknown constant cancels if the same key is taken off each key. Which axis is the one "
+        "to take the mean over?",
+        shift=lambda keys, scores: (keys - keys.mean(), scores - scores.mean()),
+    ),
     "constant-first-but-last-dropped": known(
         "Your unknown constant stands first, with the column of ones, and you drop the last number "
         "of the solution.",

@@ -306,6 +306,13 @@ PACKED = {
         same=lambda sentences: right_same(sentences[:1]).expand(len(sentences), -1, -1),
         real=lambda sentences: (sentences[:1] >= 0).expand(len(sentences), -1),
     ),
+    "first-row-for-all-but-padding": known(
+        "Every row of the batch gets the sentences of the first, with the padding of its own.",
+        "Each row is packed in its own way. Where its sentences begin has an axis for the batch, "
+        "too.",
+        section=AXES,
+        same=lambda sentences: right_same(sentences[:1]).expand(len(sentences), -1, -1),
+    ),
     "compared-without-an-axis": known(
         "Your result is (B, L), True for every word. Do you compare the numbers with themselves, "
         "one by one?",
