@@ -11,7 +11,7 @@ from mha_classroom.checks.earlier_tasks import blame_earlier
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.checks.off_by import say_off_by
 from mha_classroom.checks.outcome import observe, same
-from mha_classroom.checks.patterns import MOVED, common_pattern
+from mha_classroom.checks.patterns import IN_ORDER, MOVED, common_pattern
 from mha_classroom.checks.praise import count_calls, praise
 from mha_classroom.checks.prepared import prepared, reversed_case
 from mha_classroom.checks.recognition import other_reading, recognise
@@ -147,6 +147,7 @@ def _explained(task, does, tried, index, failed, seed):
     if failed.kind == "changed inputs":  # in whatever case: its numbers say nothing more
         return failed
     as_if, exchanged = say_as_if(task, cases, outcomes, index), ""
+    in_order = False  # all numbers, and only the shape is another: then no step is missing
     differences = _differences(task, does, outcomes, cases, index)
     if as_if:
         failed = explanation.with_remark(failed, as_if)
@@ -156,6 +157,7 @@ def _explained(task, does, tried, index, failed, seed):
         exchanged = instead(wrong)
         pattern = exchanged or common_pattern(differences, index)
         failed = explanation.with_remark(failed, pattern)
+        in_order = pattern.startswith(IN_ORDER)
         if pattern in ("", MOVED):
             taken = taken_from(task, differences.get(index), cases[index].inputs)
             failed = explanation.with_remark(failed, taken)
@@ -165,7 +167,7 @@ def _explained(task, does, tried, index, failed, seed):
     ):
         if task.quantities:
             failed = explanation.with_remark(failed, say_off_by(task, does, outcomes, cases))
-        elif not exchanged:
+        elif not exchanged and not in_order:
             stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
             name = getattr(differences.get(index), "name", "")
             failed = explanation.of_stage(failed, stage, name, task.skippable)

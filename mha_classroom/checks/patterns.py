@@ -5,7 +5,7 @@ import re
 
 import torch
 
-__all__ = ["MOVED", "common_pattern", "pattern_of"]
+__all__ = ["IN_ORDER", "MOVED", "common_pattern", "pattern_of"]
 
 AXES = ("the first axis", "the second axis", "the third axis", "the fourth axis", "the fifth axis")
 MOST_AXES = 4  # whose orders are tried
@@ -16,6 +16,7 @@ NUMBERS = re.compile(r"half|a (third|quarter) of|[-+.\de]+ times|large|small|\d[
 
 THERE = "All numbers are there"
 MOVED = f"{THERE}, in other places."
+IN_ORDER = (f"{THERE} in their order", "All numbers are right.")
 
 
 def common_pattern(differences, failing):
@@ -138,10 +139,10 @@ def _is(want, have):
 def _same_order(want, have):
     ones = have.dim() - want.dim()
     if [n for n in want.shape if n != 1] != [n for n in have.shape if n != 1] or not ones:
-        return "All numbers are there in their order, and the shape is another."
+        return f"{IN_ORDER[0]}, and the shape is another."
     which = "too many" if ones > 0 else "missing"
     axes = "An axis of size 1 is" if abs(ones) == 1 else f"{abs(ones)} axes of size 1 are"
-    return f"All numbers are right. {axes} {which}."
+    return f"{IN_ORDER[1]} {axes} {which}."
 
 
 def _moved(order):

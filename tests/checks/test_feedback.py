@@ -63,6 +63,7 @@ RAISING = {
     "batch2": (lambda: torch.bmm(X, X), "in the second: 2 and 2. Columns of the first"),
     "shape '": (lambda: X.reshape(4, 4), "there are 30 of them"),
     "size of tensor a": (lambda: X + torch.ones(2, 4, 5), "axis 1 one tensor has 3"),
+    "tensor b (0)": (lambda: X + X[:, 3:], "On axis 1 one of the two tensors has no entry"),
     "dtype": (lambda: X @ X.mT.double(), "dtype=X.dtype"),
     "leaf": (leaf_in_place, "no_grad"),
     "Boolean": (lambda: bool(X > 0), "is not None"),

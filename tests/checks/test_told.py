@@ -3559,3 +3559,24 @@ def test_a_count_with_defaults_that_changed_places_is_not_said_to_be_in_float32(
 
     feedback = told("05-cache_bytes", cache_bytes)
     assert feedback.mistake is None and "digits" not in str(feedback)
+
+
+def test_where_only_an_axis_is_missing_no_step_is():
+    def mean_pool(hidden, attention_mask):
+        weights = attention_mask / attention_mask.sum(1, keepdim=True)
+        return (weights[:, None].to(hidden.dtype) @ hidden).squeeze()
+
+    said = " ".join(told("12-mean_pool", mean_pool).remarks)
+    assert "An axis of size 1 is missing." in said
+    assert "step that none" not in said
+
+
+def test_an_empty_slice_is_asked_about():
+    def attention(queries, keys, values):
+        rows = []
+        for i in range(keys.shape[1]):  # queries are meant
+            weights = (keys * queries[:, i : i + 1]).sum(-1).softmax(-1)
+            rows.append((weights[..., None] * values).sum(1))
+        return torch.stack(rows, 1)
+
+    assert "does a loop go too far, or over another axis?" in str(told("01-attention", attention))
