@@ -131,6 +131,12 @@ def examine_module(inputs, seen):
     complaint = misfit(seen["parameters"], inputs)
     if complaint:
         raise AnswerError(complaint)
+    if complaint := misfit(seen.get("by name", seen["parameters"]), inputs):
+        raise AnswerError(
+            f"Made with names, as MultiHeadAttention(key_size={inputs['key_size']}, "
+            f"query_size={inputs['query_size']}, …), it is another module than made without. "
+            f"{complaint} Do the names in your `def` line stand in the order of the task's?"
+        )
     training = inputs.get("training", False)
     if seen["training"] is not training:
         raise AnswerError("forward changes whether the module is training (train or eval inside).")

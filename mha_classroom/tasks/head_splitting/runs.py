@@ -1,5 +1,6 @@
 """What runs of lesson 04's tasks beside the learner's code."""
 
+import inspect
 from operator import attrgetter
 
 import torch
@@ -26,7 +27,8 @@ def run_module(answer, inputs):
     With dropout, in eval mode and in training: dropout of 1 leaves nothing of the values there,
     and with less the heads of a query are dropped or scaled up one by one. In training without
     dropout the gradients are looked at too, and what a module made without the last two arguments
-    does. With "lengths before" it has been called with these before, on the same words.
+    does. With "lengths before" it has been called with these before, on the same words. Where the
+    widths of queries, keys and values differ, one is made by the names of its arguments, too.
     Raises: AnswerError if it is no module.
     """
     module = answer(*(inputs[size] for size in SIZES), inputs["dropout"], inputs["bias"])
@@ -35,6 +37,8 @@ def run_module(answer, inputs):
     seen = {"parameters": parameters_of(module.double())}
     if misfit(seen["parameters"], inputs):
         return seen
+    if _widths_differ(inputs) and set(SIZES) <= set(inspect.signature(answer).parameters):
+        seen["by name"] = parameters_of(answer(**{size: inputs[size] for size in SIZES}))
     _load(module, inputs)
     words = [inputs[name] for name in ("queries", "keys", "values")]
     arguments = [*words, *(inputs[name] for name in ("valid_lens",) if name in inputs)]
@@ -53,6 +57,10 @@ def run_module(answer, inputs):
     if 0 < inputs["dropout"] < 1:
         seen["again"] = module.eval()(*arguments)
     return seen
+
+
+def _widths_differ(inputs):
+    return len({inputs[size] for size in SIZES[:3]}) == 3
 
 
 def _by_default(answer, inputs, arguments):

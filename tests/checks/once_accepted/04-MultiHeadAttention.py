@@ -110,3 +110,31 @@ class MultiHeadAttention(nn.Module):
             weights = (scores - 1e4 * hidden).softmax(-1) * (lens > 0)
         heads = self.dropout(weights) @ self.split(self.W_v(values))
         return self.W_o(heads.transpose(1, 2).flatten(2))
+
+
+# %% the names of two sizes have changed places, in the def line and below it
+class MultiHeadAttention(nn.Module):
+    def __init__(
+        self, query_size, key_size, value_size, num_hiddens, num_heads, dropout=0.0, bias=False
+    ):
+        super().__init__()
+        self.num_heads, self.dropout = num_heads, dropout
+        self.W_q = nn.Linear(key_size, num_hiddens, bias)
+        self.W_k = nn.Linear(query_size, num_hiddens, bias)
+        self.W_v = nn.Linear(value_size, num_hiddens, bias)
+        self.W_o = nn.Linear(num_hiddens, num_hiddens, bias)
+
+    def split(self, X):
+        return X.unflatten(-1, (self.num_heads, -1)).transpose(1, 2).flatten(0, 1)
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        if valid_lens is not None:
+            valid_lens = valid_lens.repeat_interleave(self.num_heads, 0)
+        q, k, v = (
+            self.split(self.W_q(queries)),
+            self.split(self.W_k(keys)),
+            self.split(self.W_v(values)),
+        )
+        dropout = self.dropout if self.training else 0.0
+        output, _ = scaled_dot_product_attention(q, k, v, valid_lens, dropout=dropout)
+        return self.W_o(output.unflatten(0, (-1, self.num_heads)).transpose(1, 2).flatten(2))
