@@ -53,6 +53,12 @@ PREDICTIONS = {
         section=SHARES,
         second_weight=0.5,
     ),
+    "weight-of-the-first": known(
+        "Your second_weight is the new weight of the first pair.",
+        "Python counts from 0. Which of the three weights is the second pair's?",
+        section=SHARES,
+        second_weight=0.1,
+    ),
     "shift-for-one-only": known(
         "Your second_weight comes about if ln 3 is added to the second score only, or if the "
         "second power is divided by the sum of the two others.",
@@ -180,7 +186,8 @@ PREDICTIONS = {
         output_with_twin=9.0,
     ),
     "twin-on-top": known(
-        "You add the twin's part to the old output.",
+        "Your output_with_twin comes about if the twin's part is added to the old output, or if "
+        "all four parts are divided by the old sum of the powers.",
         "Then the four weights add up to more than 1. With one more power in the sum, what happens "
         "to the other shares?",
         output_with_twin=10.0,

@@ -322,7 +322,8 @@ MASK = {
     "some-low-number": known(
         "For padding your mask holds a negative number that is not the lowest of the dtype.",
         "A score that is large enough makes up for it, and if the number is near 0, any score is. "
-        "`torch.finfo(dtype).tiny` is the smallest number above 0. Which one is the lowest of all?",
+        "`torch.finfo(dtype).tiny` is the smallest number above 0, and its negative is shown as 0 "
+        "here. Which number is the lowest of all?",
         write=_filled(lambda dtype: -1000.0),
         shows=_one_number(-1),
     ),

@@ -501,8 +501,8 @@ ALONE = {
         padding=lambda *inputs: not lengths_change_it(*inputs),
     ),
     "cut-off-at-the-longest": known(
-        "You cut off what is past the longest length. Each shorter sequence still has the rest of "
-        "its padding.",
+        "You cut off, or change, only what is past the longest length. Each shorter sequence still "
+        "has the rest of its padding.",
         "Change all padding, each sequence past its own length.",
         padding=cut_off_at_the_longest,
     ),

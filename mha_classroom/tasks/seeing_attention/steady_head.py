@@ -749,9 +749,9 @@ STEADY = {
         choose=lambda scores, passed: _choose(scores.amax(dim=0)[None], passed),
     ),
     "long-texts-count-more": known(
-        "You average over all tokens of all texts at once.",
-        "Then a long text counts more than a short one. In which order do you have to average, so "
-        "that each text counts the same?",
+        "A long text counts more with you than a short one: you average over all tokens of all "
+        "texts at once, or weight each text by its length.",
+        "Each text counts the same: average within each one first, then over the texts.",
         wrong=_all_tokens,
     ),
     **{

@@ -343,8 +343,8 @@ def _equals_anyhow(inputs, value):
 
 NEAREST = {
     "examples-not-normalised": known(
-        "You take the mean of the examples as they are, without dividing each by its norm. "
-        "(Dividing them all by one number changes nothing.)",
+        "You take the mean of the examples without dividing each by its own norm: as they are, or "
+        "all divided by one number, which changes nothing.",
         "An example with a large norm then decides where the mean points. Each example is to count "
         "the same: divide it by its norm first, then take the mean.",
         scaled=unchanged,

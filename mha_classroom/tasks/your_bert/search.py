@@ -363,8 +363,9 @@ SEARCH = {
     ),
     "last-of-equals-first": known(
         "Of documents with the same cosine you put the later one first.",
-        "Turning a sorted list round turns equal ones round, too. The earlier one was asked for: "
-        "argsort has an argument for keeping their order.",
+        "The earlier one was asked for. Turning a sorted list round turns equal ones round, too, "
+        "and in pairs of cosine and place the place is sorted as well. argsort has an argument for "
+        "keeping the order of equal ones.",
         order=_last_of_equals,
     ),
     "found-by-number": known(
