@@ -222,7 +222,7 @@ MISTAKES = {
         size=lambda b: 1,
     ),
     "two-bytes-always": known(
-        "A number takes 2 bytes in your count, whatever bytes_per_number is.",
+        "In your count, or in a part of it, a number takes 2 bytes, whatever bytes_per_number is.",
         "2 is half precision. The argument may say something else.",
         **any_of(
             build_traffic,
@@ -245,7 +245,7 @@ MISTAKES = {
         shows=like(_queries_by_tile(True), _queries_by_tile(False), run=by_name),
     ),
     "values-as-wide-as-keys": known(
-        "You count the values as if they were as wide as the keys.",
+        "In your count, or in a part of it, the values are as wide as the keys.",
         "A key has d_k numbers, and a value d_v.",
         **any_of(
             build_traffic,

@@ -281,7 +281,7 @@ MISTAKES = {
         seen=lambda t, W: torch.arange(W) >= 0,
     ),
     "own-slot-hidden": known(
-        "The new token does not see itself, as long as the ring is not full.",
+        "As long as the ring is not full, the new token does not see itself (at t = 0 it may).",
         "Token t is the last of t + 1 tokens.",
         section=MASK,
         seen=lambda t, W: torch.arange(W) < t,

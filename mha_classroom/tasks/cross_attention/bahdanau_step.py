@@ -328,10 +328,10 @@ ALONE = {
         values=lambda states, ready_keys: ready_keys,
     ),
     "fill-not-low-enough": known(
-        "The score that you give to padding is not low enough: next to scores near -3,000,000 it "
-        "is the highest.",
-        "-100 is low among scores around 0. Scores may be large here, and negative. Which number "
-        "is below every score?",
+        "The score that you give to padding is not low enough: where all others are lower, padding "
+        "has the highest.",
+        "-100 is low among scores around 0. Scores may be large here, and negative: in one case "
+        "they are near -3,000,000. Which number is below every score?",
         section=MASKS,
         **any_of(build_step, fill=(*FILLS, -1e5, -1e6)),
     ),

@@ -262,7 +262,7 @@ STEP = {
         see=lambda L, S: torch.ones(L, S).tril(S - L + 1).bool(),
     ),
     "itself-hidden": known(
-        "No new word sees itself.",
+        "Your mask hides every new word from itself.",
         "Causal means: itself, and what stands before it.",
         **_triangles(lambda L, S: S - L - 1),
     ),
