@@ -88,19 +88,22 @@ def examine_looking(inputs, seen):
 
 
 def point_out_word(inputs, weights):
-    """What the first word that looks wrong gives to the words it is to look at."""
+    """What the first word that looks wrong gives to those it is to look at, and what to print."""
     looks_at, X = inputs["looks_at"], inputs["X"]
     wanted = X @ looks_at @ X.T
     right = wanted / wanted.sum(dim=-1, keepdim=True).clamp(min=1)
     word = first_wrong(weights, right)[0]
     there = wanted[word] > 0
+    kind = int(X[word].argmax())
     words = listed([str(s) for s in there.nonzero().flatten().tolist()])
     share = numbers_text(weights[word][there])
     rest = numbers_text(weights[word][~there].sum())
     return (
-        f"Word {word} is of kind {int(X[word].argmax())} and is to look at "
+        f"Word {word} is of kind {kind} and is to look at "
         f"{'word' if there.sum() == 1 else 'words'} {words}. It gives these "
-        f"{share}, and all others together {rest}."
+        f"{share}, and all others together {rest}. Print W_q @ W_k.T: row {kind} holds "
+        f"the scores that kind {kind} gives to each kind. They have to be high where looks_at has "
+        "a 1, all as high as each other, and low elsewhere."
     )
 
 

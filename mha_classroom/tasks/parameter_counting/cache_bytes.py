@@ -2,6 +2,7 @@
 
 from operator import floordiv, truediv
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, random_size
 from mha_classroom.tasks.parameter_counting.number_types import small_numbers
@@ -83,6 +84,14 @@ def _batch_added(inputs, value):
     return value in [RIGHT(n + B - less, *sizes, b) for less in (0, 1)]
 
 
+def _bytes_of_one(n, layers, heads, width, b=2, batch_size=1):
+    return RIGHT(n, layers, heads, width, 1, batch_size) // 2 * (1 + b)
+
+
+def _bytes_and_batch_of_one(n, layers, heads, width, b=2, batch_size=1):
+    return RIGHT(n, layers, heads, width, 1, 1) // 2 * (1 + b * batch_size)
+
+
 UNITS = (1000, 1024, 1000**2, 1024**2)
 
 CACHE = {
@@ -110,12 +119,11 @@ CACHE = {
     ),
     "bytes-of-one-only": known(
         "In your count only the keys or only the values take bytes_per_number bytes, and the "
-        "others 1 byte.",
+        "others 1 byte, and perhaps no batch either.",
         "In keys + values * b the product comes before the sum. Both are numbers in memory, and "
         "each of them takes bytes_per_number bytes.",
-        wrong=lambda n, layers, heads, width, b=2, B=1: (
-            RIGHT(n, layers, heads, width, 1, B) // 2 * (1 + b)
-        ),
+        wrong=_bytes_of_one,
+        shows=like(_bytes_of_one, _bytes_and_batch_of_one, run=run_cache),
     ),
     "bits-not-bytes": known(
         "Your count is 8 times the right one, as a count of bits is.",
