@@ -17,7 +17,7 @@ from mha_classroom.checks.prepared import prepared, reversed_case
 from mha_classroom.checks.recognition import other_reading, recognise
 from mha_classroom.checks.running import quiet_state
 from mha_classroom.checks.showing import describe
-from mha_classroom.checks.stages import computed_tensors, first_wrong_stage
+from mha_classroom.checks.stages import computed_tensors, first_wrong_stage, through_float32
 from mha_classroom.checks.task import Draw
 from mha_classroom.checks.time_limit import OutOfTime, own_time
 from mha_classroom.checks.where_wrong import say_where
@@ -168,9 +168,13 @@ def _explained(task, does, tried, index, failed, seed):
         if task.quantities:
             failed = explanation.with_remark(failed, say_off_by(task, does, outcomes, cases))
         elif not exchanged and not in_order:
-            stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
-            name = getattr(differences.get(index), "name", "")
-            failed = explanation.of_stage(failed, stage, name, task.skippable)
+            of = functools.partial(does.computed, index)
+            if through_float32(task, differences.get(index), cases[index], of):
+                failed = explanation.with_remark(failed, explanation.IN_FLOAT32)
+            else:
+                stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
+                name = getattr(differences.get(index), "name", "")
+                failed = explanation.of_stage(failed, stage, name, task.skippable)
     failed = explanation.with_remark(failed, _pointed_out(task, cases[index], outcomes[index]))
     if as_if or len(differences) < len(cases):
         return failed

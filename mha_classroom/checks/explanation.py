@@ -39,6 +39,10 @@ IS_RIGHT = re.compile(
 RIGHT_BUT = re.compile(
     r"(?<![^ ])(?:The|Your) [\w ]+ (?:is|are) right(?: for padding)?, (?:but|and) (\w)"
 )
+IN_FLOAT32 = (
+    "It is nearly right: on the way your numbers are in float32, which keeps about 7 digits, and "
+    "here more of them count. Is there a .float(), or a tensor made without the inputs' dtype?"
+)
 PYTORCHS_HINT = " Hint: enable anomaly detection"  # to somebody who debugs PyTorch
 
 

@@ -11,9 +11,10 @@ from mha_classroom.checks.compare import FLOAT32_TOLERANCE
 from mha_classroom.checks.outcome import observe, observe_known
 from mha_classroom.checks.showing import listed
 
-__all__ = ["Recorder", "computed_tensors", "first_wrong_stage"]
+__all__ = ["Recorder", "computed_tensors", "first_wrong_stage", "through_float32"]
 MOST = 4000  # tensors kept of one run
 FEW = 100  # pieces that a loop may compute one by one
+NEARLY = 1e-2  # so far off may be what scores of some thousand lose in float32
 OTHERS = 2  # cases that have to agree with the failing one
 
 
@@ -104,6 +105,32 @@ def computed_tensors(task, answer, case):
     return recorder.seen
 
 
+def through_float32(task, difference, case, computed):
+    """Whether a result is nearly right, and a stage of it was computed in float32, although
+    nothing that was given is in float32.
+
+    difference: of the result, as `compare` gives it. computed: gives the tensors that the answer
+    computes on the case, or None if they are not known.
+    """
+    if not getattr(difference, "tensors", None) or task.stages is None:
+        return False
+    want, have = difference.tensors
+    given = [X for X in case.inputs.values() if torch.is_tensor(X)]
+    if have.shape != want.shape or any(X.dtype == torch.float32 for X in given):
+        return False
+    near = (have.double() - want.double()).abs() <= NEARLY * want.abs().clamp(min=1)
+    if not near.all():
+        return False
+    in_float32 = [X for X in computed(case) or () if X.dtype == torch.float32]
+    stages = _flat(task.stages(case.inputs)).values()
+    return any(_Shelf(in_float32, task.tolerance).holds(X) for X in stages if not _is_bare(X))
+
+
+def _is_bare(X):
+    """Whether it holds nothing but zeros and ones, which are found anywhere."""
+    return bool(((X == 0) | (X == 1)).all())
+
+
 def _stages_seen(task, seen, case):
     """{stage: whether it is among the tensors that were seen}, without those that cannot be told
     from others."""
@@ -116,8 +143,7 @@ def _stages_seen(task, seen, case):
         known = _Shelf(earlier, task.tolerance)
         if not known.holds(want):
             by_numbers = not known.holds_numbers_of(want)
-            # Rows of nothing but zeros and ones are found anywhere: only the whole says something.
-            bare = bool(((want == 0) | (want == 1)).all())
+            bare = _is_bare(want)  # of its rows nothing can be said, only of the whole
             if bare and not all(found.values()):
                 continue  # zeros may come without the steps that should lead there
             ways = [[want]] if bare else list(_pieces(want, by_numbers))

@@ -3580,3 +3580,37 @@ def test_an_empty_slice_is_asked_about():
         return torch.stack(rows, 1)
 
     assert "does a loop go too far, or over another axis?" in str(told("01-attention", attention))
+
+
+def test_digits_lost_on_the_way_are_no_wrong_step():
+    def mended_step(queries, keys, values):
+        L, S = queries.shape[2], keys.shape[2]
+        scores = queries.float() @ keys.float().mT / math.sqrt(queries.shape[3])
+        later = torch.ones(L, S).triu(S - L + 1).bool()
+        return scores.masked_fill(later, -math.inf).softmax(-1).to(values.dtype) @ values
+
+    said = " ".join(told("11-mended_step", mended_step).remarks)
+    assert "on the way your numbers are in float32" in said
+    assert "Right so far" not in said
+
+
+def test_a_weak_fill_in_float32_is_not_taken_for_lost_digits():
+    def mended_step(queries, keys, values):
+        L, S = queries.shape[2], keys.shape[2]
+        hidden = -1000.0 * torch.ones(L, S).triu(S - L + 1)  # float32
+        scores = queries @ keys.mT / math.sqrt(queries.shape[3])
+        return (scores + hidden).softmax(-1) @ values
+
+    assert "numbers are in float32" not in str(told("11-mended_step", mended_step))
+
+
+def test_keys_cut_off_that_nobody_looks_at_are_no_wrong_step():
+    def cross_step(y, keys, values, memory_lens, W_q, W_o):
+        B, H, S, d_k = keys.shape
+        longest = int(memory_lens.max())
+        scores = (y @ W_q).reshape(B, H, 1, d_k) @ keys[:, :, :longest].mT / d_k**0.5
+        weights = scores.softmax(-1) * (memory_lens > 0)[:, None, None, None]
+        return (weights @ values[:, :, :longest]).reshape(B, -1) @ W_o
+
+    said = " ".join(told("10-cross_step", cross_step).remarks)
+    assert "holds by itself: the weights." in said

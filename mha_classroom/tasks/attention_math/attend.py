@@ -281,7 +281,7 @@ BOTH = {
     "squeezed-too-far": known(
         "You squeeze every axis of length 1 out of the result.",
         "Values of one number, one query or a batch of one are still an axis, and whoever uses the "
-        "result counts on it. Which one axis was too many?",
+        "result counts on it. Was any axis too many, and which?",
         section="All queries at once",
         finish=torch.squeeze,
     ),

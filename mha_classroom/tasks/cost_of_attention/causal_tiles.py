@@ -485,7 +485,7 @@ ALONE = {
         "A tile that is hidden from a query altogether gives it NaN. Is each tile computed for "
         "itself?",
         "The largest score of such a tile is −inf, and its total 0: −inf − (−inf) and 0 / 0 are "
-        "NaN. Subtract the largest score so far. What may it be before a query has seen a key?",
+        "NaN. The largest score so far may be subtracted: what is it before a query has seen a key?",
         section=ONE_PASS,
         wrong=_each_tile_for_itself,
     ),

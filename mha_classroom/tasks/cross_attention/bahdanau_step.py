@@ -63,10 +63,12 @@ def step_stages(inputs):
     scores = hidden @ inputs["w_v"]
     out = torch.arange(scores.shape[1]) >= inputs["valid_lens"][:, None]
     weights = scores.masked_fill(out, -torch.inf).softmax(-1)
+    # Where no source needs the last keys, some answers cut them off.
+    needed = int(inputs["valid_lens"].max()) == scores.shape[1]
+    before = {"the tanh of the sums": hidden, "the scores": scores} if needed else {}
     return {
         "the state times W_q": projected,
-        "the tanh of the sums": hidden,
-        "the scores": scores,
+        **before,
         "the weights": weights,
         "the context": (weights[:, None] @ inputs["states"])[:, 0],
     }

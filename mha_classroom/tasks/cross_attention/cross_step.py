@@ -65,10 +65,11 @@ def cross_stages(inputs):
     scaled = scores / d_k**0.5
     weights = scaled.masked_fill(hidden, -torch.inf).softmax(-1).nan_to_num()
     heads = weights @ values
+    # Where no source needs the last keys, some answers cut them off.
+    before = {"the scores": scores, "the scaled scores": scaled} if int(lens.max()) == S else {}
     return {
         "the queries": projected,
-        "the scores": scores,
-        "the scaled scores": scaled,
+        **before,
         "the weights": weights,
         "what each head brings": heads,
         "the joined heads": heads.reshape(B, -1),

@@ -111,7 +111,7 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
         SCALES,
         "For the scales: where all words or all values are alike, or are nearly 0, or where there "
         "is one key only, or scores are so large that each query picks one key, no scale makes a "
-        "difference. Nor does it with a large tolerance.",
+        "difference. Nor does it with a large tolerance, or in a mean of differences.",
     ),
     (
         {"scaled by the root of d_model", "scaled by the root of H", "scaled by the root of S"},
@@ -178,7 +178,8 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     ),
     (
         {"mask after the softmax", "masked scores set to 0"},
-        "For what is hidden: some length has to lie between 0 and the number of keys.",
+        "For what is hidden: some length has to lie between 0 and the number of keys, and each "
+        "number has to be compared: a mean, or a large tolerance, takes the others for right.",
     ),
     (
         {"length 0 gives the average", "length 0 gives NaN"},

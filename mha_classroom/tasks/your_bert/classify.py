@@ -423,8 +423,8 @@ NEAREST = {
         wrong=_by_example(_totals),
     ),
     "dot-product-with-the-mean": known(
-        "You compare by dot product, and the means have different norms. (The mean of the "
-        "cosines with a label's examples comes to the same.)",
+        "You compare by dot product with the means, whose norms differ, or by the mean of the "
+        "cosines with a label's examples, which comes to the same.",
         "The mean of vectors that disagree has a small norm, and would lose for that reason alone. "
         "Where it points is what counts.",
         compare=lambda vectors, means: vectors @ means.T,

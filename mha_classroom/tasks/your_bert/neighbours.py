@@ -442,7 +442,7 @@ NEIGHBOURS = {
         shows=_like_parts(may=_may(asking=False)),
     ),
     "padding-ignored": known(
-        "used has no effect in your table: empty places ask, and are found.",
+        "used has no effect in your table: empty places that hold numbers ask, and are found.",
         "A place that is not used holds whatever was there before. It is nobody's neighbour, and "
         "has none.",
         may=_may(found=False, asking=False),
@@ -549,7 +549,7 @@ NEIGHBOURS = {
     ),
     **{
         id: known(
-            "Where there are fewer than k others your result has fewer columns.",
+            "Where the others are too few, your result has fewer columns than k.",
             "It has k columns in any case, with -1 where nobody is left.",
             wrong=_cut_to(count),
         )
