@@ -2,11 +2,13 @@
 
 import contextlib
 import io
+import random
 import re
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from mha_classroom.checks.compare import FLOAT32_TOLERANCE, compare
@@ -39,7 +41,14 @@ def observe(task, answer, case, watch=True, seconds=None, closely=False):
 
     KeyboardInterrupt does: the learner pressed stop.
     seconds: SECONDS unless told. closely: see `forbid`.
+
+    The random generators start anew, so that what comes of it does not depend on what ran before;
+    at another place where it is not watched, as in a second call: chance is to be seen.
     """
+    start = 0 if watch else 1
+    random.seed(start)
+    np.random.seed(start)
+    torch.default_generator.manual_seed(start)
     given, printed = copy_inputs(case.inputs), _Beginning()
     value, error, called = None, None, []
     with warnings.catch_warnings(record=True) as warned, contextlib.ExitStack() as around:
@@ -73,6 +82,7 @@ class _Beginning(io.StringIO):
 def observe_known(task, answer, case):
     """The same for an answer of the course's own, which neither prints nor hangs."""
     given, value, error = copy_inputs(case.inputs), None, None
+    torch.default_generator.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -11,7 +11,7 @@ import torch
 from mha_classroom.checks import find, lessons, modules, tasks
 from mha_classroom.checks.compare import compare
 from mha_classroom.checks.examining import total
-from mha_classroom.checks.outcome import examined, frozen
+from mha_classroom.checks.outcome import examined, frozen, observe
 from mha_classroom.checks.recognition import wrong_answer
 from mha_classroom.checks.registry import exercise_set
 from mha_classroom.checks.running import copy_inputs, quiet_state
@@ -296,3 +296,15 @@ def test_a_weight_of_nearly_0_says_nothing_of_the_factor_of_the_others():
     )
     said = bert_self_attention._drops_weights(output, trained, inputs)
     assert [*said.values()] == [True, True, True, pytest.approx(4 / 3)]
+
+
+def test_what_is_random_does_not_depend_on_what_ran_before():
+    task = find("01-softmax")
+    case = task.cases(Draw(0))[0]
+    results = []
+    for watch in (True, True, False):
+        torch.rand(3)
+        results.append(observe(task, torch.rand_like, case, watch=watch).value)
+    first, after_others, again = results
+    assert torch.equal(first, after_others)
+    assert not torch.equal(first, again)  # a second call may show what hangs on chance

@@ -239,7 +239,7 @@ ADDITIVE = {
         wrong=_joined_key_first,
     ),
     "matrices-transposed": known(
-        "You transpose W_q and W_k.",
+        "Your W_q and W_k are used transposed: by you, or by a function such as F.linear?",
         "nn.Linear keeps its matrices that way, and so does the package. Here they are given as "
         "(width, h), ready for X @ W. Where width and h are equal, only the numbers tell.",
         section="The package version",
@@ -252,9 +252,9 @@ ADDITIVE = {
         maps=lambda W_q, W_k: (W_k, W_q),
     ),
     "paired-one-to-one": known(
-        "You add the mapped queries and keys as they are: query 0 meets key 0 and no other.",
-        "Every query has to meet every key. Which axis do the queries lack for that, and which the "
-        "keys?",
+        "Your mapped queries and keys meet one to one: query 0 meets key 0 and no other.",
+        "Every query has to meet every key. Where do the queries need an axis of length 1 for "
+        "that, and where the keys?",
         meet=lambda q, k: (q, k),
     ),
     "queries-meet-other-sentences": known(

@@ -181,7 +181,8 @@ BOTH = {
         scale=lambda d: d**-0.5,
     ),
     "divided-by-width": known(
-        "You divide the scores by the width of a query.",
+        "You divide the scores by the width of a query, or take a mean over the features where a "
+        "dot product adds up.",
         "The task asks for scores that are not divided. (Lesson 2 does divide them, by something "
         "smaller.)",
         scale=lambda d: 1 / d,
@@ -279,7 +280,7 @@ BOTH = {
         vectors=lambda X: X / X.norm(dim=-1, keepdim=True),
     ),
     "squeezed-too-far": known(
-        "You squeeze every axis of length 1 out of the result.",
+        "You squeeze an axis of length 1 out of the result, or every one.",
         "Values of one number, one query or a batch of one are still an axis, and whoever uses the "
         "result counts on it. Was any axis too many, and which?",
         section="All queries at once",

@@ -162,9 +162,10 @@ ATTENTION = {
         shift=lambda x, axis: x.amax((1, 2), keepdim=True),
     ),
     "weights-transposed": known(
-        "You transpose the weights before you multiply the values by them.",
-        "Row i of the weights says what query i takes of each key. Transposed it says what each "
-        "query takes of key i, and with L = S no error warns you.",
+        "Your weights meet the values the wrong way round: their rows stand for keys.",
+        "Row i of the weights has to say what query i takes of each key. Yours says what each "
+        "query takes of key i, and with L = S no error warns you. Do you transpose once too often, "
+        "or once too seldom?",
         combine=lambda weights, values: weights.mT @ values,
     ),
     "queries-and-keys-swapped": known(

@@ -254,7 +254,7 @@ KERNEL = {
         weigh=_nearest_far_away,
     ),
     "shifted-only-where-all-round-to-0": known(
-        "You shift the scores only where all powers round to 0.",
+        "You shift the scores, or take softmax, only where all powers round to 0.",
         "Where they are nearly 0 they have lost their digits already: near 1e-322 a float64 has "
         "two. One way to compute the weights does for all places, near and far.",
         section=SHIFT,
@@ -318,8 +318,9 @@ KERNEL = {
         distance=lambda differences: differences.sum(-1).square(),
     ),
     "features-averaged": known(
-        "You take the mean of the squared differences over the features.",
-        "The squared distance is their sum. With one feature nobody sees the difference.",
+        "You take the mean of the squared differences over the features, or divide by the number "
+        "of features.",
+        "The squared distance is the plain sum. With one feature nobody sees the difference.",
         distance=lambda differences: differences.square().mean(-1),
     ),
     "first-feature-only": known(
@@ -386,7 +387,8 @@ KERNEL = {
         scale=lambda width: -1 / (2 * width) ** 2,
     ),
     "dot-product": known(
-        "You score with dot products.",
+        "Your scores come to dot products: do you take these, or multiply out the square and leave "
+        "out k²?",
         "A dot product rewards known places that are far from 0. The score of this task falls "
         "with the distance of the two places.",
         section="Scores",

@@ -268,9 +268,9 @@ QUERY = {
         shift=lambda keys, scores: (keys, scores),
     ),
     "first-score-taken-off-the-scores-only": known(
-        "You subtract one score from all scores, but leave the keys as they are.",
-        "That asks for a score of exactly 0 at that key. Only the differences between the scores "
-        "are known: what about the keys has to have these differences?",
+        "You make the first score 0 by a shift of all scores, but leave the keys as they are.",
+        "That asks for a score of exactly 0 at the first key. Only the differences between the "
+        "scores are known: what about the keys has to have these differences?",
         shift=lambda keys, scores: (keys, scores - scores[0]),
     ),
     "mean-taken-off-the-scores-only": known(
@@ -280,7 +280,7 @@ QUERY = {
         shift=lambda keys, scores: (keys, scores - scores.mean()),
     ),
     "largest-taken-off-the-scores-only": known(
-        "You subtract the largest score from all scores, but leave the keys as they are.",
+        "You make the largest score 0 by a shift of all scores, but leave the keys as they are.",
         "That asks for a score of exactly 0 at the best key. Only the differences between the "
         "scores are known.",
         shift=lambda keys, scores: (keys, scores - scores.max()),

@@ -456,7 +456,7 @@ SOFTMAX = {
         wrong=_rows_along_the_first_axis,
     ),
     "squeezed-too-far": known(
-        "You squeeze every axis of length 1 out of the result.",
+        "You squeeze an axis of length 1 out of the result, or every one.",
         "The weights are right. One row, or one score a row, is still an axis, and the result has "
         "to have the shape of x.",
         section=FORMULA,

@@ -299,17 +299,17 @@ MASK = {
         write=_by_way_of(lambda dtype: (torch.float64, torch.float64)),
     ),
     "whole-numbers-multiplied": known(
-        "You multiply with the lowest number in float32, PyTorch's default dtype, and your mask "
-        "stays in it.",
+        "You multiply in float32, PyTorch's default dtype, and your mask stays in it.",
         "Whole numbers times a number give float32, and float() gives it too. There the lowest "
-        "number of float64 is -inf, and 0 · (-inf) is NaN. Convert before you multiply.",
+        "number of float64 and the highest are infinite, and 0 times infinity is NaN. Convert "
+        "before you multiply.",
         write=lambda hidden, dtype: hidden.long() * _lowest(dtype),
     ),
     "whole-numbers-multiplied-then-converted": known(
-        "You multiply with the lowest number in float32, and convert the product.",
+        "You multiply in float32, and convert the product.",
         "Whole numbers times a number give float32, PyTorch's default dtype, and float() gives it "
-        "too. There the lowest number of float64 is -inf, and 0 · (-inf) is NaN. Convert before "
-        "you multiply.",
+        "too. There the lowest number of float64 and the highest are infinite, and 0 times "
+        "infinity is NaN. Convert before you multiply.",
         write=lambda hidden, dtype: (hidden.long() * _lowest(dtype)).to(dtype),
     ),
     "whole-numbers": known(

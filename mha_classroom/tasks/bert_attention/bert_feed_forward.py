@@ -241,9 +241,9 @@ FEED_FORWARD = {
         bend=lambda config: ACTIVATIONS["gelu_new"],
     ),
     "gelu-unless-relu": known(
-        "You take the exact GELU for gelu_new as well.",
-        "gelu_new is the approximation by tanh, which differs in the fourth digit after the "
-        "point. config.activation is the function, whichever it is.",
+        "You take ReLU where the config names it, and the exact GELU for all else.",
+        "silu is another function, and gelu_new is the approximation of GELU by tanh. "
+        "config.activation is the function, whichever it is.",
         bend=lambda config: F.relu if config.hidden_act == "relu" else F.gelu,
     ),
     "name-called": known(

@@ -363,7 +363,8 @@ LAYER = {
         think=lambda self, joined, attended, X: self.self_output(self.feed_forward(attended), X),
     ),
     "only-residual-added": known(
-        "You add X to the result of the attention and leave self_output out.",
+        "You add X to the result of the attention, and self_output is left out, or its result is "
+        "not used.",
         "The sum is one of its three steps. The heads have to be joined by W_o before it and the "
         "sum normalised after it.",
         section=JOINED,
@@ -381,7 +382,7 @@ LAYER = {
         join=lambda self, attended, X: self.self_output(self.self_output(attended, X), X),
     ),
     "no-feed-forward": known(
-        "The feed-forward part is left out.",
+        "The feed-forward part is left out, or its result is not used.",
         "The attention mixes words. Two thirds of a layer's parameters are in what comes after, "
         "where each word is worked on alone.",
         section=WORD,

@@ -473,7 +473,8 @@ SCORE_MASKS = {
         after=lambda weights, mask: weights * (mask == 0),
     ),
     "mask-turned": known(
-        "You turn the mask, so that it lowers whole rows instead of columns.",
+        "The mask lowers whole rows of your scores instead of columns. Do you turn the mask, or "
+        "the scores after it was added?",
         "Columns are keys. A row whose scores are all lowered alike has the same softmax as "
         "before.",
         hide=lambda scores, mask, scale: scores * scale + mask.mT,
@@ -491,14 +492,14 @@ SCORE_MASKS = {
         hide=_filled_where(lambda mask: mask == 0, -1e9),
     ),
     "mask-made-boolean": known(
-        "You use the mask only to say which scores are hidden, and fill these yourself.",
+        "You use the mask only to say which scores are hidden, and make these -inf yourself.",
         "The task says that it is added, whatever its numbers: a small one lowers a score a little "
-        "and hides nothing. And a row that you fill with -inf gives NaN.",
+        "and hides nothing. And a row in which every score is -inf gives NaN.",
         hide=_filled_where(lambda mask: mask != 0),
     ),
     "mask-made-boolean-finite": known(
-        "You use the mask only to say which scores are hidden, and fill these with a low number of "
-        "your own.",
+        "You use the mask only to say which scores are hidden, and hide these with a low number of "
+        "your own, which you fill in or add.",
         "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
         "little and hides nothing.",
         hide=_filled_where(lambda mask: mask != 0, -1e9),
@@ -506,12 +507,12 @@ SCORE_MASKS = {
     "negative-means-hidden": known(
         "You use the mask only to say which scores are hidden, those where it is negative.",
         "The task says that it is added, whatever its numbers: a small one lowers a score a little "
-        "and hides nothing. And a row that you fill with -inf gives NaN.",
+        "and hides nothing. And a row in which every score is -inf gives NaN.",
         hide=_filled_where(lambda mask: mask < 0),
     ),
     "negative-means-hidden-finite": known(
         "You use the mask only to say which scores are hidden, those where it is negative, and "
-        "fill these with a low number of your own.",
+        "hide these with a low number of your own, which you fill in or add.",
         "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
         "little and hides nothing.",
         hide=_filled_where(lambda mask: mask < 0, -1e9),
@@ -519,11 +520,11 @@ SCORE_MASKS = {
     "very-low-means-hidden": known(
         "You use the mask only to say which scores are hidden, those where it is very low.",
         "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
-        "little. And a row that you fill with -inf gives NaN.",
+        "little. And a row in which every score is -inf gives NaN.",
         hide=_filled_where(lambda mask: mask < -1000),
     ),
     "very-low-means-hidden-finite": known(
-        "Only very low numbers of the mask count in your answer: you fill the scores there with a "
+        "Only very low numbers of the mask count in your answer: you hide the scores there with a "
         "low number of your own, or you add the mask only if it has such numbers.",
         "The task says that the mask is added, whatever its numbers: a small one lowers a score a "
         "little and hides nothing.",
@@ -705,7 +706,7 @@ ATTENTION = {
         scale=lambda d, H: 1 / d,
     ),
     "multiplied-by-root": known(
-        "You multiply the scores by √d.",
+        "You multiply the scores by √d, or divide them by 1/√d.",
         "They are too far apart already. Their spread is √d, and it should be 1.",
         scale=lambda d, H: d**0.5,
     ),

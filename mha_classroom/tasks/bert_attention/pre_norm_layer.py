@@ -360,7 +360,7 @@ PRE_NORM = {
         finish=lambda self, A, Y, X: A,
     ),
     "no-feed-forward": known(
-        "The feed-forward part is left out.",
+        "The feed-forward part is left out, or its result is not used.",
         "A layer has two parts, whatever the order of norms and sums.",
         section="Each word on its own",
         finish=lambda self, A, Y, X: Y,

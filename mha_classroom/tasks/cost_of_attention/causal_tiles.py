@@ -324,7 +324,7 @@ MISTAKES = {
         allowed=lambda keys, own: keys <= own[:, None] + 1,
     ),
     "keys-counted-from-the-tile": known(
-        "You count the keys of each tile from 0.",
+        "In your mask the keys of each tile are counted from 0.",
         "Key 0 of the second tile has the number `tile`. The mask needs the numbers in the whole "
         "sequence.",
         section=MASK,
@@ -349,7 +349,8 @@ MISTAKES = {
     ),
     "not-corrected": known(
         "Neither the total nor the output is corrected when a larger score arrives.",
-        "What came before was measured against a smaller score and counts for too much.",
+        "What came before was measured against a smaller score and counts for too much. If you do "
+        "correct it: is the old largest score overwritten before you use it?",
         section=ONE_PASS,
         correct=lambda old, new: torch.ones_like(new),
     ),
@@ -485,7 +486,8 @@ ALONE = {
         "A tile that is hidden from a query altogether gives it NaN. Is each tile computed for "
         "itself?",
         "The largest score of such a tile is −inf, and its total 0: −inf − (−inf) and 0 / 0 are "
-        "NaN. The largest score so far may be subtracted: what is it before a query has seen a key?",
+        "NaN. The largest score so far may be subtracted: what is it before a query has seen a "
+        "key?",
         section=ONE_PASS,
         wrong=_each_tile_for_itself,
     ),

@@ -226,8 +226,9 @@ MISTAKES = {
         shows=_nan_after_hidden,
     ),
     "nan-replaced-at-the-end": known(
-        "A tile of hidden keys makes NaN, and you replace the NaN at the end.",
-        "The scores after that tile are lost, since NaN plus a number is NaN. It must not come up "
+        "A row that begins with a hidden tile is lost. Do you replace NaN at the end, or take a "
+        "row for one without keys as soon as one of its tiles is hidden?",
+        "The scores after that tile count, too. NaN plus a number is NaN, so it must not come up "
         "at all. Where is −inf − (−inf) computed?",
         **any_of(
             build_one_pass,

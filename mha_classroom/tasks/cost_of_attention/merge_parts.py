@@ -423,8 +423,10 @@ MISTAKES = {
         shows=_one_for_all,
     ),
     "old-parts-not-corrected": known(
-        "Going from part to part, you correct the new part only.",
-        "When a larger score arrives, what was put together so far has to be corrected, too.",
+        "Each part is measured against the largest score up to it, and is not corrected when a "
+        "larger one comes later.",
+        "When a larger score arrives, what was put together so far has to be corrected, too. If "
+        "you do correct it: is the old largest score overwritten before you use it?",
         section=ONE_PASS,
         wrong=_in_a_loop(output_corrected=False, total_corrected=False),
     ),
@@ -485,7 +487,8 @@ ALONE = {
         shows=_nan_without_keys,
     ),
     "largest-alone": known(
-        "You weight the outputs by softmax of the largest scores.",
+        "You weight the outputs by exp(largest − new largest), divided by the sum of these: a "
+        "softmax of the largest scores.",
         "That leaves the totals out: a part with many keys near its largest score counts for more "
         "than one with few. The totals belong in the numerator and the denominator.",
         weigh=lambda outputs, totals, factors: outputs * (factors / factors.sum(0))[..., None],

@@ -160,9 +160,10 @@ SCORES_CUT_OFF = (
 )
 DIVIDED_AGAIN = (
     "Padding has a say before it is taken out: in a softmax whose weights you divide by their sum "
-    "again, or in the largest score that you subtract.",
-    "If padding has by far the largest score, nothing is left for what is real: those weights are "
-    "0, and so is their sum. At which step is padding looked at for the last time?",
+    "again, in the largest score that you subtract, or by an exp of its own that is infinite.",
+    "If padding has by far the largest score, either nothing is left for what is real, whose "
+    "weights are 0, and so is their sum; or inf · 0 is NaN. At which step is padding looked at for "
+    "the last time?",
 )
 
 
@@ -177,7 +178,7 @@ STEP = {
     "no-tanh": known(
         "There is no tanh around the sum: it is missing, or stands around the query alone.",
         "Then the state adds the same number to the scores of all keys, and the softmax takes it "
-        "out again. Every step would look at the same place.",
+        "out again, as if the state were left out. Every step would look at the same place.",
         join=lambda q, k: q + k,
     ),
     "tanh-of-each": known(
@@ -199,7 +200,8 @@ STEP = {
         ),
     ),
     "scaled": known(
-        "You divide the scores by one of the sizes, such as a width, or by its square root.",
+        "The scores are divided by one of the sizes, such as a width, or by its square root. (A "
+        "mean divides, too.)",
         "That belongs to the dot product, whose size grows with the width. Bahdanau's score has "
         "no scale: w_v can learn one.",
         scale=lambda h: h**-0.5,
@@ -218,7 +220,7 @@ STEP = {
         keep=torch.le,
     ),
     "scores-0": known(
-        "You set the scores of padding to 0.",
+        "The scores of padding are 0 in your softmax, or nearly 0.",
         "exp(0) is 1, so padding still gets a share.",
         section=MASKS,
         fill=0.0,
@@ -237,8 +239,8 @@ STEP = {
         ),
     ),
     "no-axis-for-the-states": known(
-        "The projected state has no axis for the states of the source: (B, num_hiddens) is added "
-        "to (B, S, num_hiddens).",
+        "The projected state has no axis for the states of the source, or has it in front: "
+        "(B, num_hiddens) or (1, B, num_hiddens) is added to (B, S, num_hiddens).",
         "Axes are matched from the right, so B meets S. The same query goes to every key of its "
         "sequence.",
         wrong=_no_axis,
@@ -274,7 +276,8 @@ ALONE = {
         keep=torch.ge,
     ),
     "mask-after-softmax": known(
-        "You hide padding after the softmax: the weights of a sequence do not sum to 1.",
+        "You hide padding after the softmax, or after its sum: the weights of a sequence do not "
+        "sum to 1.",
         "When the softmax divided, the padding was in the sum.",
         section=MASKS,
         lens=_everything_seen,
@@ -330,8 +333,8 @@ ALONE = {
         values=lambda states, ready_keys: ready_keys,
     ),
     "fill-not-low-enough": known(
-        "The score that you give to padding is not low enough: where all others are lower, padding "
-        "has the highest.",
+        "Padding's score is not low enough, whether you set it or add a number to it: where all "
+        "others are lower, padding has the highest.",
         "-100 is low among scores around 0. Scores may be large here, and negative: in one case "
         "they are near -3,000,000. Which number is below every score?",
         section=MASKS,

@@ -316,9 +316,9 @@ BEAM = {
         shows=like(_of_probabilities, _products(unchanged)),
     ),
     "logarithm-at-the-end": known(
-        "You multiply probabilities, and take the logarithm at the end.",
+        "You make probabilities of the totals, and take the logarithm afterwards.",
         "A probability of e to the power of -2000 is too small for any number: it becomes 0, and "
-        "its logarithm -inf. Add logarithms instead.",
+        "its logarithm -inf. Add logarithms, without a way through probabilities.",
         wrong=_products(torch.log),
         shows=like(_products(torch.log), _products(torch.log, late=True)),
     ),

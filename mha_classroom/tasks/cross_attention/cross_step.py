@@ -196,7 +196,8 @@ def _zeros_for_all(y, keys, values, memory_lens, W_q, W_o):
 
 CROSS = {
     "not-scaled": known(
-        "You do not scale the scores.",
+        "The scores are not scaled, or they are divided by a size that is 1, such as the number of "
+        "queries.",
         "Lesson 2's division is part of every head, in cross-attention too.",
         scale=lambda H, d_k, d_v, S: 1.0,
     ),
@@ -247,7 +248,7 @@ CROSS = {
         out=lambda heads, W_o: heads @ W_o.T,
     ),
     "scores-0": known(
-        "You set the scores of padding to 0.",
+        "The scores of padding are 0 in your softmax, or nearly 0.",
         "exp(0) is 1, so padding still gets a share.",
         section=MASKS,
         fill=0.0,
@@ -327,8 +328,8 @@ ALONE = {
         lens=_first_length,
     ),
     "fill-not-low-enough": known(
-        "The score that you give to padding is not low enough: next to scores near -3,000,000 it "
-        "is the highest.",
+        "Padding's score is not low enough, whether you set it or add a number to it: in a case "
+        "with scores in the millions it is the highest.",
         "-100 is low among scores around 0. Scores may be any number. Which one is below every "
         "score?",
         section=MASKS,
@@ -347,7 +348,8 @@ ALONE = {
         ),
     ),
     "mask-after-softmax": known(
-        "You hide padding after the softmax: the weights of a head do not sum to 1.",
+        "You hide padding after the softmax or its sum, in the weights or in the values: what is "
+        "left of the weights of a head does not sum to 1.",
         "When the softmax divided, the padding was in the sum.",
         section=MASKS,
         lens=lambda lens: torch.full_like(lens, 10**6),

@@ -324,8 +324,8 @@ ALONE = {
         block=_normed_part,
     ),
     "causal-mask-inverted": known(
-        "Your causal mask says True where a token may look.",
-        "So it is in this course. In PyTorch's module True means: ignore.",
+        "Your causal mask says True where a token may look, or -inf.",
+        "In this course True does say so. In PyTorch's module True means: ignore, as -inf does.",
         **_but_for_nan(later=_up_to_itself),
     ),
     "both-masks-inverted": known(

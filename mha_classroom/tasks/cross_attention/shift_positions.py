@@ -415,7 +415,7 @@ ALONE = {
         shows=_but_for_digits(shift_positions),
     ),
     "not-turned": known(
-        "You return P as it is.",
+        "Your result is P as it was.",
         "Every pair has to be turned by its own angle.",
         turn=lambda s, c, a: (s, c),
     ),

@@ -603,7 +603,7 @@ MODULE = {
         scale=lambda d, keys, **_: keys**-0.5,
     ),
     "not-scaled": known(
-        "You do not scale the scores.",
+        "Your scores are not scaled, or their scale is undone by another factor.",
         "Without the scale their spread grows with the width, and softmax saturates (lesson 2).",
         scale=lambda d, **_: 1.0,
     ),
@@ -614,7 +614,8 @@ MODULE = {
         scale=lambda d, **_: 1 / d,
     ),
     "multiplied-by-root": known(
-        "You multiply the scores by the square root of the width of a head.",
+        "You multiply the scores by the square root of d, the width of a head, or divide them by "
+        "d ** -0.5, which is the same.",
         "Scores spread too far as they are. The scale is there to bring them closer together.",
         scale=lambda d, **_: d**0.5,
     ),
@@ -647,7 +648,7 @@ MODULE = {
     ),
     "lengths-flattened": known(
         "A table of lengths (B, L) arrives flat.",
-        "repeat_interleave flattens a tensor unless it is told the axis.",
+        "repeat_interleave flattens a tensor unless it is told the axis. reshape(-1) always does.",
         section=LENGTHS,
         spread=lambda lens, H: lens.repeat_interleave(H),
     ),
@@ -747,7 +748,7 @@ MODULE = {
         fill=-1e9,
     ),
     "masked-scores-0": known(
-        "The scores of padding are set to 0.",
+        "The scores of padding are 0: you set them so, or the keys that they are made of.",
         "exp(0) is 1: padding still gets a share of the attention.",
         section=LENGTHS,
         fill=0.0,
@@ -813,7 +814,7 @@ MODULE = {
     ),
     "bias-by-default": known(
         "Whoever makes your module without saying bias gets biases.",
-        "The default in your `def` line is not that of the task.",
+        "Is the default in your `def` line that of the task?",
         defaults=(0.0, True),
     ),
     "dropout-on-the-weighted-sums": known(

@@ -142,7 +142,8 @@ def _as_many_as_there_are(cut):
 
 PACKING = {
     "packed-by-head": known(
-        "You cut X into heads first, and each head into queries, keys and values.",
+        "You take X to be packed head by head: queries, keys and values of head 0, then those of "
+        "head 1.",
         "Some libraries pack so. Here all queries of a word come first, those of every head, then "
         "all its keys, then all its values.",
         cut=cut_by_head,
@@ -155,7 +156,7 @@ PACKING = {
         cut=cut_in_turn,
     ),
     "reshaped-at-once": known(
-        "You reshape X to (B, 3, num_heads, L, d), and no axis moves.",
+        "You reshape X to (B, 3, num_heads, L, d), at once or in steps, and no axis moves.",
         "reshape deals numbers out as they lie in memory, word after word, and a word holds all "
         "three parts. First cut the last axis, then move axes.",
         wrong=lambda X, H: X.reshape(len(X), 3, H, X.shape[1], -1).unbind(1),

@@ -64,7 +64,8 @@ LENGTHS = "A second trap: whose length is it?"
 
 SPREAD = {
     "lengths-repeated-as-a-whole": known(
-        "You repeat the whole tensor: with 2 heads, 3, 5 becomes 3, 5, 3, 5.",
+        "You repeat the whole tensor, by repeat or by a new axis in front: with 2 heads, 3, 5 "
+        "becomes 3, 5, 3, 5.",
         "The rows of transpose_qkv are batch first, so head 1 of the first sequence would get the "
         "length of the second. With one sequence nobody notices.",
         wrong=lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1)),
@@ -150,7 +151,7 @@ SPREAD = {
     ),
     "lengths-flattened": known(
         "For lengths of shape (B, L) your result is flat.",
-        "repeat_interleave flattens a tensor unless it is told the axis.",
+        "repeat_interleave flattens a tensor unless it is told the axis. reshape(-1) always does.",
         wrong=lambda lens, H: lens.repeat_interleave(H),
     ),
     "flattened-and-folded": known(

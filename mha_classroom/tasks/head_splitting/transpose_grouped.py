@@ -198,15 +198,15 @@ GROUPED = {
         ),
     ),
     "key-heads-repeated-as-a-whole": known(
-        "You repeat the key heads as a whole: for 2 key heads they come in the order 0, 1, 0, 1, "
-        "0, 1.",
+        "Your key heads come in the order 0, 1, 0, 1, 0, 1, if there are 2: they are repeated as a "
+        "whole, or query head h takes key head h % num_kv_heads.",
         "Query heads of a group are neighbours, and they all use the same key head. So which key "
         "head do the query heads 0 and 1 need?",
         repeat=lambda X, times: X.repeat(1, times, 1, 1),
     ),
     "batch-repeated": known(
-        "You repeat all rows as a whole, after batch and heads are joined: the rows of all "
-        "sequences, then those of all sequences again.",
+        "You repeat the whole batch, before or after its heads are cut: the rows of all sequences, "
+        "then those of all sequences again.",
         "All query heads of sequence 0 come first, then all of sequence 1, as in transpose_qkv. "
         "With one sequence this gives the key heads in the order 0, 1, 0, 1.",
         wrong=lambda X, H, G: cut(X, G).flatten(0, 1).repeat(H // G, 1, 1),

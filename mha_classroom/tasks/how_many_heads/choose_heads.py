@@ -234,8 +234,8 @@ CHOSEN = {
         protect=_nothing,
     ),
     "too-few-off": known(
-        "Fewer heads go than were asked for: where a layer's last head comes up, you leave it, and "
-        "nothing else goes in its place.",
+        "Fewer heads go than were asked for: where a layer's last head comes up, it stays or comes "
+        "back, and nothing else goes in its place.",
         "num_off heads have to go. Which one is next?",
         skip=False,
     ),
@@ -274,10 +274,10 @@ CHOSEN = {
         shows=_wrong_for_none,
     ),
     "threshold-and-too-few-off": known(
-        "You compare with the importance of the last head that goes, and count heads among these "
-        "that have to stay.",
-        "Then fewer than num_off heads go. And if none goes, the index is -1, which is the last "
-        "entry.",
+        "Heads that have to stay count among the num_off, so fewer go. And with num_off = 0 too "
+        "many go. Do you use an index num_off - 1, or a slice from or up to -num_off?",
+        "Which head goes where one that has to stay comes up? And in Python index -1 is the last "
+        "entry, and -0 is 0: [:-0] is empty, and [-0:] is all.",
         wrong=lambda X, n: best_of_each_layer(X) | (X > X.flatten().sort().values[n - 1]),
     ),
     "protected-too-low": known(
@@ -296,7 +296,8 @@ CHOSEN = {
         ),
     ),
     "best-heads-first": known(
-        "The heads that have to stay go first: you make their importance small.",
+        "The heads that have to stay go first. Do you make their importance small, or put them "
+        "first when you sort?",
         "The least important heads go. Which importance is sure never to be among these?",
         wrong=_put_in(lambda importance: _protected(importance, -torch.inf)),
     ),

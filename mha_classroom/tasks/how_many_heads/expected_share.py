@@ -129,7 +129,7 @@ SHARES = {
         right=lambda values: most_frequent(values) * (_number_of_best(values) == 1),
     ),
     "one-right-for-each-head": known(
-        "You count one right answer for each head.",
+        "In your number one answer of each head is right, as if its values always differed.",
         "Keys are there once each, but a value may come twice. Then the same guess is right twice.",
         right=lambda values: 1,
     ),
@@ -210,9 +210,10 @@ ALONE = {
         total=lambda rights, groups: sum(int(right + 1e-9) for right in rights) / sum(groups),
     ),
     "blind-guess": known(
-        "You let the model guess among all values, or give one value always, perhaps only where a "
-        "head brings several.",
-        "It does not know the order, but it knows which values a head brought.",
+        "Your number is what a guess among all values brings, or one value that is given always, "
+        "perhaps only where a head brings several.",
+        "The model does not know the order, but it knows which values a head brought. So its best "
+        "guess differs from case to case.",
         wrong=lambda groups, num_values: 1 / num_values,
         shows=like(
             lambda groups, num_values: 1 / num_values,

@@ -128,7 +128,7 @@ def _divided_by(what, norm):
 
 NORMALISED = {
     "size-of-the-mean": known(
-        "You take the mean first and its size afterwards.",
+        "You take the mean, or the sum, first and its size afterwards.",
         "A head that helps one example and hurts another one then seems to do nothing.",
         size=unchanged,
         finish=torch.abs,
@@ -139,7 +139,8 @@ NORMALISED = {
         size=torch.square,
     ),
     "root-of-mean-square": known(
-        "You take the root of the mean square of the gradients.",
+        "You take the root of the mean square of the gradients, or their l2 norm over the "
+        "examples.",
         "The formula has the mean of absolute values.",
         size=torch.square,
         finish=torch.sqrt,
@@ -195,7 +196,7 @@ NORMALISED = {
         wrong=lambda G: G.abs().mean(dim=0) / G.norm(dim=(0, 2)).clamp(min=1e-300)[:, None],
     ),
     "signed": known(
-        "You take the mean of the gradients with their signs.",
+        "You take the mean, or the sum, of the gradients with their signs.",
         "Importance asks how much a head changes the loss, in whichever direction.",
         size=unchanged,
     ),

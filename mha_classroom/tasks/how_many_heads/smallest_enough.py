@@ -291,7 +291,7 @@ ENOUGH = {
         choose=max,
     ),
     "larger-ones-too": known(
-        "You ask that all larger numbers of heads are enough, too.",
+        "A number of heads counts for you only if all larger ones are enough, too.",
         "More heads may be worse again. Each number of heads is judged by its own runs.",
         wrong=_with_all_larger,
     ),

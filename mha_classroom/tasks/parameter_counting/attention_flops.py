@@ -118,7 +118,8 @@ FLOPS = {
         projections=2,
     ),
     "projections-of-pairs": known(
-        "Your projections square the number of tokens instead of the width.",
+        "Your count is what six products over pairs cost, as if the projections squared the number "
+        "of tokens instead of the width.",
         "A projection is (n, d) @ (d, d): n·d numbers come out, and each is a sum over d features.",
         wrong=lambda n, d: 8 * n * n * d + 4 * n * n * d,
     ),
@@ -147,8 +148,10 @@ FLOPS = {
     ),
     "half-the-pairs": known(
         "Your pairs of tokens cost half of what they should: one of their two products is "
-        "missing, or additions are left out there.",
-        "Each pair takes part in two products: one for its score, one where its weight is used. "
+        "missing, additions are left out there, or half of the pairs are not counted, as with a "
+        "mask.",
+        "Every token meets every token, and each pair takes part in two products: one for its "
+        "score, one where its weight is used. "
         "Are all of the lesson's four rows in your sum, each with both kinds of operation?",
         sums=lambda n, d: 0,
     ),

@@ -147,8 +147,9 @@ CACHE = {
         default=4,
     ),
     "batch-ignored": known(
-        "You count one sequence, whatever batch_size is.",
-        "Each sequence of the batch has tokens of its own, and no two share what they keep.",
+        "You count num_tokens tokens in all, whatever batch_size is.",
+        "So many has one sequence. Each sequence of the batch has tokens of its own, and no two "
+        "share what they keep.",
         batch=lambda B: 1,
     ),
     "batch-for-one-only": known(
@@ -222,7 +223,8 @@ CACHE = {
         tokens=lambda n: n - 1,
     ),
     "all-steps-added-up": known(
-        "You add up the caches of all steps of writing: n · (n + 1) / 2 tokens in place of n.",
+        "You count n · (n + 1) / 2 tokens in place of n: you add up the caches of all steps of "
+        "writing, or count pairs of tokens.",
         "Each step adds one token to what the step before has kept. What is there after the last?",
         tokens=lambda n: n * (n + 1) // 2,
     ),

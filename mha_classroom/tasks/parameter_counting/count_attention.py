@@ -124,7 +124,7 @@ ATTENTION = {
         biases=lambda matrices, d: matrices * (2 * d + 1),
     ),
     "biases-of-one-matrix": known(
-        "You count the biases of a single matrix.",
+        "You count d biases for a width of d, as many as a single matrix has.",
         "Each matrix that leads somewhere has its own. Which of yours go without, and why those?",
         biases=lambda matrices, d: d,
     ),
@@ -139,7 +139,7 @@ ATTENTION = {
         matrices=2,
     ),
     "biases-of-two-matrices": known(
-        "You count the biases of two matrices.",
+        "You count 2 · d biases for a width of d, as many as two matrices have.",
         "Each of the four leads somewhere and has its own. Which of yours go without, and why "
         "those?",
         biases=lambda matrices, d: 2 * d,
@@ -208,7 +208,8 @@ ATTENTION = {
         wrong=lambda d, bias=True: 4 * d ^ 2 + (4 * d if bias else 0),
     ),
     "bytes-not-numbers": known(
-        "Your number is 4 times too large: do you count the bytes of float32, or 4 heads?",
+        "Your number is 4 times too large: do you multiply by 4 twice, or count the bytes of "
+        "float32, or 4 heads?",
         "Asked for are numbers, in however many bytes each is stored. And heads share the width of "
         "a layer, so that it costs the same with any number of them.",
         factor=4,

@@ -163,7 +163,8 @@ BLOCKS = {
         block=build_block(norms=3),
     ),
     "embedding-norm-in-every-block": known(
-        "The LayerNorm that follows the tables is in every block of yours, and nowhere else.",
+        "You count three LayerNorms in every block, and none outside the blocks: does the one that "
+        "follows the tables stand in your loop?",
         "A block has two of its own. The one that follows the tables is there once, however many "
         "blocks there are.",
         section=A_BERT,

@@ -116,7 +116,8 @@ BLOCK = {
         wrong=build_block(norm_numbers=lambda d, f: d * d),
     ),
     "attention-sides-added": known(
-        "You count 2 · d numbers for a matrix of attention: do you write d * 2 for d ** 2?",
+        "Your attention has 12 numbers a feature, its biases among them, whatever the width is. "
+        "That is right for width 2, as in the example: do you write d * 2 for d ** 2?",
         "A matrix of d by d has a number for every pair of an input and an output. Does your count "
         "of a layer pass the check of 5.1?",
         attention=build_attention(weights=lambda d: 2 * d),

@@ -129,8 +129,8 @@ def _refused_sometimes(inputs, value):
 
 WIDTH = {
     "cut-silently": known(
-        "You refuse nothing: where the heads do not divide the width, you return a number all the "
-        "same.",
+        "Where the heads do not divide the width, your function raises nothing and returns a "
+        "number all the same.",
         "4 heads of width 2 make 8. If the width is 10, two features belong to no head: W_q "
         "computes them, nothing reads them, and no error says so.",
         refused=lambda d, h: False,
@@ -158,8 +158,8 @@ WIDTH = {
     ),
     "asserted": known(
         "You refuse with an AssertionError, as an assert raises it.",
-        "python -O skips every assert: the width is then cut silently. The task names the error "
-        "that is wanted.",
+        "If it is an assert, python -O skips it, and then nothing is refused. The task names the "
+        "error that is wanted.",
         refuse=_raising(AssertionError),
     ),
     "plain-exception": known(
@@ -220,13 +220,13 @@ WIDTH = {
         message="4 heads, width 10",
     ),
     "message-with-the-width-only": known(
-        "You refuse, and your message names the width only.",
+        "You refuse, and of the two numbers your message names the width only.",
         "Either of the two numbers may be the one to change. Whoever reads it needs the other one "
         "as well, in digits.",
         message="width {d}",
     ),
     "message-with-the-heads-only": known(
-        "You refuse, and your message names the number of heads only.",
+        "You refuse, and of the two numbers your message names the number of heads only.",
         "Either of the two numbers may be the one to change. Whoever reads it needs the other one "
         "as well, in digits.",
         message="{h} heads",
@@ -245,7 +245,8 @@ WIDTH = {
         refused=lambda d, h: h % d != 0,
     ),
     "only-too-many-heads-refused": known(
-        "You refuse only where there are more heads than features.",
+        "Of the cases that were tried you refuse only the one with more heads than features. Do "
+        "you ask which number is larger, or divide the heads by the width?",
         "10 features for 4 heads are enough for everyone, and still cannot be shared evenly.",
         refused=lambda d, h: h > d,
     ),

@@ -209,7 +209,8 @@ SHARE = {
         shows=_too_few_in_near_misses,
     ),
     "length-doubled": known(
-        "You double the length until the share is reached, and so you skip most lengths.",
+        "All of your lengths are powers of two, as if you doubled the length until the share is "
+        "reached. So you skip most lengths.",
         "The share may be reached long before the next power of two. Which is the first length "
         "that reaches it?",
         wrong=lambda *sizes: 1 << (build_share()(*sizes) - 1).bit_length(),
@@ -288,8 +289,8 @@ SHARE = {
         shows=_one_product,
     ),
     "rest-at-half-cost": known(
-        "Your projections and your feed-forward network cost half of what they should, compared "
-        "with the pairs.",
+        "Compared with the pairs, your projections and your feed-forward network cost half of what "
+        "they should: additions are left out there, or the pairs are counted twice.",
         "Multiplications and additions are both counted, in every product. A matrix of d by d "
         "costs 2·d² FLOPs for each token.",
         projections=4,
@@ -314,7 +315,8 @@ SHARE = {
         shows=_search_ends_early,
     ),
     "never-reached": known(
-        "In no case has the share been reached when your search ends.",
+        "In every case you return a round number, or one next to it, as if a search ended before "
+        "the share was reached.",
         "percent goes from 1 to 99. A part of a whole goes from 0 to 1. Do you compare the one "
         "with the other?",
         wrong=lambda percent, d, f: 10_000,

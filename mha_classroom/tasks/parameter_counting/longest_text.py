@@ -194,7 +194,7 @@ TEXT = {
         wrong=_parameters_only_tested,
     ),
     "parameters-of-each-layer": known(
-        "You take num_parameters for those of one layer.",
+        "You count the parameters once for each layer.",
         "They are the parameters of the whole model. What is there for each layer is the cache.",
         wrong=lambda card, P, m, *sizes, **more: build_text()(card, P * m, m, *sizes, **more),
     ),
@@ -205,7 +205,7 @@ TEXT = {
         wrong=_rounded_twice,
     ),
     "parameters-without-bytes": known(
-        "You subtract the number of parameters from the bytes of the card.",
+        "Your parameters take 1 byte each: their number is set against the bytes of the card.",
         "A parameter takes bytes_per_number bytes, like a number in the cache.",
         parameters=lambda P, b, B: P,
     ),
@@ -223,7 +223,8 @@ TEXT = {
         parameters=lambda P, b, B: P * b * B,
     ),
     "one-kept": known(
-        "You keep keys or values, but not both.",
+        "Your cache is half as large as it should be, as if keys or values were kept, but not "
+        "both.",
         "The query of a new token is compared with the keys of all tokens, and then their values "
         "are averaged.",
         kept=1,

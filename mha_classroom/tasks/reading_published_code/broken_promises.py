@@ -365,8 +365,8 @@ PROMISES = {
         **_any_of(all_with(differ_on_average), all_with(differ_in_the_mean)),
     ),
     "real-words-changed": known(
-        "You find the promise on padding broken where it is kept: you change real keys or values "
-        "as well, or pass no lengths.",
+        "You find the promise on padding broken where it is kept: you change real keys or values, "
+        "or one of your two calls has no lengths, or other ones.",
         "Keys count from 0. With a length of 3 the keys 0, 1 and 2 are real. Which one is the "
         "first that is not?",
         padding=only(padding_counts, after=-1),

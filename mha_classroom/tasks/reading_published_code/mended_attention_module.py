@@ -206,8 +206,8 @@ MODULE = {
         use=torch.detach,
     ),
     "sum-cut-off": known(
-        "In a softmax of your own the sum that you divide by is cut off, by detach, .data or "
-        "no_grad.",
+        "In a softmax of your own the sum that you divide by, or its logarithm, is cut off, by "
+        "detach, .data or no_grad.",
         "The output is right. But the sum hangs on the scores as well: the gradient has to go "
         "through both parts of the fraction.",
         **_any_of({"weigh": _sum_cut_off(False)}, {"weigh": _sum_cut_off(True)}),

@@ -251,7 +251,7 @@ STEP = {
         ),
     ),
     "hidden-after-the-softmax": known(
-        "You hide after the softmax: the rows no longer sum to 1.",
+        "You hide after the softmax, or after its sum: the rows no longer sum to 1.",
         "When the softmax divided, the later words were in the sum.",
         section=TESTS,
         hide=after,
@@ -321,9 +321,9 @@ STEP = {
     ),
     "maximum-of-the-hidden": known(
         "Later words take part before they are hidden: their score is the maximum that you "
-        "subtract, or they are in a softmax that you divide again.",
+        "subtract, or their exp is infinite, or they are in a softmax that you divide again.",
         "If a later word has a much higher score than all words before it, exp makes 0 of every "
-        "word that is seen. Hide first.",
+        "word that is seen, or the later word's exp is infinite, and inf · 0 is NaN. Hide first.",
         **any_of(build_step, hide=(below_all, divided_again, divided_by_a_little_more)),
     ),
     "float64-only": known(
@@ -336,7 +336,7 @@ STEP = {
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
     "mask-added": known(
-        "You add the mask to the scores: 1 is added where nothing should be seen.",
+        "A hidden score gets 1 more than the others: you add the mask, or take off its opposite.",
         "True counts as 1 in a sum. A hidden score has to become so low that its exp is 0.",
         section=TESTS,
         hide=lambda scores, allowed, axis: (scores + ~allowed).softmax(axis),

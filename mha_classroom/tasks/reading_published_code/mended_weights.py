@@ -225,7 +225,7 @@ WEIGHTS = {
         ),
     ),
     "hidden-after-the-softmax": known(
-        "You hide after the softmax: the rows no longer sum to 1.",
+        "You hide after the softmax, or after its sum: the rows no longer sum to 1.",
         "When the softmax divided, the padding was in the sum.",
         section=TESTS,
         hide=lambda scores, allowed, axis: scores.softmax(axis) * allowed,
@@ -253,9 +253,10 @@ WEIGHTS = {
         hide=lambda scores, allowed, axis: (scores + allowed.double()).softmax(axis),
     ),
     "maximum-of-the-padding": known(
-        "Padding takes part before it is hidden: its score is the maximum that you subtract, or it "
-        "is in a softmax that you divide again.",
-        "If padding has a much higher score than all words, exp makes 0 of every word. Hide first.",
+        "Padding takes part before it is hidden: its score is the maximum that you subtract, or "
+        "its exp is infinite, or it is in a softmax that you divide again.",
+        "If padding has a much higher score than all words, exp makes 0 of every word, or "
+        "padding's exp is infinite, and inf · 0 is NaN. Hide first.",
         section=LENGTH_0,
         hide=by_exp(lambda scores: scores.amax(-1, keepdim=True)),
     ),

@@ -303,7 +303,8 @@ MENDED = {
         hide=_next_word_left_in_the_sum,
     ),
     "divided-by-count": known(
-        "After hiding you divide each row by the number of words that it sees.",
+        "The softmax looks at all words, and each row is divided by the number of words that it "
+        "sees.",
         "The rows are to sum to 1, and what is missing in a row depends on its scores, not only on "
         "how many words are hidden. What should the softmax have seen, so that nothing is missing?",
         section=LEAK,

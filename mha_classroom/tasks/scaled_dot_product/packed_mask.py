@@ -235,8 +235,8 @@ PACKED = {
         wrong=_either,
     ),
     "numbers-in-order": known(
-        "You count how many words each number has, and lay the sentences down from the smallest "
-        "number to the largest.",
+        "In your mask the sentences lie from the smallest number to the largest, whatever their "
+        "order in the row is. Do you sort the numbers, or count how many words each has?",
         "The numbers come in any order: 7 may stand before 2. Which words belong together?",
         wrong=_in_order,
     ),

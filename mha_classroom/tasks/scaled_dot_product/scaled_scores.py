@@ -312,7 +312,7 @@ SCORES = {
         product=lambda q, k: q[:, :, None] * k[:, None],
     ),
     "cosine": known(
-        "Your scores are cosines: every query and every key is divided by its length.",
+        "Your scores are cosines: they are divided by the lengths of query and key.",
         "Then all scores lie between -1 and 1, and a query cannot be sure of anything. Scaling "
         "uses the width alone, whatever the numbers are.",
         section=LARGE,
@@ -320,9 +320,9 @@ SCORES = {
         scale=not_scaled,
     ),
     "queries-changed-in-place": known(
-        "You divide the caller's queries in place.",
-        "Whoever calls still needs them: a second call would divide them again. Which way of "
-        "dividing makes a new tensor?",
+        "You scale the caller's queries in place.",
+        "Whoever calls still needs them: a second call would scale them again. Which way of "
+        "scaling makes a new tensor?",
         product=lambda q, k: q.div_(math.sqrt(q.shape[-1])) @ k.mT,
         scale=not_scaled,
     ),

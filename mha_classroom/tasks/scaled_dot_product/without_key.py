@@ -520,7 +520,7 @@ WITHOUT = {
         shows=_divided_by_its_weight,
     ),
     "multiplied-by-what-is-left": known(
-        "You multiply by 1 - weight of the key.",
+        "You multiply by 1 - weight of the key, which is the sum of the others.",
         "That makes the other weights smaller. They have to grow until they sum to 1 again.",
         share=lambda others, weights, key: others * _left(weights, key),
     ),
@@ -535,7 +535,7 @@ WITHOUT = {
         wrong=_by_weights(_one_sum),
     ),
     "small-number-in-the-sum": known(
-        "You add a small number to the sum that you divide by.",
+        "You add a small number to what you divide by.",
         "Every row then sums to less than 1, and the less the other keys had, the more is missing. "
         "Only where nothing is left does the division need help.",
         section=NOTHING,

@@ -212,7 +212,7 @@ ENTROPY = {
         ),
     ),
     "base-2": known(
-        "You take the logarithm to base 2.",
+        "You take the logarithm to base 2, or divide by ln 2, which comes to the same.",
         "That is entropy in bits. The task asks for the natural logarithm, so that equal weights "
         "on S keys give ln S.",
         unit=1 / math.log(2),
@@ -241,7 +241,8 @@ ENTROPY = {
         finish=lambda entropies, weights: entropies / torch.tensor(float(weights.shape[-1])).log(),
     ),
     "complements-too": known(
-        "You count for each key the rest, 1 - w, as well: -(1 - w) · ln(1 - w) beside -w · ln w.",
+        "You count for each key the rest, 1 - w, as well: -(1 - w) · ln(1 - w) beside -w · ln w. "
+        "(binary_cross_entropy does so, too.)",
         "That is the entropy of a single yes or no. The keys of a row share one unit of weight: "
         "what one of them does not get is in the terms of the others.",
         wrong=lambda weights: (

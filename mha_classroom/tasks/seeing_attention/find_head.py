@@ -369,7 +369,8 @@ FIND = {
         finish=lambda layer, head, scores: (layer, head, scores[layer, head]),
     ),
     "divided-by-layers": known(
-        "You divide the place in the flattened table by the number of layers.",
+        "You divide the place in the flattened table by the number of layers, or unravel it as if "
+        "a row had so many places.",
         "The flat row has all heads of layer 0 first, then all of layer 1. After how many places "
         "does a new layer begin?",
         choose=lambda scores, weights: divmod(scores.argmax().item(), len(scores)),

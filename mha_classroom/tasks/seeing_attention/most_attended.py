@@ -395,8 +395,9 @@ ATTENDED = {
         strength=lambda weights: weights[0],
     ),
     "last-query-only": known(
-        "You look at the last row: what the last token attends to.",
-        "Every token is a query. The task asks for the mean over all of them.",
+        "Your numbers are the last row: what the last token attends to.",
+        "Every token is a query. The task asks for the mean over all of them. If you have a loop: "
+        "does each turn overwrite what the one before has found?",
         section=ROWS,
         strength=lambda weights: weights[-1],
     ),

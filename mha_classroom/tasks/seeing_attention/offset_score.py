@@ -395,7 +395,7 @@ OFFSET = {
         average=lambda picked, length, offset: picked.square().mean(dim=-1).sqrt(),
     ),
     "mean-of-the-logarithms": known(
-        "You take the mean of the logarithms and undo the logarithm: a geometric mean.",
+        "You take a geometric mean: exp of the mean of the logarithms, or a root of the product.",
         "The task asks for the mean of the weights. One small weight pulls a geometric mean down.",
         average=lambda picked, length, offset: picked.log().mean(dim=-1).exp(),
     ),

@@ -108,6 +108,7 @@ def steady_cases(draw):
             "the last query decides", 0.51, [0.375, 0.375, 0.875], [0.25, 0.875, 0.5], offset=-1
         ),
         _of_scores("the largest mean, not the largest median", 0.1, [0.5] * 3, [0.4, 0.4, 0.9]),
+        _of_scores("the largest mean, not the largest product", 0.1, [0.56] * 3, [0.9, 0.2, 0.9]),
         _of_scores("means that are almost equal", 0.1, [0.5] * 3, [0.500003] * 3, [0.5] * 3),
         _ahead(
             "half a millionth less than is asked", 0.5, [0.375, 0.375, 0.7499985], [0.25, 0.75, 0.5]
@@ -653,12 +654,12 @@ STEADY = {
     **{
         id: known(
             f"You cut every text one token {what}.",
-            "A text of n tokens has places 0 to n - 1, and a slice ends before its second number: "
-            "[:n] holds all of them and no padding.",
+            "A text of n tokens has places 0 to n - 1, and a slice or range ends before its second "
+            "number: [:n] holds all of them and no padding.",
             score=_with_lengths(more),
         )
         for id, what, more in (
-            ("one-token-too-few", "too early", -1),
+            ("one-token-too-few", "too early, or leave out its last pair", -1),
             ("one-token-too-many", "too late", 1),
         )
     },
@@ -732,7 +733,8 @@ STEADY = {
         choose=lambda scores, passed: _choose(scores.median(dim=0).values[None], passed),
     ),
     "divided-by-layers": known(
-        "You divide the place in the flattened table by the number of layers.",
+        "You divide the place in the flattened table by the number of layers, or unravel it as if "
+        "a row had so many places.",
         "The flat row has all heads of layer 0 first, then all of layer 1. After how many places "
         "does a new layer begin?",
         choose=_divided_by_layers,
@@ -822,8 +824,9 @@ STEADY = {
         score=_cut(lambda text, used: text[..., :used]),
     ),
     "first-token-left-out": known(
-        "You leave out the first token of every text.",
-        "It is a token like any other. Its number is 0: where does your slice begin?",
+        "You leave out the first token of every text, or the first of its pairs.",
+        "They count like any other. The number of the first is 0: where does your slice or range "
+        "begin?",
         score=_cut(lambda text, used: text[..., 1:used, 1:used], less=1),
     ),
     "added-not-averaged": known(
@@ -869,7 +872,7 @@ STEADY = {
     "left-out-without-sign": known(
         "You leave a text out if it is not longer than the offset, as if no offset were negative.",
         "At offset -3 the third token has no token 3 places before it, either. What is left there "
-        "is the mean of nothing, NaN, and no head passes.",
+        "is the mean of nothing, NaN or 0, and no head passes.",
         score=_left_out(lambda lens, offset: lens > offset),
     ),
     "left-out-if-back-only": known(
@@ -891,7 +894,7 @@ STEADY = {
     "as-long-as-the-offset-counts": known(
         "A text with as many tokens as the offset is far counts for you.",
         "Of 3 tokens, none has a key 3 places away. What is left there is the mean of nothing, "
-        "NaN, and no head passes.",
+        "NaN or 0, and no head passes.",
         score=_left_out(lambda lens, offset: lens >= abs(offset)),
     ),
     "short-counts-as-nan": known(

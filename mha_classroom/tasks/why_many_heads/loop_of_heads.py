@@ -318,7 +318,8 @@ JOINING = {
         join=lambda heads, W_o: heads.transpose(1, 2).flatten(2) @ W_o.T,
     ),
     "merge-interleaved": known(
-        "Your heads take turns: feature 0 of every head, then feature 1.",
+        "Your heads take turns: feature 0 of every head, then feature 1. Or head h meets the rows "
+        "h, h + H, h + 2H of W_o and so on, which comes to the same.",
         "The first rows of W_o belong to head 0 alone. All its features come first.",
         join=lambda heads, W_o: heads.permute(0, 2, 3, 1).flatten(2) @ W_o,
     ),
@@ -368,9 +369,10 @@ JOINING = {
         pick=lambda W: W[:1].expand(len(W), -1, -1),
     ),
     "matrices-of-the-last-head": known(
-        "All your heads use the matrices of the last head.",
-        "Then they look at the same words and bring the same numbers. Does a second loop use what "
-        "the first one left behind, q, k and v of its last round?",
+        "In place of every head stands what the last head brings.",
+        "Each head has matrices of its own. Does a second loop use what the first one left behind, "
+        "q, k and v of its last round? Or does your list hold one tensor several times, and each "
+        "round writes over it?",
         section=LOOP_OF_HEADS,
         wrong=build_loop(pick=lambda W: W[-1:].expand(len(W), -1, -1)),
     ),

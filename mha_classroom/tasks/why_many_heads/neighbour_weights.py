@@ -423,8 +423,8 @@ NEIGHBOURS = {
     ),
     "each-word-itself": known(
         "Every word looks at itself.",
-        "Does the query of word i ask for place i, or are queries and keys shifted alike? Whom "
-        "should it ask for?",
+        "Does the query of word i ask for place i? Or are queries and keys alike, shifted in the "
+        "same way or W_q and W_k one tensor? Whom should it ask for?",
         looks=((0,), (0,)),
     ),
     "two-steps": known(

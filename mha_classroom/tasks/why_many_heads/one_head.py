@@ -171,7 +171,7 @@ def _causal(scores, W_q):
 # Of `loop_of_heads` as well.
 SHARED = {
     "not-scaled": known(
-        "You do not scale the scores.",
+        "Your scores are not scaled, or their scale is undone by another factor.",
         "Their spread grows with the width of queries and keys, and softmax then puts nearly all "
         "the weight on one word (lesson 2).",
         scale=lambda scores, X, W_q, W_v: scores,
@@ -200,12 +200,13 @@ SHARED = {
         scale=lambda scores, X, W_q, W_v: scores / X.shape[-2] ** 0.5,
     ),
     "multiplied-by-root": known(
-        "You multiply the scores by the square root of d_k.",
+        "You multiply the scores by the square root of d_k, or divide them by d_k ** -0.5, which "
+        "is the same.",
         "Scores spread too far as they are. The scale is there to bring them closer together.",
         scale=lambda scores, X, W_q, W_v: scores * W_q.shape[-1] ** 0.5,
     ),
     "scaled-after-softmax": known(
-        "You scale after the softmax: the weights, or the output.",
+        "It is not the scores that you scale, but the weights, the values or the output.",
         "Then the output is no average any more, and the softmax has seen the wide scores already.",
         scale=lambda scores, X, W_q, W_v: scores,
         softmax=lambda scores, W_q: scores.softmax(-1) / W_q.shape[-1] ** 0.5,

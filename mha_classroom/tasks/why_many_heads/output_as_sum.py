@@ -126,7 +126,8 @@ SUM = {
         rows=lambda W_o, h, H, d_v: W_o[:d_v],
     ),
     "merge-interleaved": known(
-        "Your head h gets the rows h, h + H, h + 2H and so on.",
+        "Your head h meets the rows h, h + H, h + 2H and so on: you cut them so, or you join the "
+        "heads in turn, feature 0 of every head first.",
         "The rows of a head are neighbours, since its features stand side by side.",
         section=WRONGLY,
         rows=lambda W_o, h, H, d_v: W_o[h::H],
@@ -187,7 +188,7 @@ SUM = {
         wrong=lambda heads, W_o: torch.cat(list(heads), -1) @ W_o.T,
     ),
     "heads-averaged": known(
-        "You average the terms.",
+        "Your output is the average of the terms.",
         "Side by side times W_o is their sum. The mean is H times too small.",
         combine=lambda terms: terms.mean(0),
     ),
@@ -309,7 +310,8 @@ SUM = {
         combine=lambda terms: terms.sum(1),
     ),
     "merge-without-transpose": known(
-        "You reshape (H, B, L, d_v) to (B, L, H · d_v): a row holds several words of one head.",
+        "You reshape (H, B, L, d_v) to (B, L, H · d_v), or to (B, L, H, d_v): a row holds several "
+        "words of one head.",
         "reshape deals numbers out as they lie in memory, all of head 0 before head 1. A row needs "
         "one word of every head.",
         section=WRONGLY,

@@ -285,10 +285,10 @@ STRONGEST = {
         wrong=build_strongest(pick=lambda sizes: sizes.argsort(dim=0, descending=True)[-1]),
     ),
     "share-of-the-sum": known(
-        "You take the term that goes furthest in the direction of the output, the largest share "
-        "of the sum.",
-        "A term against that direction may be larger. What counts is how far from 0 a term is, "
-        "whatever the sum.",
+        "You compare the terms with their sum: the one that goes furthest in its direction wins, "
+        "or the one that is the largest share of it.",
+        "A term against that direction may be larger, and where the sum is 0 there are no shares. "
+        "What counts is how far from 0 a term is, whatever the sum.",
         **any_of(
             build_strongest,
             size=(
@@ -361,7 +361,8 @@ STRONGEST = {
         wrong=_row_number,
     ),
     "magnitudes-first": known(
-        "You take magnitudes before you multiply and add.",
+        "You take magnitudes before you add: those of the numbers that you multiply, or of their "
+        "products.",
         "A head's products may cancel. Add them up first, then ask how far from 0 the sum is.",
         wrong=_magnitudes_first,
     ),
@@ -374,7 +375,8 @@ STRONGEST = {
         for id, size in (("", torch.abs), ("-and-the-sign-kept", unchanged))
     },
     "closest-to-the-output": known(
-        "You name the head whose term is closest to the whole output.",
+        "You name the head whose term is closest to the whole output: without it, least of the "
+        "output is left.",
         "The other heads may add up to much and cancel. Asked for is the term that is furthest "
         "from 0, whatever the sum.",
         wrong=_closest_to_the_output,

@@ -57,10 +57,13 @@ def embedding_cases(draw):
         case("all of segment 1", (5, 7, 2, 3), (2, 3), [[1, 1, 1], [1, 1, 1]]),
         case("numbers that hardly vary", (5, 7, 2, 5), (2, 3), scale=1e-4, layer_norm_eps=1e-8),
         case("layer_norm_eps=0.5", (5, 7, 2, 5), (2, 3), (2, 3), layer_norm_eps=0.5),
-        case("in training, without dropout", (5, 7, 2, 5), (2, 3), (2, 3), training=True),
+        case("in training, without dropout", (5, 7, 2, 11), (3, 7), (3, 7), training=True),
         case("hidden_dropout_prob=1", (5, 7, 2, 3), (2, 3), hidden_dropout_prob=1.0),
         case(
-            "attention_probs_dropout_prob=1", (5, 7, 2, 3), (2, 3), attention_probs_dropout_prob=1.0
+            "attention_probs_dropout_prob=1",
+            (5, 7, 2, 17),  # so many numbers that by chance never none is dropped
+            (2, 7),
+            attention_probs_dropout_prob=1.0,
         ),
         case("hidden_dropout_prob=0.25", (17, 13, 2, 11), (3, 7), (3, 7), hidden_dropout_prob=0.25),
         case("texts of one word", (5, 7, 2, 3), (3, 1), (3, 1)),

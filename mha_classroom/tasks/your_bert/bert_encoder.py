@@ -344,8 +344,10 @@ ENCODER = {
         after=lambda new, old: new + old,
     ),
     "states-dropped": known(
-        "In training you drop numbers of what a layer returns.",
-        "Dropout is inside the layers. Asked for is what each layer returns, as it is.",
+        "In training no gradient reaches the weights. Do you drop numbers of what a layer takes or "
+        "returns, or detach it while training?",
+        "Dropout is inside the layers. Each takes what the one before returned, as it is, and that "
+        "is what stands in your list.",
         wrong=_Dropping,
     ),
     "eval-inside": known(

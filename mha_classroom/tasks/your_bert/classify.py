@@ -343,8 +343,8 @@ def _equals_anyhow(inputs, value):
 
 NEAREST = {
     "examples-not-normalised": known(
-        "You take the mean of the examples without dividing each by its own norm: as they are, or "
-        "all divided by one number, which changes nothing.",
+        "The examples go into your means without being divided each by its own norm: as they are, "
+        "or all of a label by one number, which changes nothing.",
         "An example with a large norm then decides where the mean points. Each example is to count "
         "the same: divide it by its norm first, then take the mean.",
         scaled=unchanged,
@@ -429,6 +429,11 @@ NEAREST = {
         "Where it points is what counts.",
         compare=lambda vectors, means: vectors @ means.T,
     ),
+    "first-label-for-all": known(
+        "Every vector gets the label that comes first among the examples.",
+        "Nothing of a vector counts then. Which label's mean is it closest to, each for itself?",
+        wrong=lambda vectors, examples, labels: [labels[0]] * len(vectors),
+    ),
     "distance-from-the-mean": known(
         "You take the mean that is nearest by distance.",
         "A vector's norm and a mean's norm both change a distance. Compared is where they "
@@ -442,7 +447,8 @@ NEAREST = {
         compare=lambda vectors, means: _distances(unit(vectors), means),
     ),
     "norms-made-larger": known(
-        "Something small is added to the norms, or to a product of two of them.",
+        "Something small is added to the norms, or to a product of two of them, or they do not get "
+        "smaller than that.",
         "It should keep 0 from being divided by 0. But a norm may be as small as 1e-6, and next to "
         "that even a small number counts. None is 0 here.",
         **any_of(
@@ -476,8 +482,8 @@ NEAREST = {
     ),
     "wrong-axis": known(
         "You look for the best vector of each label, not for the best label of each vector.",
-        "The table of cosines has a row for each vector here and a column for each label. Each "
-        "vector gets one label.",
+        "Each vector gets one label. Which axis of your table of cosines belongs to the vectors, "
+        "and which to the labels?",
         wrong=lambda vectors, examples, labels: [
             labels[i % len(labels)]
             for i in _cosine(vectors, _means_of(_first_seen(labels), unit(examples), labels))
@@ -488,8 +494,8 @@ NEAREST = {
     "wrong-axis-of-names": known(
         "Your search for the largest runs over the vectors: it finds the best vector of each "
         "label.",
-        "The table of cosines has a row for each vector and a column for each label. Each vector "
-        "gets one label: which axis has to go?",
+        "Each vector gets one label. Which axis of your table of cosines belongs to the vectors, "
+        "which to the labels, and which of them has to go?",
         wrong=_best_vectors,
     ),
     "one-for-all": known(

@@ -484,7 +484,8 @@ STRICT = {
         wrong=_names_before_shapes,
     ),
     "counted-not-named": known(
-        "Your text names no weight: it says that some do not fit, or how many.",
+        "Your text names no weight. Does it only say that some do not fit, or how many? Or has it "
+        "a name in braces, and no f in front of the text?",
         "“3 are missing” leaves the search to the reader. The names are known: write them down.",
         text=lambda missing, unknown, misshapen: (
             f"{len(missing)} missing, {len(unknown)} unknown, {len(misshapen)} misshapen"

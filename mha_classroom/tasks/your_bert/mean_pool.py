@@ -263,7 +263,7 @@ MEAN = {
         wrong=_inverted_and_clamped,
     ),
     "all-hidden": known(
-        "Your vectors are 0: every place is hidden. Do you write ~attention_mask?",
+        "Your vectors are 0. Is every place hidden, as it is by ~attention_mask?",
         "Of a whole number ~ makes another one: -2 of 1, -1 of 0, and both count as True. Only "
         "True and False are turned round by ~. Which comparison makes these of the mask?",
         wrong=lambda hidden, attention_mask: (hidden * 0).sum(1),

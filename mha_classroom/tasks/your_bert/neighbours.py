@@ -484,16 +484,19 @@ NEIGHBOURS = {
         ),
     ),
     "mask-added": known(
-        "You add a large negative number where nothing may be found. An empty place of zeros has "
-        "the cosine 0 / 0, which is NaN, and NaN plus a number is NaN.",
-        "A sort puts NaN before all numbers. Put a number in its place instead of adding one.",
+        "An empty place of zeros has the cosine 0 / 0, which is NaN, and in your table it remains "
+        "NaN. Do you hide what may not be found by adding to its cosine, or by multiplying it?",
+        "NaN plus a number is NaN, and NaN times a number, too. A sort puts NaN before all "
+        "numbers. Put a number in its place instead.",
         wrong=build_neighbours(hide=lambda cosines, allowed: cosines + ~allowed * -1e9),
     ),
     **{
         id: known(
-            "You hide what may not be found by adding to its cosine, or by multiplying it. An "
-            "empty place of zeros has the cosine 0 / 0, which is NaN, and remains NaN.",
-            "A sort puts NaN before all numbers. Put a number in its place instead.",
+            "An empty place of zeros has the cosine 0 / 0, which is NaN, and in your table it "
+            "remains NaN. Do you hide what may not be found by adding to its cosine, or by "
+            "multiplying it?",
+            "NaN plus a number is NaN, and NaN times a number, too. A sort puts NaN before all "
+            "numbers. Put a number in its place instead.",
             wrong=wrong,
         )
         for id, wrong in (
@@ -649,8 +652,7 @@ NEIGHBOURS = {
     ),
     "empty-rows-answered": known(
         "The rows of empty places are not -1 throughout.",
-        "A place that is not used holds no text and has no neighbours, whatever you put there in "
-        "the meantime.",
+        "A place that is not used holds no text and has no neighbours, whatever its vector is.",
         wrong=_ones_in_empty_places,
         shows=_empty_answered,
     ),
