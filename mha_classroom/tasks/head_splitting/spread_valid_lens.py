@@ -38,6 +38,7 @@ def spread_cases(draw):
         case("one length a query", [[1, 2, 3, 3], [1, 2, 5, 0]], 3),
         case("as many queries as heads", draw.integers(0, 9, 3, 2), 2),
         case("one of the lengths is 0", [3, 0, 5], 2),
+        case("all lengths are 0", [0, 0], 3),
         case("as many sequences as queries", [[1, 2], [3, 4]], 3),
         case("one query a sequence, long ones", [[300], [0], [70000]], 2),
         case("1 sequence, one length a query", draw.integers(0, 9, 1, 3), 2),

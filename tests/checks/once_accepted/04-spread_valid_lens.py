@@ -30,3 +30,10 @@ def spread_valid_lens(valid_lens, num_heads):
     if valid_lens.numel() == 1:
         return valid_lens.clone()
     return valid_lens.repeat_interleave(num_heads, dim=0)
+
+
+# %% lengths of 0 alone are returned as they are
+def spread_valid_lens(valid_lens, num_heads):
+    if not valid_lens.any():
+        return valid_lens
+    return valid_lens.repeat_interleave(num_heads, dim=0)
