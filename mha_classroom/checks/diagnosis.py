@@ -159,7 +159,8 @@ def _explained(task, does, tried, index, failed, seed):
         failed = explanation.with_remark(failed, pattern)
         in_order = pattern.startswith(IN_ORDER)
         if pattern in ("", MOVED):
-            taken = taken_from(task, differences.get(index), cases[index].inputs)
+            others = [(d, cases[i].inputs) for i, d in differences.items() if d and i != index]
+            taken = taken_from(task, differences.get(index), cases[index].inputs, others)
             failed = explanation.with_remark(failed, taken)
     kinds = ("value", "nan", "shape", "raises", *(["type"] if task.skippable else []))
     if failed.kind in kinds and not any(

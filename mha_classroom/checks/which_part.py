@@ -100,9 +100,13 @@ def right_parts(wrong):
     return f"{text[0].upper() + text[1:] if ' ' in names[0] else text} {verb} right."
 
 
-def taken_from(task, difference, inputs):
+def taken_from(task, difference, inputs, others=()):
     """Of a wrong tensor that is an input, or made of one's numbers: what it is, and what is asked
-    for. "" if it is made otherwise, or a number occurs twice in the input."""
+    for. "" if it is made otherwise, or a number occurs twice in the input.
+
+    others: (difference, inputs) of other cases, in which it has to be made of the numbers, too: a
+    mean of two numbers may be a third one.
+    """
     if not difference or not difference.tensors or task.secret:
         return ""
     want, have = (Y.detach() for Y in difference.tensors)
@@ -121,10 +125,19 @@ def taken_from(task, difference, inputs):
     for name, X in given.items() if wrong else ():
         numbers = set(X.flatten().tolist())
         once = len(numbers) == X.numel() > 1
-        if once and all(set(Y.flatten().tolist()) <= numbers for Y in (want, have)):
+        made_of_it = once and all(set(Y.flatten().tolist()) <= numbers for Y in (want, have))
+        if made_of_it and all(_is_made_of(name, *other) for other in others):
             mine, right = ((X == Y[tuple(wrong[0])]).nonzero()[0].tolist() for Y in (have, want))
             return f"At {wrong[0]} you have the number of {name}{mine}; asked for is {name}{right}."
     return ""
+
+
+def _is_made_of(name, difference, inputs):
+    """Whether a wrong tensor of a case has numbers of this input alone; True if it is no tensor."""
+    if not difference or not difference.tensors or not torch.is_tensor(inputs.get(name)):
+        return True
+    have = difference.tensors[1].detach()
+    return set(have.flatten().tolist()) <= set(inputs[name].flatten().tolist())
 
 
 def _inputs_that_are(Y, given):

@@ -1,6 +1,7 @@
 """Answers as learners write them: each is told its own mistake, and nothing that misleads."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -3614,3 +3615,29 @@ def test_keys_cut_off_that_nobody_looks_at_are_no_wrong_step():
 
     said = " ".join(told("10-cross_step", cross_step).remarks)
     assert "holds by itself: the weights." in said
+
+
+def test_a_mean_that_is_a_number_of_the_input_by_chance_is_not_said_to_be_this_number():
+    def transpose_output(X, num_heads):
+        heads = X.unflatten(0, (-1, num_heads))
+        return heads.mean(1).repeat(1, 1, num_heads)
+
+    assert "you have the number of X" not in str(told("04-transpose_output", transpose_output))
+
+
+def test_layers_with_other_numbers_are_not_said_to_be_missing():
+    def map_weights(state_dict):
+        numbers, mapped = {}, {}
+        for name, X in state_dict.items():
+            new = find("06-map_weights").build()({name: X})
+            for key in new:
+                found = re.search(r"layers\.(\d+)\.", key)
+                if found:
+                    place = numbers.setdefault(found[1], len(numbers))
+                    key = key.replace(found[0], f"layers.{place}.")
+                mapped[key] = X
+        return mapped
+
+    said = str(told("06-map_weights", map_weights))
+    assert "in your result it is encoder.layers.0." in said
+    assert "They are all of" not in said

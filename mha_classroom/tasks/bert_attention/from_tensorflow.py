@@ -89,7 +89,8 @@ def examine_variables(inputs, seen):
         yours = [str(n) for n, X in mapped.items() if _is_of(X, inputs[wanted[lost[0]]])]
         raise AnswerError(
             f"{what_became_of(wanted[lost[0]], lost[0], yours)} Names that are missing "
-            f"from your result: {len(lost)} of {len(wanted)}." + of_which_layers(lost, wanted)
+            f"from your result: {len(lost)} of {len(wanted)}."
+            + of_which_layers(lost, wanted, yours)
         )
     besides = _besides([str(n) for n in mapped if n not in wanted])
     return {BESIDES: besides} | {f"the tensor {name}": mapped[name] for name in wanted}

@@ -100,7 +100,7 @@ def examine_names(inputs, seen):
         raise AnswerError(
             f"{what_became_of(lost[0], wanted[lost[0]], yours)} Names that are "
             f"missing from your result: {len(lost)} of {len(wanted)}."
-            + of_which_layers([wanted[n] for n in lost], wanted.values())
+            + of_which_layers([wanted[n] for n in lost], wanted.values(), yours)
         )
     extra = [n for n in mapped if n not in wanted.values()]
     if extra:
@@ -110,10 +110,13 @@ def examine_names(inputs, seen):
     return {f"the tensor {name}": X for name, X in mapped.items()}
 
 
-def of_which_layers(lost, wanted):
-    """A sentence on the layers that the lost names are of, if no other layer lacks any, else ""."""
+def of_which_layers(lost, wanted, yours):
+    """A sentence on the layers that the lost names are of, if no other layer lacks any, else "".
+
+    yours: what has become of the first of them. If its layer has another number, nothing is said.
+    """
     lacking, others = _layers(lost), _layers(wanted) - _layers(lost)
-    if None in lacking or not others - {None}:
+    if None in lacking or not others - {None} or _layers(yours) - _layers(lost[:1]) - {None}:
         return ""
     some, none = (
         f"layer{'s' if len(numbers) > 1 else ''} {listed([str(n) for n in sorted(numbers)])}"

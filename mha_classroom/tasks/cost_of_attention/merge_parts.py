@@ -103,13 +103,11 @@ def merge_stages(inputs):
     outputs, largest, totals = inputs.values()
     new = largest.amax(0)
     by = torch.exp(largest - _base(new))
-    total = (totals * by).sum(0)
-    return {
-        "the largest scores of all parts together": new,
-        "the factors that correct the totals": by,
-        "the corrected totals of the parts": totals * by,
-        "the total of all parts together": total,
-    }
+    stages = {"the largest scores of all parts together": new}
+    if new.isfinite().all():  # of a query without keys some answers make NaN, and 0 of it later
+        stages["the factors that correct the totals"] = by
+        stages["the corrected totals of the parts"] = totals * by
+    return stages | {"the total of all parts together": (totals * by).sum(0)}
 
 
 def _tensors(value, shapes):
