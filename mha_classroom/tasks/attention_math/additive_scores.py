@@ -2,6 +2,7 @@
 
 import torch
 
+from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, and_in_float32, known, read_again, unchanged
 
 
@@ -107,10 +108,17 @@ def _both_repeated(queries, keys, W_q, W_k, w_v):
     return (torch.tanh(pairs) @ w_v).unflatten(1, (L, S))
 
 
-def _joined_key_first(queries, keys, W_q, W_k, w_v):
-    q = queries[:, :, None].expand(-1, -1, keys.shape[1], -1)
-    k = keys[:, None].expand(-1, queries.shape[1], -1, -1)
-    return torch.tanh(torch.cat([k, q], -1) @ torch.cat([W_q, W_k])) @ w_v
+def _in_two_orders(key_first):
+    """Joins in one order and stacks in the other."""
+
+    def additive_scores(queries, keys, W_q, W_k, w_v):
+        q = queries[:, :, None].expand(-1, -1, keys.shape[1], -1)
+        k = keys[:, None].expand(-1, queries.shape[1], -1, -1)
+        joined = torch.cat([k, q] if key_first else [q, k], -1)
+        stacked = torch.cat([W_q, W_k] if key_first else [W_k, W_q])
+        return torch.tanh(joined @ stacked) @ w_v
+
+    return additive_scores
 
 
 def _query_matrix_where_it_fits(queries, keys, W_q, W_k, w_v):
@@ -236,7 +244,8 @@ ADDITIVE = {
         "You join key and query in one order, and stack W_q and W_k in the other.",
         "In one product of the joined vector with the stacked matrices, what comes first in the "
         "one meets what comes first in the other.",
-        wrong=_joined_key_first,
+        wrong=_in_two_orders(key_first=True),
+        shows=like(*map(_in_two_orders, (True, False))),
     ),
     "matrices-transposed": known(
         "Your W_q and W_k are used transposed: by you, or by a function such as F.linear?",
