@@ -13,7 +13,7 @@ from mha_classroom.checks.off_by import say_off_by
 from mha_classroom.checks.outcome import observe, same
 from mha_classroom.checks.patterns import IN_ORDER, MOVED, common_pattern
 from mha_classroom.checks.praise import count_calls, praise
-from mha_classroom.checks.prepared import prepared, reversed_case
+from mha_classroom.checks.prepared import prepared
 from mha_classroom.checks.recognition import other_reading, recognise
 from mha_classroom.checks.running import quiet_state
 from mha_classroom.checks.showing import describe
@@ -73,7 +73,7 @@ class Live:
 
     def reversed(self, index):
         """The case of this index with its numbers in reverse order, None if there is none."""
-        return reversed_case(self.task, self.cases[index])
+        return prepared(self.task, self.seed).reversed(index)
 
     def expected(self, way, index):
         """What a right answer returns."""
