@@ -198,7 +198,7 @@ class BertSelfAttention(nn.Module):
         self.W_v = nn.Linear(width, width)
         self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
 
-    def forward(self, X, mask=None, head_mask=None, need_weights=False):
+    def forward(self, X, mask=None, need_weights=False, head_mask=None):
         """Attend with all heads; see the class for shapes."""
         _check_hidden(X, self.W_q)
         q = split_heads(self.W_q(X), self.num_heads)  # (B, H, L, d)
@@ -281,9 +281,9 @@ class BertLayer(nn.Module):
         self.self_output = BertSelfOutput(config)
         self.feed_forward = BertFeedForward(config)
 
-    def forward(self, X, mask=None, head_mask=None, need_weights=False):
+    def forward(self, X, mask=None, need_weights=False, head_mask=None):
         """Attend, join, think each word over; see the class for shapes."""
-        attended = self.self_attention(X, mask, head_mask, need_weights)
+        attended = self.self_attention(X, mask, need_weights, head_mask)
         attended, weights = attended if need_weights else (attended, None)
         output = self.feed_forward(self.self_output(attended, X))  # (B, L, hidden_size)
         return (output, weights) if need_weights else output

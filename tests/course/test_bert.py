@@ -531,7 +531,7 @@ def test_model_refuses(batch, error, words):
         ),
         (
             lambda config: BertLayer(config),
-            (torch.ones(2, 3, 15), None, torch.ones(2)),
+            (torch.ones(2, 3, 15), None, False, torch.ones(2)),
             ValueError,
             r"\(3,\), got \(2,\)",
         ),
@@ -545,7 +545,7 @@ def test_layers_refuse(module, arguments, error, words):
 def test_a_layer_of_ones_own_runs_in_the_model():
     class Mine(BertLayer):
         def forward(self, X, mask=None, need_weights=False):
-            return super().forward(X, mask, None, need_weights)
+            return super().forward(X, mask, need_weights)
 
     torch.manual_seed(0)
     package, own = BertModel(TINY).eval(), BertModel(TINY, layer=Mine).eval()

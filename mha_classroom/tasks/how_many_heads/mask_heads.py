@@ -37,8 +37,8 @@ def mask_cases(draw):
     def case(name, shape, *mask_shape):
         mask = draw.integers(0, 1, *mask_shape).double()
         mask.view(-1)[:2] = mask.new_tensor([0.0, 1.0])[: mask.numel()]
-        if mask.shape == (3, 3):  # rows that differ, and no symmetry
-            mask = mask.new_tensor([[0, 1, 1], [1, 0, 0], [1, 1, 0]])
+        if mask.shape == (3, 3):  # rows and columns that all differ
+            mask = mask.new_tensor([[0, 1, 1], [1, 0, 0], [0, 0, 1]])
         return Case(name, {"outputs": draw.normal(*shape), "head_mask": mask})
 
     shape, any_factors = (2, 3, 2, 5), torch.tensor([-1.5, 0.5, 4.0]).double()  # 3 in all

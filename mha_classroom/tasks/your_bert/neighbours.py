@@ -178,9 +178,7 @@ def build_neighbours(
 
 def _softened(way, least):
     """(N, N): the cosines as a small number makes them that is added to the norms."""
-    return lambda vectors: torch.stack(
-        [list(softened(query, vectors, least))[way] for query in vectors]
-    )
+    return lambda vectors: next(itertools.islice(softened(vectors, vectors, least), way, None))
 
 
 def _rounded(digits):
@@ -333,9 +331,11 @@ def _is_softened(inputs, value):
         return False
     if torch.equal(value, right):
         return bool((vectors[used].norm(dim=1) > 1e-4).all())
-    ways = itertools.product(range(10), range(5, 17))
-    softened = (build_neighbours(score=_softened(way, 10.0**-size)) for way, size in ways)
-    return any(torch.equal(value, made(*inputs.values())) for made in softened)
+    return any(
+        torch.equal(value, build_neighbours(score=lambda _, cosines=cosines: cosines)(**inputs))
+        for size in range(2, 17)
+        for cosines in softened(vectors, vectors, 10.0**-size)
+    )
 
 
 def _forbidden_at_the_end(inputs, value):

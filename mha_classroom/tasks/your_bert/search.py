@@ -103,8 +103,10 @@ def unit(X):
 
 
 def softened(query, documents, least):
-    """Ways to keep a norm away from 0: cosines (N,) that `least` makes too small."""
-    dots, own, its = documents @ query, documents.norm(dim=-1), query.norm()
+    """Ways to keep a norm away from 0: cosines that `least` makes too small, (N,) of a query (d,),
+    and (M, N) of queries (M, d)."""
+    dots = query @ documents.mT
+    own, its = documents.norm(dim=-1), query.norm(dim=-1, keepdim=True)
     for add in (lambda X: X + least, lambda X: X.clamp(min=least)):
         yield dots / add(own * its)
         yield dots / (add(own) * add(its))
@@ -350,6 +352,14 @@ SEARCH = {
         "You return the right k documents, the best one last.",
         "The best comes first.",
         take=lambda indices, k: indices[:k][::-1],
+    ),
+    "last-of-a-list-sorted-upwards": known(
+        "You return the last k of a list that is sorted upwards: the best one comes last, and of "
+        "documents with the same cosine the later one is kept.",
+        "The best comes first, and of equal ones the earlier one. Sort downwards, keep the order "
+        "of equal ones, and take the first k.",
+        order=lambda scores: scores.argsort(stable=True).tolist(),
+        take=lambda indices, k: indices[-k:],
     ),
     "in-order-of-documents": known(
         "You return the right k in the order in which they stand among the documents.",
