@@ -5,6 +5,8 @@ import numbers
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import (
     FORBIDDEN,
+    POWER,
+    XOR,
     build_attention,
     random_size,
 )
@@ -444,6 +446,12 @@ BERT = {
         DEFAULT,
         wrong=lambda V, d, n, f, max_len=512, s=1: build_bert()(V, d, n, f, max_len, s),
         shows=_other_default("num_segments", 2),
+    ),
+    "xor-for-power": known(
+        XOR,
+        POWER,
+        block=build_block(attention=build_attention(weights=lambda d: d ^ 2)),
+        pooler=lambda d: (d ^ 2) + d,
     ),
     "tables-in-each-layer": known(
         "You count the tables once for each block.",

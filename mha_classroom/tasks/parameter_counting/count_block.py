@@ -3,6 +3,8 @@
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import (
     FORBIDDEN,
+    POWER,
+    XOR,
     build_attention,
     random_size,
 )
@@ -222,6 +224,11 @@ BLOCK = {
         "are: why can the task leave that out?",
         section="Parameters of an attention layer",
         attention=build_attention(factor=12),
+    ),
+    "xor-for-power": known(
+        XOR,
+        POWER,
+        attention=build_attention(weights=lambda d: d ^ 2),
     ),
     "inner-width-taken-as-4d": known(
         "You take the inner width to be four times the width, whatever the argument says.",

@@ -358,7 +358,7 @@ NOT_A_TEST = {
         "Does it look at more than the shape or a mean, and does it return what it finds? Are the "
         "differences that you allow far smaller than the outputs? The shape is right in all of "
         "them, and names are of no use: it is given copies. With which numbers could you compare "
-        "theirs? (And assert (this, text) in brackets never fails.)",
+        "theirs, and do you compare theirs? (And assert (this, text) in brackets never fails.)",
         section=TEXT_B,
         wrong=lambda Attention: True,
     ),
