@@ -43,9 +43,8 @@ MEANINGS = [
     (
         r"The size of tensor a \((?:0\) must match the size of tensor b \(\d+|"
         r"\d+\) must match the size of tensor b \(0)\) at non-singleton dimension (\d+)",
-        "On axis {0} one of the two tensors has no entry at all. A slice is empty that begins "
-        "behind the last entry, or ends where it begins: does a loop go too far, or over another "
-        "axis?",
+        "On axis {0} one of the two tensors has no entry at all. A slice that begins past the last "
+        "entry, or ends where it begins, is empty: does a loop go too far, or over another axis?",
     ),
     (
         r"The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at "

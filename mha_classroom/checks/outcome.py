@@ -42,8 +42,9 @@ def observe(task, answer, case, watch=True, seconds=None, closely=False):
     KeyboardInterrupt does: the learner pressed stop.
     seconds: SECONDS unless told. closely: see `forbid`.
 
-    The random generators start anew, so that what comes of it does not depend on what ran before;
-    at another place where it is not watched, as in a second call: chance is to be seen.
+    The random generators start anew, so that what comes of it does not depend on what ran before:
+    from 0 where it is watched, else from 1, so that a second call of an answer that hangs on chance
+    differs from the first.
     """
     start = 0 if watch else 1
     random.seed(start)

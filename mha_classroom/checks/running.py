@@ -57,8 +57,8 @@ def reversed_inputs(inputs):
 def quiet_state():
     """Leave the global random generators and torch's defaults as they were found.
 
-    Inside, the generators start from 0, so that what is said of an answer does not depend on what
-    ran before, and torch has one thread: for the small tensors of a check a second one only waits.
+    Inside, the generators start from 0 (`observe` starts them anew for each run), and torch has one
+    thread: for the small tensors of a check a second one only waits.
     """
     python, numpy_state, dtype = random.getstate(), np.random.get_state(), torch.get_default_dtype()
     grad, threads = torch.is_grad_enabled(), torch.get_num_threads()

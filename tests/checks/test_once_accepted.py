@@ -377,4 +377,5 @@ def test_it_is_rejected(task_id, source):
     file = f"<{task_id}>"
     linecache.cache[file] = len(source), None, source.splitlines(True), file
     exec(compile(source, file, "exec"), names)
-    assert not diagnose(task_id, names[task.name]).passed
+    feedback = diagnose(task_id, names[task.name])
+    assert not feedback.passed and feedback.kind != "borrowed"  # for what is wrong with it

@@ -3641,3 +3641,25 @@ def test_layers_with_other_numbers_are_not_said_to_be_missing():
     said = str(told("06-map_weights", map_weights))
     assert "in your result it is encoder.layers.0." in said
     assert "They are all of" not in said
+
+
+def test_a_result_that_is_far_off_is_not_taken_for_lost_digits():
+    def mended_step(queries, keys, values):
+        L, S = queries.shape[2], keys.shape[2]
+        scores = queries.float() @ keys.float().mT / math.sqrt(queries.shape[3])
+        hidden = -1000.0 * torch.ones(L, S).triu(S - L + 1)
+        return (scores + hidden).softmax(-1).to(values.dtype) @ values
+
+    feedback = told("11-mended_step", mended_step)
+    assert feedback.mistake is None and "numbers are in float32" not in str(feedback)
+
+
+def test_a_default_of_another_kind_is_named_where_a_module_is_made_by_names():
+    class MultiHeadAttention(find("04-MultiHeadAttention").build()):
+        def __init__(
+            self, key_size, query_size, value_size, num_hiddens, num_heads, dropout=0.0, bias=True
+        ):
+            sizes = key_size, query_size, value_size, num_hiddens, num_heads
+            super().__init__(*sizes, dropout, bias)
+
+    assert told("04-MultiHeadAttention", MultiHeadAttention).mistake == "bias-by-default"

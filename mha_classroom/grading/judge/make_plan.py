@@ -2,7 +2,6 @@
 
 import base64
 import functools
-import hashlib
 import io
 import pickle
 import secrets
@@ -100,7 +99,6 @@ def plan_of(task, seed, record=(), seconds=SECONDS, each=outcome.SECONDS):
         inputs=[pickled(case.inputs) for case in cases],
         seconds=seconds,
         each=each,
-        seed=int(hashlib.sha256(f"{task.id} {seed}".encode()).hexdigest()[:8], 16),
         nonce=secrets.token_hex(16),
     )
 

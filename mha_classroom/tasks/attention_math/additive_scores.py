@@ -237,7 +237,7 @@ ADDITIVE = {
     "squeezed-too-far": known(
         "You squeeze every axis of length 1 out of the result.",
         "A batch of one sentence, one query or one key is still an axis, and whoever uses the "
-        "result counts on it. Was any axis too many, and which?",
+        "result counts on it. Is there an axis that may go at all?",
         finish=torch.squeeze,
     ),
     "stacked-in-another-order-than-joined": known(

@@ -282,7 +282,7 @@ BOTH = {
     "squeezed-too-far": known(
         "You squeeze an axis of length 1 out of the result, or every one.",
         "Values of one number, one query or a batch of one are still an axis, and whoever uses the "
-        "result counts on it. Was any axis too many, and which?",
+        "result counts on it. Is there an axis that may go at all?",
         section="All queries at once",
         finish=torch.squeeze,
     ),

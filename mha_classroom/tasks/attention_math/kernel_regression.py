@@ -208,7 +208,7 @@ KERNEL = {
     ),
     "nothing-far-away": known(
         "Far from all known places your estimate is 0.",
-        "All powers are 0 there, or next to it, and so is their sum. Zeros written over NaN, a sum "
+        "All powers are 0 there, or nearly 0, and so is their sum. Zeros written over NaN, a sum "
         "that is clamped, or a tiny number added to it, leave nothing of the weights, which have "
         "to add up to 1. The powers must not all become so small in the first place: what may you "
         "add to all scores of one place?",

@@ -183,8 +183,8 @@ def gradient_of_X(plan, seen):
         return {}
     if last["gradient of X"] is None:
         raise AnswerError(
-            "No gradient reaches X, and so none what X was made by. detach, .data, no_grad and a "
-            "copy by numpy or torch.tensor(...) cut the way back off."
+            "No gradient reaches X, and so none reaches the layers that X came from. detach, "
+            ".data, no_grad and a copy by numpy or torch.tensor(...) cut the way back off."
         )
     return {"the gradient that reaches X in training": last["gradient of X"]}
 

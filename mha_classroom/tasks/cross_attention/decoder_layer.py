@@ -324,7 +324,7 @@ ALONE = {
         block=_normed_part,
     ),
     "causal-mask-inverted": known(
-        "Your causal mask says True where a token may look, or -inf.",
+        "Your causal mask holds True, or -inf, where a token may look.",
         "In this course True does say so. In PyTorch's module True means: ignore, as -inf does.",
         **_but_for_nan(later=_up_to_itself),
     ),

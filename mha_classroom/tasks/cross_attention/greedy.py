@@ -274,7 +274,8 @@ ALONE = {
     ),
     "starts-at-a-number": known(
         "Where all scores of a row are low you write token 0: your search for the highest score "
-        "begins with a number such as 0 or -100, or you cut off all scores below one.",
+        "begins with a number such as 0 or -100, or you raise all scores below such a number to "
+        "it, as clamp does.",
         "Scores may be any numbers, logarithms of probabilities for instance. Begin with the first "
         "score, or is there a method that finds the place?",
         **any_of(

@@ -132,10 +132,11 @@ def examine_module(inputs, seen):
     if complaint:
         raise AnswerError(complaint)
     if complaint := misfit(seen.get("by name", seen["parameters"]), inputs):
+        asks = " Do the names in your `def` line stand in the order of the task's?"
         raise AnswerError(
             f"Made with names, as MultiHeadAttention(key_size={inputs['key_size']}, "
             f"query_size={inputs['query_size']}, …), it is another module than made without. "
-            f"{complaint} Do the names in your `def` line stand in the order of the task's?"
+            f"{complaint}{'' if 'def` line' in complaint else asks}"
         )
     training = inputs.get("training", False)
     if seen["training"] is not training:

@@ -37,8 +37,9 @@ def run_module(answer, inputs):
     seen = {"parameters": parameters_of(module.double())}
     if misfit(seen["parameters"], inputs):
         return seen
-    if _widths_differ(inputs) and set(SIZES) <= set(inspect.signature(answer).parameters):
-        seen["by name"] = parameters_of(answer(**{size: inputs[size] for size in SIZES}))
+    names = (*SIZES, "dropout", "bias")
+    if _widths_differ(inputs) and set(names) <= set(inspect.signature(answer).parameters):
+        seen["by name"] = parameters_of(answer(**{name: inputs[name] for name in names}))
     _load(module, inputs)
     words = [inputs[name] for name in ("queries", "keys", "values")]
     arguments = [*words, *(inputs[name] for name in ("valid_lens",) if name in inputs)]

@@ -276,8 +276,8 @@ CHOSEN = {
     "threshold-and-too-few-off": known(
         "Heads that have to stay count among the num_off, so fewer go. And with num_off = 0 too "
         "many go. Do you use an index num_off - 1, or a slice from or up to -num_off?",
-        "Which head goes where one that has to stay comes up? And in Python index -1 is the last "
-        "entry, and -0 is 0: [:-0] is empty, and [-0:] is all.",
+        "Which head goes instead where one that has to stay comes up? And in Python index -1 is "
+        "the last entry, and -0 is 0: [:-0] is empty, and [-0:] is all.",
         wrong=lambda X, n: best_of_each_layer(X) | (X > X.flatten().sort().values[n - 1]),
     ),
     "protected-too-low": known(

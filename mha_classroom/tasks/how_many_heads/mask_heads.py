@@ -37,7 +37,7 @@ def mask_cases(draw):
     def case(name, shape, *mask_shape):
         mask = draw.integers(0, 1, *mask_shape).double()
         mask.view(-1)[:2] = mask.new_tensor([0.0, 1.0])[: mask.numel()]
-        if mask.shape == (3, 3):  # rows and columns that all differ
+        if mask.shape == (3, 3):  # no two rows are equal, no two columns, and no symmetry
             mask = mask.new_tensor([[0, 1, 1], [1, 0, 0], [0, 0, 1]])
         return Case(name, {"outputs": draw.normal(*shape), "head_mask": mask})
 

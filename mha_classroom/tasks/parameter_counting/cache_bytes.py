@@ -148,8 +148,8 @@ CACHE = {
     ),
     "batch-ignored": known(
         "You count num_tokens tokens in all, whatever batch_size is.",
-        "So many has one sequence. Each sequence of the batch has tokens of its own, and no two "
-        "share what they keep.",
+        "That is what one sequence has. Each sequence of the batch has tokens of its own, and no "
+        "two share what they keep.",
         batch=lambda B: 1,
     ),
     "batch-for-one-only": known(

@@ -114,7 +114,8 @@ BLOCK = {
     "layer-norms-with-the-width-squared": known(
         "Your count is right for width 2, as in the example, and grows too fast: you count d · d "
         "numbers for a LayerNorm in place of 2 · d, or 2 · d · d for the biases of attention.",
-        "Do you write d ** 2 for d * 2? How many numbers do the two have for each feature?",
+        "Do you write d ** 2 for d * 2? How many numbers does a LayerNorm have for each feature, "
+        "and how many biases has the attention?",
         wrong=build_block(norm_numbers=lambda d, f: d * d),
     ),
     "attention-sides-added": known(

@@ -266,15 +266,15 @@ SHARE = {
     ),
     "half-the-pairs": known(
         "Compared with the rest, your pairs cost half of what they should: one of their two "
-        "products is missing, additions are left out there, each two tokens count once, or the "
-        "rest is counted twice.",
+        "products is missing, additions are left out there, every pair of tokens counts once, or "
+        "the rest is counted twice.",
         "Each pair takes part in two products. Both count, with 2 for each multiplication and its "
         "addition.",
         pairs=2,
     ),
     "each-two-tokens-once": known(
-        "You count each two tokens once, n·(n + 1) / 2 pairs: or the pairs cost half of what they "
-        "should, and you return one token too few.",
+        "You count every pair of tokens once, n·(n + 1) / 2 pairs; or the pairs cost half of what "
+        "they should, and you return one token too few.",
         "Each of the n tokens has a score with each of the n, and with itself: n·n pairs. A mask "
         "leaves the products as they are.",
         pairs=2,

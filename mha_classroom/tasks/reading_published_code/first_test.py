@@ -111,7 +111,7 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
         SCALES,
         "For the scales: where all words or all values are alike, or are nearly 0, or where there "
         "is one key only, or scores are so large that each query picks one key, no scale makes a "
-        "difference. Nor does it with a large tolerance, or in a mean of differences.",
+        "difference. Nor is it seen with a large tolerance, or in a mean of differences.",
     ),
     (
         {"scaled by the root of d_model", "scaled by the root of H", "scaled by the root of S"},
@@ -179,7 +179,8 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     (
         {"mask after the softmax", "masked scores set to 0"},
         "For what is hidden: some length has to lie between 0 and the number of keys, and each "
-        "number has to be compared: a mean, or a large tolerance, takes the others for right.",
+        "number has to be compared: a mean of the differences, or a large tolerance, lets this "
+        "mistake through.",
     ),
     (
         {"length 0 gives the average", "length 0 gives NaN"},
@@ -358,7 +359,7 @@ NOT_A_TEST = {
         "Does it look at more than the shape or a mean, and does it return what it finds? Are the "
         "differences that you allow far smaller than the outputs? The shape is right in all of "
         "them, and names are of no use: it is given copies. With which numbers could you compare "
-        "theirs, and do you compare theirs? (And assert (this, text) in brackets never fails.)",
+        "theirs, and does your test do so? (And assert (this, text) in brackets never fails.)",
         section=TEXT_B,
         wrong=lambda Attention: True,
     ),

@@ -336,7 +336,7 @@ STEP = {
 # Not looked for together with another one: they hide it, or are seldom made.
 ALONE = {
     "mask-added": known(
-        "A hidden score gets 1 more than the others: you add the mask, or take off its opposite.",
+        "A hidden score gets 1 more than the others: you add the mask, or subtract its opposite.",
         "True counts as 1 in a sum. A hidden score has to become so low that its exp is 0.",
         section=TESTS,
         hide=lambda scores, allowed, axis: (scores + ~allowed).softmax(axis),

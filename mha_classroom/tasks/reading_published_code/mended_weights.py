@@ -246,7 +246,7 @@ WEIGHTS = {
         ),
     ),
     "mask-added": known(
-        "A word's score gets 1 more than padding's: you add the mask, or take off its opposite. "
+        "A word's score gets 1 more than padding's: you add the mask, or subtract its opposite. "
         "Padding still gets weight.",
         "True counts as 1 in a sum. A hidden score has to become so low that its exp is 0.",
         section=TESTS,

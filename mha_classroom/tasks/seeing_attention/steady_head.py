@@ -751,9 +751,9 @@ STEADY = {
         choose=lambda scores, passed: _choose(scores.amax(dim=0)[None], passed),
     ),
     "long-texts-count-more": known(
-        "A long text counts more with you than a short one: you average over all tokens of all "
+        "In your mean a long text counts more than a short one: you average over all tokens of all "
         "texts at once, or weight each text by its length.",
-        "Each text counts the same: average within each one first, then over the texts.",
+        "Each text is to count the same. Over what do you average first, and over what then?",
         wrong=_all_tokens,
     ),
     **{

@@ -61,7 +61,7 @@ def embedding_cases(draw):
         case("hidden_dropout_prob=1", (5, 7, 2, 3), (2, 3), hidden_dropout_prob=1.0),
         case(
             "attention_probs_dropout_prob=1",
-            (5, 7, 2, 17),  # so many numbers that by chance never none is dropped
+            (5, 7, 2, 17),  # so many numbers that some are always dropped
             (2, 7),
             attention_probs_dropout_prob=1.0,
         ),

@@ -343,8 +343,8 @@ def _equals_anyhow(inputs, value):
 
 NEAREST = {
     "examples-not-normalised": known(
-        "The examples go into your means without being divided each by its own norm: as they are, "
-        "or all of a label by one number, which changes nothing.",
+        "You do not divide each example by its own norm before you take the means. (Dividing all "
+        "examples of a label by one and the same number changes nothing.)",
         "An example with a large norm then decides where the mean points. Each example is to count "
         "the same: divide it by its norm first, then take the mean.",
         scaled=unchanged,
@@ -431,7 +431,8 @@ NEAREST = {
     ),
     "first-label-for-all": known(
         "Every vector gets the label that comes first among the examples.",
-        "Nothing of a vector counts then. Which label's mean is it closest to, each for itself?",
+        "Then nothing of a vector counts. For each vector by itself: which label's mean has the "
+        "largest cosine with it?",
         wrong=lambda vectors, examples, labels: [labels[0]] * len(vectors),
     ),
     "distance-from-the-mean": known(
@@ -447,8 +448,8 @@ NEAREST = {
         compare=lambda vectors, means: _distances(unit(vectors), means),
     ),
     "norms-made-larger": known(
-        "Something small is added to the norms, or to a product of two of them, or they do not get "
-        "smaller than that.",
+        "Something small is added to the norms, or to a product of two of them, or they are kept "
+        "from getting that small.",
         "It should keep 0 from being divided by 0. But a norm may be as small as 1e-6, and next to "
         "that even a small number counts. None is 0 here.",
         **any_of(

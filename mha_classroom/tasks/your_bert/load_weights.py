@@ -485,7 +485,7 @@ STRICT = {
     ),
     "counted-not-named": known(
         "Your text names no weight. Does it only say that some do not fit, or how many? Or has it "
-        "a name in braces, and no f in front of the text?",
+        "a name in braces, without an f in front of the quotes?",
         "“3 are missing” leaves the search to the reader. The names are known: write them down.",
         text=lambda missing, unknown, misshapen: (
             f"{len(missing)} missing, {len(unknown)} unknown, {len(misshapen)} misshapen"

@@ -607,7 +607,7 @@ NEIGHBOURS = {
         order=_worst_first,
     ),
     "norms-made-larger": known(
-        "Something small is added to the norms, or they do not get smaller than that. "
+        "Something small is added to the norms, or they are kept from getting that small. "
         "(cosine_similarity and normalize do that by themselves.)",
         "It should keep 0 from being divided by 0. But the norm of a text may be as small as 1e-6, "
         "and next to that even a small number counts. Only an empty place can hold zeros.",

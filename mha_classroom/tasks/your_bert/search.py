@@ -470,7 +470,7 @@ SEARCH = {
         pair=lambda index, cosine: cosine,
     ),
     "norms-made-larger": known(
-        "Something small is added to the norms, or they do not get smaller than that. "
+        "Something small is added to the norms, or they are kept from getting that small. "
         "(cosine_similarity and normalize do that by themselves.)",
         "It should keep 0 from being divided by 0. Here no norm is 0, and a norm may be as small "
         "as 1e-6: next to that even a small number counts.",

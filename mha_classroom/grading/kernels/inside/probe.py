@@ -10,13 +10,9 @@ import functools
 import importlib
 import json
 import pickle
-import random
 import time
 import types
 from dataclasses import dataclass
-
-import numpy as np
-import torch
 
 from mha_classroom.checks.exception_meanings import learners_frames
 from mha_classroom.checks.forbidden import Borrowed, given_back
@@ -47,8 +43,8 @@ class Plan:
 
     task: the id. name: what the answer defines, a `kind` ("function" or "class"). run: what runs
     it, "module:function". forbidden, changes, uses: of the task. runs: (way, index of the case) in
-    order. inputs: of each case, pickled. seconds: for all runs. each: for one. seed: of the random
-    generators. nonce: a text that no other plan has.
+    order. inputs: of each case, pickled. seconds: for all runs. each: for one. nonce: a text that
+    no other plan has.
     """
 
     task: str
@@ -62,7 +58,6 @@ class Plan:
     inputs: list[bytes]
     seconds: float
     each: float
-    seed: int
     nonce: str
 
 
@@ -124,7 +119,6 @@ def _try(plan, answer, report):
     encoder, inputs = Encoder(), [pickle.loads(given) for given in plan.inputs]
     until, before = time.monotonic() + plan.seconds, waited()
     with quiet_state(), given_back():
-        seed_all(plan.seed)
         for way, index in plan.runs:
             left = until - time.monotonic() + waited() - before
             if left <= 0:
@@ -142,13 +136,6 @@ def named(dotted):
     """What a dotted name stands for: "mha_classroom.checks.task:call"."""
     module, name = dotted.split(":")
     return getattr(importlib.import_module(module), name)
-
-
-def seed_all(seed):
-    """Set the global random generators, so that the same answer does the same again."""
-    random.seed(seed)
-    np.random.seed(seed)
-    torch.manual_seed(seed)
 
 
 def _run(task, answer, case, way, seconds, encoder):
