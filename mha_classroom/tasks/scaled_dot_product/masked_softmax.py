@@ -54,6 +54,7 @@ def softmax_cases(draw):
         case("one query, one key, of length 0", (1, 1, 1), [0]),
         case("one key", (1, 3, 1), [1]),
         case("one query", (3, 1, 4), [4, 1, 2]),
+        case("one query, with a length of its own", (3, 1, 4), [[2], [4], [1]]),
         case("one sequence, one length a query, rows as far apart", (1, 3, 4), [[2, 4, 2]], rows),
         case("only lengths of 0, in int32", (2, 3, 5), torch.tensor([0, 0], dtype=torch.int32)),
         Case("transposed", {"scores": draw.normal(2, 7, 3).mT, "valid_lens": torch.tensor([4, 7])}),

@@ -39,3 +39,14 @@ def masked_softmax(scores, valid_lens=None):
     lens = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
     seen = torch.arange(scores.shape[-1]) < lens[..., None]
     return torch.softmax(scores.masked_fill(~seen, -1e300), -1) * seen
+
+
+# %% where there is one query, its length is taken for one of all
+def masked_softmax(scores, valid_lens=None):
+    if valid_lens is None:
+        return torch.softmax(scores, -1)
+    lens = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
+    keep = torch.arange(scores.shape[-1]) < lens[..., None]
+    if valid_lens.dim() == 2 and valid_lens.shape[1] == 1:
+        keep = keep & keep[:1]
+    return torch.nan_to_num(torch.softmax(scores.masked_fill(~keep, -torch.inf), -1))
