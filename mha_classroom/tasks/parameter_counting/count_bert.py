@@ -73,7 +73,7 @@ def bert_quantities(inputs):
         "all three tables": (V + positions + segments) * d,
         "the pooler": d * d + d,
         "the matrix of the pooler": d * d,
-        "one number for each feature, as the pooler's bias": d,
+        "one number for each feature (such as the pooler's bias)": d,
         "one LayerNorm": 2 * d,
         "one block": block,
         "all blocks": n * block,
