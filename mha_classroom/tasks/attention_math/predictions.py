@@ -49,7 +49,8 @@ PREDICTIONS = {
         "Your second_weight is twice the old one.",
         "If you doubled the weight: it is the power that doubles. A weight is a share of the sum "
         "of all powers, and that sum does not stay as it was either. If you worked out the three "
-        "new weights: do they add up to 1, and is this the one of the second pair?",
+        "new weights: do they add up to 1, is this the one of the second pair, and did all three "
+        "scores grow by ln 3?",
         section=SHARES,
         second_weight=0.5,
     ),

@@ -340,7 +340,8 @@ MISTAKES = {
         place=lambda t, W: min(t, W - 1),
     ),
     "causal-over-slots": known(
-        "Slots after the one that you write into do not count, also when the ring is full.",
+        "In your answer slots after the one that you write into do not count, also when the ring "
+        "is full.",
         "Slots are no positions: behind the newest token stand the oldest ones of the window.",
         seen=lambda t, W: torch.arange(W) <= t % W,
     ),

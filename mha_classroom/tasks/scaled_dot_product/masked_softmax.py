@@ -295,8 +295,9 @@ HIDING = {
     ),
     "nan-for-length-0": known(
         "A query with nothing to attend to gives NaN.",
-        "All its keys are hidden, and a softmax over none divides 0 by 0, or takes -inf from -inf. "
-        "Such a query attends to nothing, and its row has to say so: zeros.",
+        "All its keys are hidden. A softmax over none divides 0 by 0, or takes -inf from -inf, and "
+        "weights of 0 divided by their sum are 0 / 0 as well. Such a query attends to nothing, and "
+        "its row has to say so: zeros.",
         section=NOTHING,
         empty=lambda count: math.nan,
     ),
