@@ -1,7 +1,5 @@
 """Task 12.6, neighbours: the nearest other texts of each text, empty places left out."""
 
-import itertools
-
 import torch
 
 from mha_classroom.checks.examining import total
@@ -174,11 +172,6 @@ def build_neighbours(
         return finish(result)
 
     return neighbours
-
-
-def _softened(way, least):
-    """(N, N): the cosines as a small number makes them that is added to the norms."""
-    return lambda vectors: next(itertools.islice(softened(vectors, vectors, least), way, None))
 
 
 def _rounded(digits):
@@ -611,7 +604,7 @@ NEIGHBOURS = {
         "(cosine_similarity and normalize do that by themselves.)",
         "It should keep 0 from being divided by 0. But the norm of a text may be as small as 1e-6, "
         "and next to that even a small number counts. Only an empty place can hold zeros.",
-        score=_softened(0, 1e-8),
+        score=lambda vectors: next(softened(vectors, vectors, 1e-8)),
         shows=_is_softened,
     ),
     "cosines-rounded": known(
