@@ -146,8 +146,8 @@ def _explained(task, does, tried, index, failed, seed):
         return explanation.of_mistakes(task, failed, known, other, sure, off_by)
     if failed.kind == "changed inputs":  # in whatever case: its numbers say nothing more
         return failed
-    as_if, exchanged = say_as_if(task, cases, outcomes, index), ""
-    in_order = False  # all numbers, and only the shape is another: then no step is missing
+    as_if = say_as_if(task, cases, outcomes, index)
+    settled = False  # parts are exchanged, or only the shape is another: then no step is missing
     differences = _differences(task, does, outcomes, cases, index)
     if as_if:
         failed = explanation.with_remark(failed, as_if)
@@ -157,7 +157,7 @@ def _explained(task, does, tried, index, failed, seed):
         exchanged = instead(wrong)
         pattern = exchanged or common_pattern(differences, index)
         failed = explanation.with_remark(failed, pattern)
-        in_order = pattern.startswith(IN_ORDER)
+        settled = bool(exchanged) or pattern.startswith(IN_ORDER)
         if pattern in ("", MOVED):
             others = [(d, cases[i].inputs) for i, d in differences.items() if d and i != index]
             taken = taken_from(task, differences.get(index), cases[index].inputs, others)
@@ -168,7 +168,7 @@ def _explained(task, does, tried, index, failed, seed):
     ):
         if task.quantities:
             failed = explanation.with_remark(failed, say_off_by(task, does, outcomes, cases))
-        elif not exchanged and not in_order:
+        elif not settled:
             of = functools.partial(does.computed, index)
             if through_float32(task, differences.get(index), cases[index], of):
                 failed = explanation.with_remark(failed, explanation.IN_FLOAT32)
