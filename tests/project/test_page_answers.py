@@ -16,6 +16,7 @@ import torch
 from matplotlib import pyplot as plt
 
 from mha_classroom.checks import diagnose, diagnosis, tasks
+from mha_course import recall
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))[1:]
@@ -125,6 +126,10 @@ def test_at_least_half_of_the_points_are_not_on_the_page(path, as_a_kernel_has_i
     # Whether it is right is enough: nobody has to be told why not.
     monkeypatch.setattr(
         diagnosis, "_explained", lambda task, does, tried, index, failed, seed: failed
+    )
+    train = recall.train_recall  # no function rests on how well a model is trained
+    monkeypatch.setattr(
+        recall, "train_recall", lambda *given, **named: train(*given, **named | {"steps": 1})
     )
     defined, worth = run(path), points(path.stem)
     assert defined and set(worth) == {task for task in tasks() if task.startswith(path.stem[:2])}
