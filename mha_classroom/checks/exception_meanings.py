@@ -67,7 +67,8 @@ MEANINGS = [
         r"Boolean value of Tensor with more than one value is ambiguous",
         "An `if` needs one True or False, and a tensor holds many; so do `and`, `in`, and Python's "
         "`max` and `sorted`. For a whole tensor use `torch.where`, `masked_fill` or `amax`; to ask "
-        "whether an argument was given, `is not None`.",
+        "whether an argument was given, `is not None`. If it should be True or False: do the "
+        "arguments stand in the task's order in your def line?",
     ),
     (
         r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], but got "

@@ -12,7 +12,7 @@ __all__ = ["say_off_by"]
 TIMES = {Fraction(1): "", Fraction(1, 2): "half of ", Fraction(2): "twice "}
 FEW = 2  # of two things, more often than this nobody counts one too many
 MANY = 100
-FEW_PRODUCTS = 100  # of more, no two are tried together
+FEW_PRODUCTS = 100  # so many of the simplest ones are tried two by two
 
 
 def say_off_by(task, does, outcomes, cases):
@@ -157,9 +157,7 @@ def _products(task, cases, off):
             by == times * size for by, size in zip(off, sizes, strict=True)
         ):
             return [f"{_too(times)} by {_times(times, name)}"]
-    if len(products) > FEW_PRODUCTS:
-        return []
-    for (one, a), (other, b) in itertools.combinations(products, 2):
+    for (one, a), (other, b) in itertools.combinations(products[:FEW_PRODUCTS], 2):
         times = _few_of_both(a, b, off)
         if times:
             first, second = _times(times[0], one), _times(times[1], other)

@@ -363,8 +363,8 @@ MASK = {
     ),
     "queries-hidden-for-keys": known(
         "Your mask has the shape (B, 1, S, 1): it lowers whole rows, those of the padded queries.",
-        "Rows are queries, columns keys. Lowering all scores of a row by the same amount changes "
-        "nothing after softmax, and the padding stays in sight. On which axis do keys stand?",
+        "Rows are queries, columns keys. A row that is lowered as a whole hides no key from its "
+        "query, and the padding stays in sight. On which axis do keys stand?",
         place=lambda mask: mask[:, None, :, None],
     ),
     "no-axis-for-heads": known(

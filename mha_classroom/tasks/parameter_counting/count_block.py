@@ -181,8 +181,10 @@ BLOCK = {
         ffn_biases=lambda d, f: (f, 0),
     ),
     "ffn-first-bias-forgotten": known(
-        "The first layer of your feed-forward network has no bias.",
-        "It is a linear layer like the second, only the other way round.",
+        "As many numbers are missing as the first layer of the feed-forward network has biases: "
+        "ffn_num_hiddens.",
+        "Both of its layers have biases, each as many as numbers come out of it. Which are in your "
+        "count?",
         ffn_biases=lambda d, f: (0, d),
     ),
     "first-layer-lost": known(

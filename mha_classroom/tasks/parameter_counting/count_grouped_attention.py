@@ -235,8 +235,9 @@ GROUPED = {
         input_biases=lambda q, k, v: 0,
     ),
     "output-bias-forgotten": known(
-        "You count no bias for W_o.",
-        "It is a linear layer like the other three.",
+        "As many numbers are missing as W_o has biases.",
+        "It is a linear layer like the other three, and each has as many biases as numbers come "
+        "out of it. Which are in your count?",
         output_biases=lambda d, inner: 0,
     ),
     "output-bias-always": known(

@@ -228,7 +228,7 @@ ATTEND = {
     ),
     "merge-without-transpose": known(
         "The heads are joined without swapping back.",
-        "It was right in the found function, whose two defects are elsewhere.",
+        "The found function does swap them back: this is neither of its two defects.",
         section=QUIET,
         join=lambda X: X.reshape(X.shape[0], X.shape[2], -1),
     ),
@@ -298,15 +298,15 @@ ALONE = {
     "split-without-transpose": known(
         "Your heads hold some words each, and not some features of every word: the split has lost "
         "its transpose.",
-        "It was right in the found function, whose two defects are elsewhere.",
+        "The found function does transpose there: this is neither of its two defects.",
         section=QUIET,
         split=lambda X, words, H: X.reshape(len(X), H, words, -1),
     ),
     "split-and-joined-without-transpose": known(
         "Your heads hold some words each, and not some features of every word: split and join have "
         "lost their transpose.",
-        "Both were right in the found function, whose two defects are elsewhere. A reshape deals "
-        "the numbers out as they lie in memory, word after word.",
+        "The found function has both: this is neither of its two defects. A reshape deals the "
+        "numbers out as they lie in memory, word after word.",
         section=QUIET,
         split=lambda X, words, H: X.reshape(len(X), H, words, -1),
         join=lambda X: X.reshape(X.shape[0], X.shape[2], -1),
