@@ -21,7 +21,13 @@ from mha_classroom.checks.stages import computed_tensors, first_wrong_stage, thr
 from mha_classroom.checks.task import Draw
 from mha_classroom.checks.time_limit import OutOfTime, own_time
 from mha_classroom.checks.where_wrong import say_where
-from mha_classroom.checks.which_part import Parts, instead, right_parts, taken_from
+from mha_classroom.checks.which_part import (
+    Parts,
+    instead,
+    is_right_elsewhere,
+    right_parts,
+    taken_from,
+)
 
 __all__ = ["WAYS", "Live", "NotRun", "diagnose_task", "not_a", "try_cases"]
 
@@ -147,7 +153,7 @@ def _explained(task, does, tried, index, failed, seed):
     if failed.kind == "changed inputs":  # in whatever case: its numbers say nothing more
         return failed
     as_if = say_as_if(task, cases, outcomes, index)
-    settled = False  # parts are exchanged, or only the shape is another: then no step is missing
+    settled = False  # of exchanged parts, another shape, or two runs no step can be told
     differences = _differences(task, does, outcomes, cases, index)
     if as_if:
         failed = explanation.with_remark(failed, as_if)
@@ -157,7 +163,7 @@ def _explained(task, does, tried, index, failed, seed):
         exchanged = instead(wrong)
         pattern = exchanged or common_pattern(differences, index)
         failed = explanation.with_remark(failed, pattern)
-        settled = bool(exchanged) or pattern.startswith(IN_ORDER)
+        settled = bool(exchanged) or pattern.startswith(IN_ORDER) or is_right_elsewhere(wrong)
         if pattern in ("", MOVED):
             others = [(d, cases[i].inputs) for i, d in differences.items() if d and i != index]
             taken = taken_from(task, differences.get(index), cases[index].inputs, others)

@@ -56,7 +56,8 @@ MEANINGS = [
         r"(?:expected (?:m1 and m2|scalar type|mat1 and mat2) to have the same dtype|"
         r"expected scalar type|must have the same dtype|Input dtypes must be the same)",
         "Two dtypes meet in one product. A tensor that you make yourself needs the dtype of the "
-        "inputs, `dtype=X.dtype`, and a mask for `where` is boolean.",
+        "inputs, `dtype=X.dtype`; a mask for `where` is boolean; and a copy of a parameter that "
+        "`__init__` makes stays as it is when the module's own become float64, or learn.",
     ),
     (
         r"a (?:leaf Variable|view of a leaf Variable) that requires grad",

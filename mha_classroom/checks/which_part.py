@@ -7,7 +7,7 @@ import torch
 from mha_classroom.checks.compare import compare, is_plural, pairs_of
 from mha_classroom.checks.showing import listed
 
-__all__ = ["Parts", "instead", "right_parts", "taken_from"]
+__all__ = ["Parts", "instead", "is_right_elsewhere", "right_parts", "taken_from"]
 
 MOST = 4  # parts that are named in a sentence
 SHORT = 5  # words of a name; longer ones are sentences
@@ -98,6 +98,19 @@ def right_parts(wrong):
         return ""
     text, verb = listed(names), "are" if len(names) > 1 else is_or_are(names[0])
     return f"{text[0].upper() + text[1:] if ' ' in names[0] else text} {verb} right."
+
+
+def is_right_elsewhere(wrong):
+    """Whether the first wrong part should be what another part is, which is right.
+
+    With and without need_weights the output is the same: then a step that is found among what was
+    computed may be that of the right one.
+    """
+    if not wrong:
+        return False
+    parts = wrong[0]
+    want = parts.want[parts.wrong[0]]
+    return any(_is(X, want) for name, X in parts.want.items() if name not in parts.wrong)
 
 
 def taken_from(task, difference, inputs, others=()):

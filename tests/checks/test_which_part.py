@@ -146,3 +146,29 @@ def test_of_an_odd_tensor_nothing_is_said(odd):
     for tensors in ((X + 0.5, odd(X)), (X.mT.contiguous().mT + 0.5, odd(X))):
         difference = Difference("value", "", tensors=tensors)
         assert taken_from(TASK, difference, {"X": X, "Y": X.mT, "n": 3, "Z": X[:0]}) == ""
+
+
+def task_of(output, other):
+    """A task of two results, of which the powers of X are a step."""
+    cases = [Case(f"case {n}", {"X": torch.randn(2, 3, dtype=torch.float64)}) for n in range(3)]
+    return Task(
+        "02-powers",
+        lambda X: (output(X), other(X)),
+        lambda draw: cases,
+        returns=("the output", "the other"),
+        stages=lambda inputs: {"the powers": inputs["X"].exp()},
+    )
+
+
+def test_where_another_part_should_be_the_same_no_step_is_told():
+    """The step may be that of the other one, which is right."""
+
+    def plus_1(X):
+        return X.exp() + 1
+
+    def thrice(X):
+        return 3 * X.exp()
+
+    told = "Right so far, with a name in your code or without: the powers."
+    assert told in said(lambda X: (X.exp() + 5, thrice(X)), task_of(plus_1, thrice))
+    assert told not in said(lambda X: (X + 5, plus_1(X)), task_of(plus_1, plus_1))

@@ -98,8 +98,9 @@ def point_out_scores(inputs, weights):
     many = torch.linalg.matrix_rank(keys[1:] - keys[0]) < keys.shape[1]
     if many and ((weights - wanted).abs() < NEAR).all():
         said += (
-            " Many queries give these weights. Do you invert a table such as A.T @ A? Here it has "
-            "no inverse, and what comes out is made of rounding errors."
+            " Many queries give these weights. If you invert a table such as A.T @ A: here it has "
+            "no inverse, and what comes out is made of rounding errors. If not, what has to hold "
+            "for the scores of two keys?"
         )
     return said
 

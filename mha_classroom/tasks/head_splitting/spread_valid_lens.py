@@ -65,22 +65,23 @@ LENGTHS = "A second trap: whose length is it?"
 
 SPREAD = {
     "lengths-repeated-as-a-whole": known(
-        "You repeat the whole tensor, by repeat or by a new axis in front: with 2 heads, 3, 5 "
-        "becomes 3, 5, 3, 5.",
+        "Your lengths go through the batch once for each head, as repeat or a new axis in front "
+        "lays them down: with 2 heads, 3, 5 becomes 3, 5, 3, 5.",
         "The rows of transpose_qkv are batch first, so head 1 of the first sequence would get the "
         "length of the second. With one sequence nobody notices.",
         wrong=lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1)),
     ),
     "lengths-repeated-along-the-last-axis": known(
-        "You repeat the whole tensor along its last axis, as tile does: with 2 heads, 3, 5 becomes "
-        "3, 5, 3, 5, and of a table (B, L) the columns are repeated.",
+        "Your lengths are those of the whole tensor, again and again along its last axis, as tile "
+        "lays them down: with 2 heads, 3, 5 becomes 3, 5, 3, 5, and a table (B, L) gets more "
+        "columns.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length, or "
         "its row of lengths, before the next sequence comes.",
         wrong=lambda lens, H: lens.tile(H),
     ),
     "lengths-repeated-and-tables-refused": known(
-        "repeat lays the whole tensor down again: with 2 heads, 3, 5 becomes 3, 5, 3, 5. And "
-        "with one number it raises for a table (B, L), since it wants one number for each axis.",
+        "With 2 heads, 3, 5 becomes 3, 5, 3, 5 in your order. And a table (B, L) raises an error. "
+        "Is it repeat? It lays the whole tensor down again, and it wants one number for each axis.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length before "
         "the next sequence comes. So it is each entry that has to be repeated.",
         wrong=lambda lens, H: lens.repeat(H),
@@ -118,15 +119,15 @@ SPREAD = {
         *TO_ONE_LENGTH, wrong=lambda lens, H: _right(lens.reshape(len(lens), -1)[:, 0], H)
     ),
     "lengths-repeated-on-a-new-axis": known(
-        "You repeat the whole tensor downwards, as vstack does, or repeat with two numbers: "
-        "lengths (B,) become a table (num_heads, B).",
+        "Lengths (B,) become a table (num_heads, B), the whole tensor once for each head, as "
+        "vstack makes it, or repeat with two numbers.",
         "Lengths of shape (B,) have one axis and keep it. Write down what 3, 5 should become for 3 "
         "heads, and in which order.",
         wrong=lambda lens, H: lens.repeat(H, 1),
     ),
     "lengths-repeated-along-axis-1": known(
-        "You repeat the whole tensor along a second axis: lengths (B,) become a table "
-        "(1, B · num_heads), and of a table (B, L) the columns are repeated.",
+        "Lengths (B,) become a table (1, B · num_heads), as repeat makes it with two numbers, and "
+        "a table (B, L) gets more columns.",
         "Lengths of shape (B,) have one axis and keep it, a table keeps its number of columns. "
         "All heads of a sequence need its length before the next sequence comes.",
         wrong=lambda lens, H: lens.repeat(1, H),
