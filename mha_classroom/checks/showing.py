@@ -136,8 +136,11 @@ def numbers_text(X, most=8):
 
 def tell_apart(one, other):
     """Both numbers as text, with as many digits as it takes to see a difference."""
-    texts = number_text(one), number_text(other)
-    return texts if texts[0] != texts[1] else (number_text(one, 12), number_text(other, 12))
+    for digits in (6, 12, 17):
+        texts = number_text(one, digits), number_text(other, digits)
+        if texts[0] != texts[1]:
+            break
+    return texts
 
 
 def show_both(have, want):

@@ -2559,6 +2559,7 @@ NAMED = [
     ("12-BertEmbeddings", "512 positions", "always-512-positions"),
     ("12-BertEmbeddings", "positions by ids, clamped", "positions-by-word-and-clamped"),
     ("05-count_bert", "in float32", "float32"),
+    ("05-count_bert", "in thirds of a million", "floats"),
     ("06-BertSelfAttention", "one dropout for all keys", "whole-rows-dropped"),
     ("06-BertSelfAttention", "no lower than -1e9", "mask-clamped-far-below"),
     ("06-BertSelfOutput", "variance by difference", "variance-by-difference"),
@@ -2988,6 +2989,17 @@ def test_by_what_a_count_is_off(task_id, change, words):
     feedback = told(task_id, count_bert)
     said = " ".join([feedback.message, *feedback.remarks])
     assert words in said, said
+
+
+def test_of_a_count_that_is_1_too_small_no_argument_is_blamed():
+    """Rounding is too small here and right there, whatever the arguments are."""
+
+    def cache_bytes(n, layers, heads, width, bytes_per_number=2, batch_size=1):
+        sizes = (2, n, layers, heads, width, bytes_per_number, batch_size)
+        return int(math.exp(sum(map(math.log, sizes))))
+
+    (remark,) = told("05-cache_bytes", cache_bytes).remarks
+    assert remark == "In each case tried in which it is wrong, it is too small by 1."
 
 
 def test_a_product_is_off_by_a_factor():

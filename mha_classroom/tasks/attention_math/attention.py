@@ -99,9 +99,9 @@ ATTENTION = {
     ),
     **by_id(BOTH),
     "softmax-over-queries": known(
-        "Your weights sum to 1 down the columns: the softmax runs over the queries.",
-        "Rows ask. Each query has one unit of attention to share out among the keys, so each row "
-        "sums to 1. No shape shows the difference, but a number that all values share, like 10 in "
+        "Your softmax runs over the queries: all weights that a key gets sum to 1.",
+        "Each query has one unit of attention to share out among the keys: the weights of a query "
+        "sum to 1. No shape shows the difference, but a number that all values share, like 10 in "
         "the example, no longer comes out as it went in.",
         axis=-2,
     ),

@@ -41,8 +41,8 @@ def layer_cases(draw):
         return module_case(draw, name, widths, shape, shapes, *lengths, **more)
 
     added = case("a mask of all kinds of numbers", (6, 3), (2, 5))
-    # All apart, and none so far above the others that nothing else counts.
-    mask = torch.linspace(-3, 3, 10).double()[draw.normal(10).argsort()]
+    # All apart, none so far above the others that nothing else counts, and in sum exactly 0.
+    mask = (0.625 * (torch.arange(10) - 4.5).double())[draw.normal(10).argsort()]
     added.inputs["mask"] = mask.reshape(2, 1, 1, 5)
     above = case("1 head, a mask of numbers above 0", (5, 1), (1, 3))
     above.inputs["mask"] = torch.tensor([1.5, 3.0, 0.5]).double().reshape(1, 1, 1, 3)

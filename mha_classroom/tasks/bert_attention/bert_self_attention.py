@@ -20,6 +20,9 @@ def attention_cases(draw):
     added.inputs["mask"] = 3 * draw.normal(2, 1, 1, 5)
     added.inputs["mask"][0, 0, 0, :2] = torch.tensor([2.0, -2.0])  # of both signs in any draw
     added.inputs["mask"][1] -= 30000.0  # the same for all words, so of no effect
+    training = case("in training, without dropout", (6, 3), (2, 5), training=True)
+    mask = torch.tensor([2.0, -1.5, 0.5, -3.0, 1.0]).double()
+    training.inputs["mask"] = torch.stack([mask, -mask])[:, None, None]  # in sum exactly 0
     even = case(
         "attention_probs_dropout_prob=0.25", (10, 2), (7, 3), attention_probs_dropout_prob=0.25
     )
@@ -34,7 +37,7 @@ def attention_cases(draw):
         case("as many sequences as words and heads", (6, 3), (3, 3), [2, 3, 1]),
         case("a sequence of padding alone", (6, 2), (3, 4), [3, 0, 4]),
         added,
-        case("in training, without dropout", (6, 3), (2, 5), [5, 3], training=True),
+        training,
         case(
             "attention_probs_dropout_prob=1",
             (6, 3),
@@ -711,7 +714,7 @@ ATTENTION = {
         scale=lambda d, H: d**0.5,
     ),
     "softmax-over-queries": known(
-        "Your weights sum to 1 down the columns: the softmax runs over the queries.",
+        "Your softmax runs over the queries: all weights that a key gets sum to 1.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1.",
         soften=lambda self, scores: scores.softmax(-2),
     ),

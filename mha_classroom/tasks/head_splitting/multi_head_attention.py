@@ -621,7 +621,7 @@ MODULE = {
         scale=lambda d, **_: d**0.5,
     ),
     "softmax-over-queries": known(
-        "Your weights sum to 1 down the columns: the softmax runs over the queries.",
+        "Your softmax runs over the queries: all weights that a key gets sum to 1.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1.",
         axis=-2,
     ),

@@ -1,5 +1,6 @@
-"""Counts that do not fit into the numbers of a tensor: what two tasks of lesson 05 share."""
+"""Counts that do not fit into the numbers of a tensor: what the tasks of lesson 05 share."""
 
+import math
 import numbers
 
 import numpy as np
@@ -9,17 +10,25 @@ from mha_classroom.checks.task import call, known
 __all__ = ["in_float32", "small_numbers"]
 
 DIGITS = 1e-6  # relative: float32 keeps seven digits
+LAST_DIGITS = 1e-13  # and float64 sixteen, of which a few operations may lose some
 
 
 def in_float32(right, run=call):
-    """{id: mistake} of counts made in float32. right: the right count of some sizes. run: the
-    task's, which knows what a case may leave out."""
+    """{id: mistake} of counts made in float32, or in Python's floats. right: the right count of
+    some sizes. run: the task's, which knows what a case may leave out."""
+
+    def off(inputs, value):
+        """How far a count is off, by so much of the right one."""
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            return math.inf
+        expected = run(right, inputs)
+        return abs(value - expected) / expected
 
     def rounded(inputs, value):
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            return False
-        expected = run(right, inputs)
-        return abs(value - expected) <= DIGITS * expected
+        return off(inputs, value) == 0 or LAST_DIGITS < off(inputs, value) <= DIGITS
+
+    def nearly(inputs, value):
+        return off(inputs, value) <= LAST_DIGITS
 
     return {
         "float32": known(
@@ -28,6 +37,14 @@ def in_float32(right, run=call):
             "whole numbers, which have as many digits as it takes.",
             wrong=lambda *sizes, **more: int(np.float32(right(*sizes, **more))),
             shows=rounded,
+        ),
+        "floats": known(
+            "Your count is right but for its last digits, the sixteenth or so: it is made of "
+            "floats, and those are rounded.",
+            "/ gives a float, and so does a factor such as 1e6 or 0.5, a power or a logarithm. "
+            "Whole numbers that are added, multiplied and divided with // stay exact.",
+            wrong=lambda *sizes, **more: math.nextafter(right(*sizes, **more), 0),
+            shows=nearly,
         ),
     }
 

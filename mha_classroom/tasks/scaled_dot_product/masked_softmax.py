@@ -309,7 +309,7 @@ HIDING = {
         empty=lambda count: 1 / count,
     ),
     "softmax-over-queries": known(
-        "Your weights sum to 1 down the columns: the softmax runs over the queries.",
+        "Your softmax runs over the queries: all weights that a key gets sum to 1.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1. "
         "Which axis of (B, L, S) are the keys?",
         axis=-2,
@@ -781,7 +781,7 @@ SOFTMAX = {
     **by_id(HIDING),
     **by_id(OTHER_SHARES),
     "softmax-over-queries-with-lengths": known(
-        "With lengths, your softmax runs over the queries: weights sum to 1 down the columns.",
+        "With lengths, your softmax runs over the queries: all weights that a key gets sum to 1.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1, with "
         "lengths as without. Which axis of (B, L, S) are the keys?",
         axis=-2,

@@ -32,6 +32,9 @@ def encoder_cases(draw):
 
     added = case("2 layers, a mask of numbers above 0", 2, (3, 5, 2))
     added.inputs["mask"] = 3 * draw.normal(3, 1, 1, 5).abs() + 0.5
+    training = case("in training", 3, (2, 3, 5), training=True)
+    mask = torch.tensor([[1.5, -2.0, 0.5], [-1.0, 3.0, -2.0]]).double()  # in sum 0
+    training.inputs["mask"] = mask[:, None, None]
     return [
         case("2 layers, 1 text of 2 words, no mask", 2, (1, 2, 2)),
         case("3 layers, texts of unequal length", 3, (2, 5, 7), [5, 2]),
@@ -39,7 +42,7 @@ def encoder_cases(draw):
         case("as many layers as texts and words", 3, (3, 3, 3), [3, 1, 2]),
         case("5 layers, no mask", 5, (3, 2, 3)),
         added,
-        case("in training", 3, (2, 3, 5), [3, 2], training=True),
+        training,
         in_float32(case("1 layer, 1 text of one word, numbers in float32", 1, (1, 1, 2))),
     ]
 

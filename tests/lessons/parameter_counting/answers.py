@@ -465,6 +465,7 @@ WRONG = {
     },
     "05-count_bert": {
         "in float32": lambda *sizes: int(np.float32(bert(*sizes))),
+        "in thirds of a million": lambda *sizes: bert(*sizes) / 3e6 * 3e6,
         "a set of tables": lambda V, d, n, f, m=512, s=2: (
             bert(V, d, n, f, m, s) - (V + m + s - sum({V, m, s})) * d
         ),
