@@ -37,6 +37,7 @@ def test_each_known_mistake_is_named_as_itself(task_id, seed):
 BY_CHANCE = [
     ("04-MultiHeadAttention", "dropout-before-the-softmax", 20443),
     ("09-grouped_attention", "exp-too-large", 40037),
+    ("09-causal_tiles", "one-largest-for-all-queries", 81283),
 ]
 
 

@@ -233,6 +233,8 @@ def _overflows(inputs, value):
     every = inputs["queries"] @ inputs["keys"].mT * inputs["queries"].shape[-1] ** -0.5
     far = ((largest.abs() > 700) | (every.amax(-1) > 700))[..., None].expand_as(right)
     same, sure = near(value.double(), right), largest.abs() > 750  # no hidden key needed
+    if largest.max() > 750 and same[largest == largest.max()].all():
+        return False  # the largest of all would overflow first
     return _lost(value, same, far) and not bool(sure.any() and same[sure].all())
 
 
