@@ -45,9 +45,11 @@ def step_cases(draw):
     low.inputs["ready_keys"][0, 2:], low.inputs["ready_keys"][2, 1:] = 0, 0
     low.inputs["state"] *= 0.1
     low.inputs["w_v"] = -500_000 - 10_000 * low.inputs["w_v"].abs()
+    started = case("2 sequences of unequal length, one state of zeros", 2, 5, 3, 7, 4, [5, 2])
+    started.inputs["state"][0], started.inputs["ready_keys"][0, 3] = 0, 0  # a score of exactly 0
     return [
         case("1 sequence of 3 states", 1, 3, 2, 2, 2, [3]),
-        case("2 sequences of unequal length", 2, 5, 3, 7, 4, [5, 2]),
+        started,
         case("3 sequences, all widths 3", 3, 3, 3, 3, 3, [1, 3, 2]),
         case("as many sequences as states", 4, 4, 5, 2, 6, [4, 1, 3, 2]),
         largest_hidden("large scores, the largest for padding", 3, 7, 4, 6, 5, [7, 4, 1], 2000.0),

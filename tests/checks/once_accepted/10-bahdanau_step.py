@@ -12,3 +12,11 @@ def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
     hidden = torch.arange(scores.shape[1]) >= valid_lens[:, None]
     weights = (scores - 1e5 * hidden).softmax(-1)
     return (weights[:, None] @ states)[:, 0], weights
+
+
+# %% hides every score that is 0
+def bahdanau_step(state, ready_keys, states, valid_lens, W_q, w_v):
+    scores = torch.tanh((state @ W_q)[:, None] + ready_keys) @ w_v
+    scores = scores * (torch.arange(scores.shape[1]) < valid_lens[:, None])
+    weights = scores.masked_fill(scores == 0, -torch.inf).softmax(-1)
+    return (weights[:, None] @ states)[:, 0], weights
