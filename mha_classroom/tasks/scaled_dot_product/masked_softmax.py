@@ -280,8 +280,8 @@ HIDING = {
         hide=filled(0.0),
     ),
     "masked-scores-0-then-zeros": known(
-        "You set the scores of hidden keys to 0, and at the end their weights: the rows do not "
-        "sum to 1.",
+        "You set the scores of hidden keys to 0, or next to 0, and at the end their weights to 0: "
+        "the rows do not sum to 1.",
         "With a score of 0 a hidden key adds exp(0) = 1 to the sum that the softmax divides by. "
         "The zeros at the end do not take that back.",
         hide=filled(0.0, zeros_last=True),
