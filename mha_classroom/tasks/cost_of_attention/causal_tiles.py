@@ -40,9 +40,11 @@ def tile_cases(draw):
         low.inputs["keys"][..., 0] -= 6e6
         return low
 
+    with_zeros = case("5 queries come last among 13 keys, tiles of 4", 2, 3, 5, 13, 2, 3, 4)
+    with_zeros.inputs["queries"][..., 1, :] = 0  # so that scores are exactly 0
     return [
         case("1 head, 2 queries and 4 keys, tiles of 3", 1, 1, 2, 4, 2, 1, 3),
-        case("5 queries come last among 13 keys, tiles of 4", 2, 3, 5, 13, 2, 3, 4),
+        with_zeros,
         case("as many queries as keys, tiles of 3", 2, 3, 11, 11, 5, 7, 3),
         case("a single query", 2, 3, 1, 9, 5, 2, 4),
         case("one query and one key", 2, 1, 1, 1, 3, 2, 2),

@@ -38,9 +38,11 @@ def ring_cases(draw):
         low.inputs["kept_keys"][:, :, low.inputs["t"] + 1 :, 0] += 50
         return low
 
+    with_zeros = case("a window of 5, token 3", 2, 3, 5, 7, 2, 3)
+    with_zeros.inputs["query"][0] = 0  # so that scores are exactly 0
     return [
         case("1 head, a window of 3, token 2", 1, 1, 3, 2, 1, 2),
-        case("a window of 5, token 3", 2, 3, 5, 7, 2, 3),
+        with_zeros,
         case("the first token of a text", 2, 2, 4, 3, 5, 0),
         case("the token that fills the last slot", 2, 3, 4, 5, 7, 3),
         case("the first token that replaces another", 3, 2, 5, 3, 7, 5),

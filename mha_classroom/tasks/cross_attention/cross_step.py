@@ -43,10 +43,12 @@ def cross_cases(draw):
     queries = (low.inputs["y"] @ low.inputs["W_q"]).reshape(2, 2, 1, 3)
     along = 1 + 0.01 * low.inputs["keys"][..., :1].abs()  # how far a key lies against its query
     low.inputs["keys"] = -3_000_000 * 3**0.5 * along * queries / queries.square().sum(-1, True)
+    with_zeros = case("all widths differ", 3, 2, 7, 5, 3, 4, 9, [1, 6, 4])
+    with_zeros.inputs["y"][1] = 0  # so that scores are exactly 0
     return [
         case("1 sequence, 2 heads", 1, 2, 3, 2, 2, 4, 4, [3]),
         case("2 sequences of unequal length, 3 heads", 2, 3, 5, 2, 2, 6, 6, [5, 2]),
-        case("all widths differ", 3, 2, 7, 5, 3, 4, 9, [1, 6, 4]),
+        with_zeros,
         case("as many heads as sequences, tokens and features", 3, 3, 3, 3, 3, 9, 9, [2, 3, 1]),
         case("a source of length 0, one head", 3, 1, 4, 3, 5, 6, 7, [0, 4, 2]),
         large,

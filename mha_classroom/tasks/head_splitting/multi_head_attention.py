@@ -45,11 +45,13 @@ def module_cases(draw):
         return Case(name, inputs)
 
     six, one = (6, 6, 6, 6, 3), (5, 5, 5, 5, 1)
+    with_zeros = case("sequences of unequal length", six, 2, (5, 5), valid_lens=[5, 2])
+    with_zeros.inputs["queries"][:, 1] = 0  # so that scores are exactly 0
     return [
         case("1 sequence, 2 heads", (4, 4, 4, 4, 2), 1, (3, 3)),
         case("2 sequences, 3 heads of width 5", (15, 15, 15, 15, 3), 2, (7, 7)),
         case("5 queries, 7 keys, three input widths", (2, 3, 5, 14, 2), 3, (5, 7)),
-        case("sequences of unequal length", six, 2, (5, 5), valid_lens=[5, 2]),
+        with_zeros,
         case("one length a query", six, 2, (2, 5), valid_lens=[[1, 4], [3, 5]]),
         case("a sequence of length 0", six, 3, (2, 4), valid_lens=[4, 0, 1]),
         case("with biases", (6, 6, 6, 6, 2), 2, (4, 5), valid_lens=[5, 3], bias=True),

@@ -138,3 +138,30 @@ class MultiHeadAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         output, _ = scaled_dot_product_attention(q, k, v, valid_lens, dropout=dropout)
         return self.W_o(output.unflatten(0, (-1, self.num_heads)).transpose(1, 2).flatten(2))
+
+
+# %% hides every score that is 0
+class MultiHeadAttention(nn.Module):
+    def __init__(
+        self, key_size, query_size, value_size, num_hiddens, num_heads, dropout=0.0, bias=False
+    ):
+        super().__init__()
+        self.num_heads, self.dropout = num_heads, nn.Dropout(dropout)
+        self.W_q = nn.Linear(query_size, num_hiddens, bias)
+        self.W_k = nn.Linear(key_size, num_hiddens, bias)
+        self.W_v = nn.Linear(value_size, num_hiddens, bias)
+        self.W_o = nn.Linear(num_hiddens, num_hiddens, bias)
+
+    def split(self, X):
+        return X.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        q, k = self.split(self.W_q(queries)), self.split(self.W_k(keys))
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if valid_lens is not None:
+            lens = valid_lens.reshape(len(valid_lens), 1, -1, 1)
+            scores = scores * (torch.arange(scores.shape[-1]) < lens)
+            scores = scores.masked_fill(scores == 0, -torch.inf)
+        weights = scores.softmax(-1).nan_to_num()
+        heads = self.dropout(weights) @ self.split(self.W_v(values))
+        return self.W_o(heads.transpose(1, 2).flatten(2))
