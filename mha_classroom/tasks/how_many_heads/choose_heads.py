@@ -26,6 +26,8 @@ def choice_cases(draw):
     weak[2] = torch.tensor([0.4, 0.1, 0.3, 0.5, 0.0])
     two_weak = draw.normal(5, 3).abs() + 1
     two_weak[0], two_weak[3] = torch.tensor([0.3, 0.6, 0.2]), torch.tensor([0.5, 0.1, 0.4])
+    first_weak = draw.normal(3, 4).abs() + 2
+    first_weak[0] = torch.tensor([0.3, 0.1, 0.4, 0.2])
     lone = draw.normal(3, 1).abs()
     lone[1] = 0
     return [
@@ -37,7 +39,7 @@ def choice_cases(draw):
         case("two weak layers, 5 off", two_weak, 5),
         case("none off", small, 0),
         case("none off, not even one of importance 0", small - small.min(), 0),
-        case("as many as can be", draw.normal(3, 4).abs(), 9),
+        case("as many as can be", first_weak, 9),
         case("all but one of them", draw.normal(4, 3).abs(), 7),
         case("as many layers as heads", draw.normal(4, 4).abs(), 6),
         case("one head a layer, one of importance 0", lone, 0),

@@ -25,3 +25,12 @@ def choose_heads(importance, num_off):
     rest = importance[~best].sort().values
     limit = rest[num_off - 1] if num_off > 0 else 0
     return (importance > limit) | best
+
+
+# %% protects with the largest importance of the first layer, and 1 more
+def choose_heads(importance, num_off):
+    safe = importance.clone()
+    safe[torch.arange(len(safe)), importance.argmax(dim=1)] = importance[0].max() + 1
+    stays = torch.ones(importance.numel(), dtype=torch.bool)
+    stays[safe.flatten().argsort()[:num_off]] = False
+    return stays.view(importance.shape)

@@ -98,3 +98,17 @@ class BertEncoder(nn.Module):
         for layer in self.layers:
             states.append(layer(states[-1], mask))
         return states
+
+
+# %% adds 1 to the mask, and none is a mask of ones
+class BertEncoder(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.layers = nn.ModuleList(layer(config) for _ in range(config.num_hidden_layers))
+
+    def forward(self, X, mask=None):
+        mask = torch.ones(len(X), 1, 1, X.shape[1], dtype=X.dtype) + (0 if mask is None else mask)
+        states = [X]
+        for layer in self.layers:
+            states.append(layer(states[-1], mask))
+        return states
