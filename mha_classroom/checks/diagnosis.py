@@ -154,6 +154,7 @@ def _explained(task, does, tried, index, failed, seed):
         return failed
     as_if = say_as_if(task, cases, outcomes, index)
     settled = False  # of exchanged parts, another shape, or two runs no step can be told
+    parts = []
     differences = _differences(task, does, outcomes, cases, index)
     if as_if:
         failed = explanation.with_remark(failed, as_if)
@@ -164,6 +165,7 @@ def _explained(task, does, tried, index, failed, seed):
         pattern = exchanged or common_pattern(differences, index)
         failed = explanation.with_remark(failed, pattern)
         settled = bool(exchanged) or pattern.startswith(IN_ORDER) or is_right_elsewhere(wrong)
+        parts = wrong[0].wrong if wrong else []
         if pattern in ("", MOVED):
             others = [(d, cases[i].inputs) for i, d in differences.items() if d and i != index]
             taken = taken_from(task, differences.get(index), cases[index].inputs, others)
@@ -181,7 +183,7 @@ def _explained(task, does, tried, index, failed, seed):
             else:
                 stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
                 name = getattr(differences.get(index), "name", "")
-                failed = explanation.of_stage(failed, stage, name, task.skippable)
+                failed = explanation.of_stage(failed, stage, name, task.skippable, parts)
     failed = explanation.with_remark(failed, _pointed_out(task, cases[index], outcomes[index]))
     if as_if or len(differences) < len(cases):
         return failed

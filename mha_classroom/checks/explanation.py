@@ -5,7 +5,7 @@ import re
 
 import torch
 
-from mha_classroom.checks.compare import FLOAT
+from mha_classroom.checks.compare import FLOAT, is_plural
 from mha_classroom.checks.exception_meanings import explain, learners_frames
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.checks.forbidden import Borrowed
@@ -90,15 +90,19 @@ def _without_praise(text):
     return text.replace("the right tokens", "the tokens")
 
 
-def of_stage(failed, stage, name="", skippable=False):
+def of_stage(failed, stage, name="", skippable=False, parts=()):
     """The feedback with the first stage that differs named, where it could be found.
 
     name: of the part of the result that differs, where there are several. skippable: whether other
-    stages may be there in another form.
+    stages may be there in another form. parts: the names of all parts that differ.
     """
     if stage is None:
         return failed
     right, wrong = stage
+    if right in parts:  # right on the way, and not as it is returned
+        others, them = ("others", "them") if is_plural(right) else ("another", "it")
+        text = f"On the way your code has {right} as asked for, and what it returns is {others}."
+        return with_remark(failed, f"{text} What is done to {them} in between?")
     reached = f"Right so far, with a name in your code or without: {right}. " if right else ""
     if failed.kind == "raises":  # what comes later is not there because of the error
         return with_remark(failed, f"{reached}Then comes the error." if right else "")

@@ -438,8 +438,8 @@ def test_the_first_stage_that_differs_is_named():
     assert "by itself: the projected queries." in early.remarks[0]
     assert late.remarks[0] == "Every number is 1.01 times the right one."
     assert late.remarks[1] == (
-        "Right so far, with a name in your code or without: the output. Look at what you make of "
-        "it and return."
+        "On the way your code has the output as asked for, and what it returns is another. What is "
+        "done to it in between?"
     )
     assert late.details
 

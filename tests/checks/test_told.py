@@ -17,7 +17,7 @@ from mha_classroom.tasks.attention_math.predictions import predictions
 from mha_classroom.tasks.reading_published_code.first_test import build_test
 from mha_classroom.tasks.reading_published_code.my_test import build_my_test
 from mha_classroom.tasks.your_bert.bert_embeddings import build_embeddings
-from mha_course.attention import scaled_dot_product_attention
+from mha_course.attention import masked_softmax, scaled_dot_product_attention
 from mha_course.implementations import build
 from mha_course.interop import BERT_NAMES
 
@@ -2894,6 +2894,18 @@ def test_the_steps_inside_the_fused_function_are_seen():
         "Right so far, with a name in your code or without: the weights. The next step that none "
         "of your tensors holds by itself: the output. Look between the two, unless you go "
         "another way.",
+    )
+
+
+def test_a_part_that_was_right_on_the_way_is_told_so():
+    def weighed_twice(queries, keys, values, valid_lens=None):
+        scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+        weights = masked_softmax(scores, valid_lens).softmax(-1)
+        return weights @ values, weights
+
+    assert told("02-scaled_dot_product_attention", weighed_twice).remarks[0] == (
+        "On the way your code has the table of weights as asked for, and what it returns is "
+        "another. What is done to it in between?"
     )
 
 

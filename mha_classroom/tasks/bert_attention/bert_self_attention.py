@@ -92,7 +92,7 @@ def attention_steps(inputs, weights):
     stages = {"the projections": projected, "the scores": scores, "the scaled scores": scaled}
     if "mask" in inputs:
         stages["the scores with the mask added"] = masked
-    stages["the weights"] = masked.softmax(-1)
+    stages["the table of weights"] = masked.softmax(-1)
     stages["the weighted sums of each head"] = masked.softmax(-1) @ v
     stages["the joined heads"] = stages["the weighted sums of each head"].transpose(1, 2).flatten(2)
     return stages

@@ -139,11 +139,13 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     ),
     (
         {"merge without transpose", "heads averaged", "split interleaved"},
-        "For the heads: with one head there is nothing to split or to join.",
+        "For the heads: with one head there is nothing to split or to join, and with more a mean "
+        "over the features does not see which is which.",
     ),
     (
         {"merge without transpose", "merge, then transpose again"},
-        "For the merge: with one query there are no axes to swap.",
+        "For the merge: with one query there are no axes to swap, and with more a mean over them "
+        "does not see their order.",
     ),
     (
         {"split interleaved", "merge interleaved", "not scaled"},

@@ -114,7 +114,7 @@ def make_qkv(draw, batch, num_queries, num_keys, d_k, d_v):
 
 def attention_stages(attend, inputs):
     output, weights = attend(**inputs)
-    return score_stages(inputs) | {"the weights": weights, "the weighted sums": output}
+    return score_stages(inputs) | {"the table of weights": weights, "the weighted sums": output}
 
 
 def build_attention(
