@@ -164,12 +164,12 @@ def _compare_floats(name, want, have, tolerance, remarks):
         lost = torch.finfo(have.dtype).eps > torch.finfo(want.dtype).eps
         remarks.append(
             f"The inputs are {want.dtype} and {name} came back as {have.dtype}: somewhere a "
-            f"tensor is made or converted without saying the dtype{LOST if lost else ''}."
+            f"tensor is made without the inputs' dtype, or converted{LOST if lost else ''}."
         )
     elif worst > EXACT and want.dtype == torch.float64:
         remarks.append(
             "It is right to the digits of float32, about 7, where 15 can be had: somewhere a "
-            "number passes through float32 (a tensor made without saying the dtype, or .float()), "
+            "number passes through float32 (a tensor made without the inputs' dtype, or .float()), "
             "or something small is added."
         )
     return None

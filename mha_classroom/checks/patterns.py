@@ -23,8 +23,10 @@ def common_pattern(differences, failing):
     """What is seen in the failing one of the cases' differences, if it is seen in others too.
 
     Another number in its place is no other pattern. What most of the others do not show is chance.
+    differences: {index of a case: a Difference, None if it is right, "" without a result}.
     """
     here = differences.get(failing)
+    ended = "" not in differences.values()
     if not here or not here.tensors:
         return ""
     others = [d for i, d in differences.items() if d and i != failing]
@@ -37,8 +39,9 @@ def common_pattern(differences, failing):
     of_one_kind = [d.tensors for d in (here, *others) if d.tensors and d.name == here.name]
     if len(of_one_kind) > 1 and len({have.shape for _, have in of_one_kind}) == 1:
         if len({want.shape for want, _ in of_one_kind}) > 1:
-            return f"Wherever it is wrong, it has this shape. {said}".strip()
-    where = _parts_of_masks(of_one_kind) or ("" if said else _always_right(of_one_kind))
+            where = "Wherever it is wrong" if ended else "Wherever a wrong result comes"
+            return f"{where}, it has this shape. {said}".strip()
+    where = _parts_of_masks(of_one_kind) or ("" if said else _always_right(of_one_kind, ended))
     return f"{said} {where}".strip()
 
 
@@ -229,11 +232,12 @@ def _parts_of_masks(pairs):
     return " ".join(said)
 
 
-def _always_right(pairs):
+def _always_right(pairs, ended):
     """At which end of an axis all these tensors are right, where others show what is wrong.
 
-    pairs: what is expected and yours, for each case.
+    pairs: what is expected and yours, for each case. ended: whether these are all that are wrong.
     """
+    where = "in every case" if ended else "in every case that ends with a result"
     if any(want.shape != have.shape or want.dim() != pairs[0][0].dim() for want, have in pairs):
         return ""
     for axis in range(min(pairs[0][0].dim(), MOST_AXES)):
@@ -241,7 +245,7 @@ def _always_right(pairs):
         for place, words in ((0, "first"), (-1, "last")):
             alike = (_is(*(X.double().select(axis, place) for X in pair)) for pair in long)
             if len(long) > 1 and len(long) == len(pairs) and all(alike):
-                said = f"the {words} is right in every case; of the others some are not."
+                said = f"the {words} is right {where}; of the others some are not."
                 return f"Along {AXES[axis]} {said}"
     return ""
 

@@ -144,6 +144,17 @@ def test_a_shape_that_is_always_the_same_is_told():
     assert "this shape" not in seen_in_all(*moving)
 
 
+def test_of_a_case_without_a_result_nothing_is_said():
+    fixed = [(numbers(n, 3, seed=n), numbers(4, 4)) for n in (2, 3)]
+    first = [with_wrong(3, (1, 0), (2, 1)), with_wrong(4, (1, 1), (3, 0))]
+    for pairs, words in (
+        (fixed, "Wherever a wrong result comes, it has this shape."),
+        (first, "the first is right in every case that ends with a result; of the others"),
+    ):
+        told = [Difference("value", "", tensors=pair) for pair in pairs]
+        assert words in common_pattern(dict(enumerate([*told, ""])), 0)
+
+
 @pytest.mark.parametrize(
     ("want", "have", "shown"),
     [
