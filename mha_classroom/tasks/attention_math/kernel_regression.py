@@ -339,8 +339,8 @@ KERNEL = {
     "squares-multiplied-out": known(
         "It is wrong where places lie far from 0 and near to each other: is the square of the "
         "difference multiplied out, p² − 2 p·k + k², by you or by cdist?",
-        "On paper that is the same. But two numbers near 10¹³ are subtracted to leave one near 1, "
-        "and the digits of the distance are gone. Take the difference first, in float64, "
+        "On paper that is the same. But with numbers near 10¹³ the digits of a distance near 1 are "
+        "gone. Take the difference first, in float64, "
         "then square it.",
         wrong=_multiplied_out,
         shows=_shows_multiplied_out,

@@ -283,8 +283,8 @@ CHOSEN = {
         wrong=lambda X, n: best_of_each_layer(X) | (X > X.flatten().sort().values[n - 1]),
     ),
     "protected-too-low": known(
-        "You raise the importance of the heads that have to stay, and not far enough.",
-        "Importances may be of any size here. Which number is above all others?",
+        "You give the heads that have to stay another importance, and it is not above all others.",
+        "Importances may be of any size here. Which number is above every one?",
         **_forms(
             _put_in(lambda X: _protected(X, 1.0)),
             _kept_by_topk(lambda X: _protected(X, 1.0)),

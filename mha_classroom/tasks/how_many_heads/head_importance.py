@@ -187,7 +187,7 @@ NORMALISED = {
     "norm-without-its-axis": known(
         "Your norms have the shape (layers,). In a division they fall on the heads.",
         "Broadcasting lines axes up from the right, and there stand the heads. With as many layers "
-        "as heads no error is raised, and each head is divided by the norm of another layer.",
+        "as heads no error is raised, and heads are divided by the norms of other layers.",
         norm=lambda X: X.norm(dim=1),
     ),
     "norm-of-the-gradients": known(
