@@ -153,8 +153,8 @@ def _explained(task, does, tried, index, failed, seed):
     if failed.kind == "changed inputs":  # in whatever case: its numbers say nothing more
         return failed
     as_if = say_as_if(task, cases, outcomes, index)
-    settled = False  # of exchanged parts, another shape, or two runs no step can be told
-    parts = []
+    settled = False  # parts are exchanged, or only the shape is another: then no step is missing
+    twice, parts = False, []
     differences = _differences(task, does, outcomes, cases, index)
     if as_if:
         failed = explanation.with_remark(failed, as_if)
@@ -164,7 +164,8 @@ def _explained(task, does, tried, index, failed, seed):
         exchanged = instead(wrong)
         pattern = exchanged or common_pattern(differences, index)
         failed = explanation.with_remark(failed, pattern)
-        settled = bool(exchanged) or pattern.startswith(IN_ORDER) or is_right_elsewhere(wrong)
+        settled = bool(exchanged) or pattern.startswith(IN_ORDER)
+        twice = is_right_elsewhere(wrong)
         parts = wrong[0].wrong if wrong else []
         if pattern in ("", MOVED):
             others = [(d, cases[i].inputs) for i, d in differences.items() if d and i != index]
@@ -180,15 +181,15 @@ def _explained(task, does, tried, index, failed, seed):
             of = functools.partial(does.computed, index)
             if through_float32(task, differences.get(index), cases[index], of):
                 failed = explanation.with_remark(failed, explanation.IN_FLOAT32)
-            else:
+            elif not twice:
                 stage = first_wrong_stage(task, None, cases, outcomes, index, does.computed)
                 name = getattr(differences.get(index), "name", "")
                 failed = explanation.of_stage(failed, stage, name, task.skippable, parts)
     failed = explanation.with_remark(failed, _pointed_out(task, cases[index], outcomes[index]))
     if as_if or len(differences) < len(cases):
         return failed
-    if any(remark.endswith("by 1.") for remark in failed.remarks):
-        return failed  # rounding may be what does it, in whatever cases
+    if task.quantities and any(said.endswith("too small by 1.") for said in failed.remarks):
+        return failed  # it may be cut off to a whole number, in whatever cases
     promises = [_is_promise(does.expected(WAYS[0], i)) for i in range(len(cases))]
     # Where numbers are wrong, a promise that is kept does not make a case a right one.
     counted = [i for i in range(len(cases)) if promises[index] or not promises[i]]

@@ -56,8 +56,9 @@ MEANINGS = [
         r"(?:expected (?:m1 and m2|scalar type|mat1 and mat2) to have the same dtype|"
         r"expected scalar type|must have the same dtype|Input dtypes must be the same)",
         "Two dtypes meet in one product. A tensor that you make yourself needs the dtype of the "
-        "inputs, `dtype=X.dtype`; a mask for `where` is boolean; and a copy of a parameter that "
-        "`__init__` makes stays as it is when the module's own become float64, or learn.",
+        "inputs, `dtype=X.dtype`, and a mask for `where` is boolean. If `__init__` copies a "
+        "parameter, the copy keeps its dtype when the module is turned to float64: use the "
+        "parameter itself.",
     ),
     (
         r"a (?:leaf Variable|view of a leaf Variable) that requires grad",
@@ -68,8 +69,8 @@ MEANINGS = [
         r"Boolean value of Tensor with more than one value is ambiguous",
         "An `if` needs one True or False, and a tensor holds many; so do `and`, `in`, and Python's "
         "`max` and `sorted`. For a whole tensor use `torch.where`, `masked_fill` or `amax`; to ask "
-        "whether an argument was given, `is not None`. If it should be True or False: do the "
-        "arguments stand in the task's order in your def line?",
+        "whether an argument was given, `is not None`. If the name in your `if` "
+        "should stand for True or False: are the arguments in your def line in the task's order?",
     ),
     (
         r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], but got "

@@ -5,7 +5,7 @@ import re
 
 import torch
 
-from mha_classroom.checks.compare import FLOAT, is_plural
+from mha_classroom.checks.compare import FLOAT
 from mha_classroom.checks.exception_meanings import explain, learners_frames
 from mha_classroom.checks.feedback import Feedback
 from mha_classroom.checks.forbidden import Borrowed
@@ -100,9 +100,10 @@ def of_stage(failed, stage, name="", skippable=False, parts=()):
         return failed
     right, wrong = stage
     if right in parts:  # right on the way, and not as it is returned
-        others, them = ("others", "them") if is_plural(right) else ("another", "it")
-        text = f"On the way your code has {right} as asked for, and what it returns is {others}."
-        return with_remark(failed, f"{text} What is done to {them} in between?")
+        shape = "Look at the shape in which you return it."
+        ask = shape if failed.kind == "shape" else "What happens in between?"
+        text = f"On the way your code has {right} as asked for, but it returns something else."
+        return with_remark(failed, f"{text} {ask}")
     reached = f"Right so far, with a name in your code or without: {right}. " if right else ""
     if failed.kind == "raises":  # what comes later is not there because of the error
         return with_remark(failed, f"{reached}Then comes the error." if right else "")
@@ -110,8 +111,6 @@ def of_stage(failed, stage, name="", skippable=False, parts=()):
         return with_remark(failed, f"{reached}Look at what you make of it.")
     if wrong is None:
         get = f"how you get {name}" if name else "what you make of it and return"
-        if name and failed.kind == "shape" and right.endswith(name):
-            get = "the shape in which you return it"
         return with_remark(failed, f"{reached}Look at {get}.")
     between = " Look between the two, unless you go another way." if right else ""
     which = "The next" if right else "A"

@@ -26,7 +26,6 @@ def common_pattern(differences, failing):
     differences: {index of a case: a Difference, None if it is right, "" without a result}.
     """
     here = differences.get(failing)
-    ended = "" not in differences.values()
     if not here or not here.tensors:
         return ""
     others = [d for i, d in differences.items() if d and i != failing]
@@ -37,11 +36,12 @@ def common_pattern(differences, failing):
     if said and not said.endswith("too many."):
         return said
     of_one_kind = [d.tensors for d in (here, *others) if d.tensors and d.name == here.name]
+    every = "" not in differences.values() and len(of_one_kind) == 1 + len(others)
     if len(of_one_kind) > 1 and len({have.shape for _, have in of_one_kind}) == 1:
         if len({want.shape for want, _ in of_one_kind}) > 1:
-            where = "Wherever it is wrong" if ended else "Wherever a wrong result comes"
-            return f"{where}, it has this shape. {said}".strip()
-    where = _parts_of_masks(of_one_kind) or ("" if said else _always_right(of_one_kind, ended))
+            where = "Wherever it is wrong, it has" if every else "All that could be compared have"
+            return f"{where} this shape. {said}".strip()
+    where = _parts_of_masks(of_one_kind) or ("" if said else _always_right(of_one_kind, every))
     return f"{said} {where}".strip()
 
 
@@ -232,12 +232,12 @@ def _parts_of_masks(pairs):
     return " ".join(said)
 
 
-def _always_right(pairs, ended):
+def _always_right(pairs, every):
     """At which end of an axis all these tensors are right, where others show what is wrong.
 
-    pairs: what is expected and yours, for each case. ended: whether these are all that are wrong.
+    pairs: what is expected and yours, for each case. every: whether no other case is wrong.
     """
-    where = "in every case" if ended else "in every case that ends with a result"
+    where = "in every case" if every else "in all that could be compared"
     if any(want.shape != have.shape or want.dim() != pairs[0][0].dim() for want, have in pairs):
         return ""
     for axis in range(min(pairs[0][0].dim(), MOST_AXES)):

@@ -137,10 +137,14 @@ def numbers_text(X, most=8):
 def tell_apart(one, other):
     """Both numbers as text, with as many digits as it takes to see a difference."""
     for digits in (6, 12, 17):
-        texts = number_text(one, digits), number_text(other, digits)
-        if texts[0] != texts[1]:
+        if one == other or _in_digits(one, digits) != _in_digits(other, digits):
             break
-    return texts
+    return number_text(one, digits), number_text(other, digits)
+
+
+def _in_digits(x, digits):
+    """The same for whole numbers as for others, which `number_text` shortens."""
+    return number_text(float(x) if abs(x) < LONG else x, digits)
 
 
 def show_both(have, want):

@@ -1,6 +1,7 @@
 """What a check says where no known mistake fits, and around a right answer."""
 
 import dataclasses
+import math
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from mha_classroom.checks import Feedback, diagnose, explanation, find, outcome
 from mha_classroom.checks.compare import compare
 from mha_classroom.checks.exception_meanings import MEANINGS, explain
 from mha_classroom.checks.recognition import wrong_answer
+from mha_classroom.checks.showing import tell_apart
 from mha_classroom.checks.stages import first_wrong_stage
 from mha_classroom.checks.task import Case, Task
 from mha_classroom.checks.time_limit import OutOfTime, time_limit
@@ -438,8 +440,8 @@ def test_the_first_stage_that_differs_is_named():
     assert "by itself: the projected queries." in early.remarks[0]
     assert late.remarks[0] == "Every number is 1.01 times the right one."
     assert late.remarks[1] == (
-        "On the way your code has the output as asked for, and what it returns is another. What is "
-        "done to it in between?"
+        "On the way your code has the output as asked for, but it returns something else. What "
+        "happens in between?"
     )
     assert late.details
 
@@ -529,7 +531,6 @@ def test_one_of_several_equal_pieces_does_not_show_that_all_were_computed():
 @pytest.mark.parametrize(
     ("kind", "name", "look"),
     [
-        ("shape", "the sum", "the shape in which you return it."),
         ("shape", "the weights", "how you get the weights."),
         ("shape", "", "what you make of it and return."),
         ("value", "the sum", "how you get the sum."),
@@ -538,6 +539,36 @@ def test_one_of_several_equal_pieces_does_not_show_that_all_were_computed():
 def test_where_all_steps_are_right_it_is_said_where_to_look(kind, name, look):
     failed = explanation.of_stage(Feedback("00-made", kind, ""), ("the sum", None), name)
     assert failed.remarks[0].endswith(f"in your code or without: the sum. Look at {look}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "ask"),
+    [
+        ("shape", "Look at the shape in which you return it."),
+        ("value", "What happens in between?"),
+    ],
+)
+def test_a_part_that_is_right_on_the_way_is_not_said_to_be_right(kind, ask):
+    stage = ("the sum", "the mean")
+    failed = explanation.of_stage(Feedback("00-made", kind, ""), stage, parts=["the sum"])
+    said = "On the way your code has the sum as asked for, but it returns something else."
+    assert failed.remarks == (f"{said} {ask}",)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "texts"),
+    [
+        (0.1, 0.1, ("0.1", "0.1")),
+        (1.5, 2, ("1.5", "2")),
+        (0.1234567, 0.1234568, ("0.1234567", "0.1234568")),
+        (248.99999999999997, 249, ("248.99999999999997", "249")),
+        (109482239.99999999, 109482240, ("109482239.99999999", "109482240")),
+        (10**400, 10**400 + 1, ("about 10^400", "about 10^400")),
+        (math.inf, 3, ("inf", "3")),
+    ],
+)
+def test_two_numbers_are_shown_with_the_digits_in_which_they_differ(one, other, texts):
+    assert tell_apart(one, other) == texts
 
 
 @pytest.mark.parametrize(

@@ -148,8 +148,8 @@ def test_of_a_case_without_a_result_nothing_is_said():
     fixed = [(numbers(n, 3, seed=n), numbers(4, 4)) for n in (2, 3)]
     first = [with_wrong(3, (1, 0), (2, 1)), with_wrong(4, (1, 1), (3, 0))]
     for pairs, words in (
-        (fixed, "Wherever a wrong result comes, it has this shape."),
-        (first, "the first is right in every case that ends with a result; of the others"),
+        (fixed, "All that could be compared have this shape."),
+        (first, "the first is right in all that could be compared; of the others"),
     ):
         told = [Difference("value", "", tensors=pair) for pair in pairs]
         assert words in common_pattern(dict(enumerate([*told, ""])), 0)

@@ -2904,8 +2904,8 @@ def test_a_part_that_was_right_on_the_way_is_told_so():
         return weights @ values, weights
 
     assert told("02-scaled_dot_product_attention", weighed_twice).remarks[0] == (
-        "On the way your code has the table of weights as asked for, and what it returns is "
-        "another. What is done to it in between?"
+        "On the way your code has the table of weights as asked for, but it returns something "
+        "else. What happens in between?"
     )
 
 
@@ -3003,15 +3003,19 @@ def test_by_what_a_count_is_off(task_id, change, words):
     assert words in said, said
 
 
-def test_of_a_count_that_is_1_too_small_no_argument_is_blamed():
-    """Rounding is too small here and right there, whatever the arguments are."""
+@pytest.mark.parametrize(("by", "blamed"), [(-1, False), (1, True)])
+def test_of_a_count_that_is_1_too_small_no_argument_is_blamed(by, blamed):
+    """What is cut off to a whole number is too small here and right there, by chance."""
+    right = find("05-cache_bytes").build()
 
     def cache_bytes(n, layers, heads, width, bytes_per_number=2, batch_size=1):
-        sizes = (2, n, layers, heads, width, bytes_per_number, batch_size)
-        return int(math.exp(sum(map(math.log, sizes))))
+        count = right(n, layers, heads, width, bytes_per_number, batch_size)
+        return count + by * (batch_size > 1)
 
-    (remark,) = told("05-cache_bytes", cache_bytes).remarks
-    assert remark == "In each case tried in which it is wrong, it is too small by 1."
+    first, *others = told("05-cache_bytes", cache_bytes).remarks
+    how = "too large" if by > 0 else "too small"
+    assert first == f"In each case tried in which it is wrong, it is {how} by 1."
+    assert any("where batch_size is left out" in remark for remark in others) == blamed
 
 
 def test_a_product_is_off_by_a_factor():

@@ -99,7 +99,7 @@ ATTENTION = {
     ),
     **by_id(BOTH),
     "softmax-over-queries": known(
-        "Your softmax runs over the queries: all weights that a key gets sum to 1.",
+        "Your softmax runs over the queries: the weights that each key gets sum to 1.",
         "Each query has one unit of attention to share out among the keys: the weights of a query "
         "sum to 1. No shape shows the difference, but a number that all values share, like 10 in "
         "the example, no longer comes out as it went in.",

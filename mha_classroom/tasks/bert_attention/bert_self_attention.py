@@ -714,7 +714,7 @@ ATTENTION = {
         scale=lambda d, H: d**0.5,
     ),
     "softmax-over-queries": known(
-        "Your softmax runs over the queries: all weights that a key gets sum to 1.",
+        "Your softmax runs over the queries: the weights that each key gets sum to 1.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1.",
         soften=lambda self, scores: scores.softmax(-2),
     ),

@@ -623,7 +623,7 @@ MODULE = {
         scale=lambda d, **_: d**0.5,
     ),
     "softmax-over-queries": known(
-        "Your softmax runs over the queries: all weights that a key gets sum to 1.",
+        "Your softmax runs over the queries: the weights that each key gets sum to 1.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1.",
         axis=-2,
     ),

@@ -65,23 +65,23 @@ LENGTHS = "A second trap: whose length is it?"
 
 SPREAD = {
     "lengths-repeated-as-a-whole": known(
-        "Your lengths go through the batch once for each head, as repeat or a new axis in front "
-        "lays them down: with 2 heads, 3, 5 becomes 3, 5, 3, 5.",
+        "Your result is the whole tensor, once for each head (repeat does that, and so does a new "
+        "axis in front): with 2 heads, 3, 5 becomes 3, 5, 3, 5.",
         "The rows of transpose_qkv are batch first, so head 1 of the first sequence would get the "
         "length of the second. With one sequence nobody notices.",
         wrong=lambda lens, H: lens.repeat(H, *[1] * (lens.dim() - 1)),
     ),
     "lengths-repeated-along-the-last-axis": known(
-        "Your lengths are those of the whole tensor, again and again along its last axis, as tile "
-        "lays them down: with 2 heads, 3, 5 becomes 3, 5, 3, 5, and a table (B, L) gets more "
-        "columns.",
+        "Your result is the whole tensor, again and again along its last axis, as tile makes it: "
+        "with 2 heads, 3, 5 becomes 3, 5, 3, 5, and a table (B, L) gets more columns.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length, or "
         "its row of lengths, before the next sequence comes.",
         wrong=lambda lens, H: lens.tile(H),
     ),
     "lengths-repeated-and-tables-refused": known(
         "With 2 heads, 3, 5 becomes 3, 5, 3, 5 in your order. And a table (B, L) raises an error. "
-        "Is it repeat? It lays the whole tensor down again, and it wants one number for each axis.",
+        "Do you use repeat? It lays the whole tensor down again, and it wants one number for each "
+        "axis.",
         "The rows of transpose_qkv are batch first: all heads of a sequence need its length before "
         "the next sequence comes. So it is each entry that has to be repeated.",
         wrong=lambda lens, H: lens.repeat(H),

@@ -4,7 +4,7 @@ import itertools
 
 from mha_classroom.checks.forms import like
 from mha_classroom.checks.task import Case, Task, known, read_again
-from mha_classroom.tasks.parameter_counting.number_types import in_float32
+from mha_classroom.tasks.parameter_counting.number_types import in_floats
 
 
 def attention_cases(draw):
@@ -214,7 +214,7 @@ ATTENTION = {
         "a layer, so that it costs the same with any number of them.",
         factor=4,
     ),
-    **in_float32(build_attention()),
+    **in_floats(build_attention()),
     "width-cubed": known(
         "You take the third power of the width.",
         "A matrix has as many numbers as rows times columns. Two widths meet in it, not three.",

@@ -11,7 +11,7 @@ from mha_classroom.tasks.parameter_counting.count_attention import (
     random_size,
 )
 from mha_classroom.tasks.parameter_counting.count_block import build_block
-from mha_classroom.tasks.parameter_counting.number_types import in_float32
+from mha_classroom.tasks.parameter_counting.number_types import in_floats
 from mha_course import counting
 
 
@@ -473,7 +473,7 @@ BERT = {
         wrong=_without_defaults,
     ),
 }
-BERT = BLOCKS + read_again(A_BERT, BERT | in_float32(build_bert()))
+BERT = BLOCKS + read_again(A_BERT, BERT | in_floats(build_bert()))
 
 TASK = Task(
     "05-count_bert",

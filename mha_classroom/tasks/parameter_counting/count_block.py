@@ -8,7 +8,7 @@ from mha_classroom.tasks.parameter_counting.count_attention import (
     build_attention,
     random_size,
 )
-from mha_classroom.tasks.parameter_counting.number_types import in_float32
+from mha_classroom.tasks.parameter_counting.number_types import in_floats
 
 
 def block_cases(draw):
@@ -238,7 +238,7 @@ BLOCK = {
         "That is so in BERT, so BERT-base cannot tell. The function is given both widths.",
         inner=lambda d, f: 4 * d,
     ),
-    **in_float32(build_block()),
+    **in_floats(build_block()),
 }
 
 TASK = Task(

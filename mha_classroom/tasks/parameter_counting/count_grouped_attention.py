@@ -2,7 +2,7 @@
 
 from mha_classroom.checks.task import Case, Task, known, read_again
 from mha_classroom.tasks.parameter_counting.count_attention import FORBIDDEN, SWALLOWED, random_size
-from mha_classroom.tasks.parameter_counting.number_types import in_float32
+from mha_classroom.tasks.parameter_counting.number_types import in_floats
 
 NAMES = ("num_hiddens", "num_heads", "num_kv_heads", "head_width")
 
@@ -308,7 +308,7 @@ GROUPED = {
         "Each matrix is there once, and it already makes the numbers of all heads.",
         factor=lambda H: H,
     ),
-    **in_float32(build_grouped()),
+    **in_floats(build_grouped()),
 }
 
 TASK = Task(

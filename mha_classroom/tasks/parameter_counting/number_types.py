@@ -1,4 +1,4 @@
-"""Counts that do not fit into the numbers of a tensor: what the tasks of lesson 05 share."""
+"""Counts that do not fit into the numbers of a tensor: what tasks of lesson 05 share."""
 
 import math
 import numbers
@@ -7,13 +7,13 @@ import numpy as np
 
 from mha_classroom.checks.task import call, known
 
-__all__ = ["in_float32", "small_numbers"]
+__all__ = ["in_floats", "small_numbers"]
 
 DIGITS = 1e-6  # relative: float32 keeps seven digits
-LAST_DIGITS = 1e-13  # and float64 sixteen, of which a few operations may lose some
+LAST_DIGITS = 1e-13  # and float64 fifteen, of which a few operations may lose two
 
 
-def in_float32(right, run=call):
+def in_floats(right, run=call):
     """{id: mistake} of counts made in float32, or in Python's floats. right: the right count of
     some sizes. run: the task's, which knows what a case may leave out."""
 
@@ -25,7 +25,8 @@ def in_float32(right, run=call):
         return abs(value - expected) / expected
 
     def rounded(inputs, value):
-        return off(inputs, value) == 0 or LAST_DIGITS < off(inputs, value) <= DIGITS
+        by = off(inputs, value)
+        return by == 0 or LAST_DIGITS < by <= DIGITS
 
     def nearly(inputs, value):
         return off(inputs, value) <= LAST_DIGITS
@@ -39,10 +40,11 @@ def in_float32(right, run=call):
             shows=rounded,
         ),
         "floats": known(
-            "Your count is right but for its last digits, the sixteenth or so: it is made of "
+            "Your count is right but for its last digits, the fourteenth or later: it is made of "
             "floats, and those are rounded.",
-            "/ gives a float, and so does a factor such as 1e6 or 0.5, a power or a logarithm. "
-            "Whole numbers that are added, multiplied and divided with // stay exact.",
+            "Division with / gives a float, and so does a factor such as 1e6 or 0.5, a root or a "
+            "logarithm. Whole numbers that are added, multiplied, raised to a power with ** and "
+            "divided with // stay exact.",
             wrong=lambda *sizes, **more: math.nextafter(right(*sizes, **more), 0),
             shows=nearly,
         ),
@@ -57,7 +59,7 @@ def small_numbers(right, run=call):
             return False
         return value == _in_int32(run(right, inputs))
 
-    return in_float32(right, run) | {
+    return in_floats(right, run) | {
         "int32": known(
             "Your count ends at 2,147,483,647 and goes on below 0.",
             "That is all that int32 can hold. Count with Python's own whole numbers, which have "

@@ -140,7 +140,7 @@ LACKS = (  # what gets through, and what such a test lacks; what comes first is 
     (
         {"merge without transpose", "heads averaged", "split interleaved"},
         "For the heads: with one head there is nothing to split or to join, and with more a mean "
-        "over the features does not see which is which.",
+        "over the features does not see in which order they stand.",
     ),
     (
         {"merge without transpose", "merge, then transpose again"},

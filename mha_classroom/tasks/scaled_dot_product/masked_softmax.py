@@ -309,7 +309,7 @@ HIDING = {
         empty=lambda count: 1 / count,
     ),
     "softmax-over-queries": known(
-        "Your softmax runs over the queries: all weights that a key gets sum to 1.",
+        "Your softmax runs over the queries: the weights that each key gets sum to 1.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1. "
         "Which axis of (B, L, S) are the keys?",
         axis=-2,
@@ -781,7 +781,8 @@ SOFTMAX = {
     **by_id(HIDING),
     **by_id(OTHER_SHARES),
     "softmax-over-queries-with-lengths": known(
-        "With lengths, your softmax runs over the queries: all weights that a key gets sum to 1.",
+        "With lengths, your softmax runs over the queries: the weights that each key gets sum to "
+        "1.",
         "Each query shares out one unit of attention among the keys, so each row sums to 1, with "
         "lengths as without. Which axis of (B, L, S) are the keys?",
         axis=-2,

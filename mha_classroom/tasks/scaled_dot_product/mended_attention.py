@@ -387,7 +387,7 @@ MENDED = {
         hide=lambda s, m, axis: (s + (~m).double() * -math.inf).softmax(axis),
     ),
     "softmax-over-queries": known(
-        "Your softmax runs over the queries: all weights that a key gets sum to 1.",
+        "Your softmax runs over the queries: the weights that each key gets sum to 1.",
         "Each word shares out one unit of attention among the words that it may see, so each row "
         "sums to 1.",
         section="Put together",

@@ -212,7 +212,7 @@ SHARED = {
         softmax=lambda scores, W_q: scores.softmax(-1) / W_q.shape[-1] ** 0.5,
     ),
     "softmax-over-queries": known(
-        "Your softmax runs over the queries: all weights that a key gets sum to 1.",
+        "Your softmax runs over the queries: the weights that each key gets sum to 1.",
         "Each word shares out one unit of attention among the words that it looks at, so each row "
         "sums to 1.",
         softmax=lambda scores, W_q: scores.softmax(-2),

@@ -147,7 +147,8 @@ def _refuse_what_is_kept(module, new, arguments, second):
 class TestLayer(nn.Module):
     """A layer that is quick and uses its mask: each word hears the mean of those that are seen.
 
-    A word of zeros with the score 0 is among them, so that a number added to the whole mask counts.
+    One more key, of zeros and with the score 0, stands beside them, so that a number added to the
+    whole mask counts.
     Like one with dropout it does something else in training.
     """
 
