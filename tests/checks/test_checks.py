@@ -49,10 +49,10 @@ def test_right_answers_pass_whatever_their_style(task_id):
 @pytest.mark.parametrize("task_id", tasks())
 @pytest.mark.parametrize(
     ("seed", "explained"),
-    [(1, 3), *(pytest.param(s, 1, marks=pytest.mark.prove) for s in (0, 1, 2))],
+    [(1, 8), *(pytest.param(s, 1, marks=pytest.mark.prove) for s in (0, 1, 2))],
 )
 def test_wrong_answers_are_rejected_with_a_reason(task_id, seed, explained, monkeypatch):
-    """What takes time is to explain: with `make test` every third of them is explained."""
+    """What takes time is to explain: with `make test` every eighth of them is explained."""
     got_through = {}
     for number, (label, answer) in enumerate(WRONG[task_id].items()):
         with monkeypatch.context() as patch:
@@ -105,7 +105,7 @@ def test_an_unwritten_answer_is_called_unwritten(task_id):
 
 
 @pytest.mark.parametrize("task_id", tasks())
-@pytest.mark.parametrize("seed", [0, 1, *proven(2, 3, 4)])
+@pytest.mark.parametrize("seed", [0, *proven(1, 2, 3, 4)])
 def test_the_reference_itself_is_right_on_every_seed(task_id, seed):
     task = dataclasses.replace(find(task_id), forbidden=())
     assert diagnose_task(task, task.reference, seed).passed
@@ -155,11 +155,18 @@ ODD_RESULTS = {
 }
 
 
-@pytest.mark.parametrize("task_id", tasks())
-@pytest.mark.parametrize("change", ODD_RESULTS.values(), ids=ODD_RESULTS)
-def test_an_odd_result_is_judged_whatever_it_is(task_id, change):
+# Every second one for `make test`, of one task these and of the next task the others.
+ODD = [
+    pytest.param(task_id, name, marks=[pytest.mark.prove] * ((i + j) % 2))
+    for i, task_id in enumerate(tasks())
+    for j, name in enumerate(ODD_RESULTS)
+]
+
+
+@pytest.mark.parametrize(("task_id", "name"), ODD)
+def test_an_odd_result_is_judged_whatever_it_is(task_id, name):
     """No known mistake is looked for in a way that raises for another dtype, shape or type."""
-    reference = find(task_id).reference
+    reference, change = find(task_id).reference, ODD_RESULTS[name]
 
     class Odd(reference if isinstance(reference, type) else object):
         def forward(self, *given, **named):
