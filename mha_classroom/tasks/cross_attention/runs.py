@@ -1,5 +1,8 @@
 """What runs of lesson 10's tasks beside the learner's code."""
 
+import functools
+
+import torch
 from torch import nn
 
 __all__ = ["run_decoder_layer", "run_greedy"]
@@ -21,12 +24,13 @@ class DecoderParts(nn.Module):
 
     def __init__(self, d, num_inner, num_heads, norm_first, activation):
         super().__init__()
-        self.self_attn = nn.MultiheadAttention(d, num_heads, batch_first=True)
-        self.multihead_attn = nn.MultiheadAttention(d, num_heads, batch_first=True)
-        self.linear1, self.linear2 = nn.Linear(d, num_inner), nn.Linear(num_inner, d)
-        self.norm1, self.norm2, self.norm3 = nn.LayerNorm(d), nn.LayerNorm(d), nn.LayerNorm(d)
+        attention = functools.partial(nn.MultiheadAttention, batch_first=True, dtype=torch.float64)
+        linear = functools.partial(nn.Linear, dtype=torch.float64)
+        self.self_attn, self.multihead_attn = attention(d, num_heads), attention(d, num_heads)
+        self.linear1, self.linear2 = linear(d, num_inner), linear(num_inner, d)
+        self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(d, dtype=torch.float64) for _ in "123")
         self.activation, self.norm_first = getattr(nn.functional, activation), norm_first
-        self.double().requires_grad_(False)
+        self.requires_grad_(False)
         self.eval()
 
 
